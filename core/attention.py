@@ -24,10 +24,10 @@ _NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d{1,9})\s*[-. ]?\s*H\s*(\d
 
 
 class Head(tuple[int, int]):
-    """An attention head, zero-based: (layer, head). `str(Head(6, 5))` is "L7H6".
+    """An attention head, identified by its zero-based layer and head. `str(Head(6, 5))` is "L7H6".
 
-    It indexes arrays [layer, head, ...]. part: stack of an encoder-decoder (PARTS; "Enc L1H2"), "" for other models;
-    heads of different stacks are not equal.
+    Arrays [layer, head, ...] can be indexed with it. `part` names the stack of an encoder-decoder (see PARTS; shown as
+    "Enc L1H2") and is "" for other models. Heads of different stacks are never equal.
     """
 
     part: str
@@ -95,7 +95,7 @@ class Head(tuple[int, int]):
         return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
-        """Return this head if a model with `layers` layers of `heads` heads has it. Raises InputError otherwise."""
+        """Return this head. Raises InputError if a model with this many layers and heads per layer does not have it."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
                 f"A head of this checkpoint must be from {Head(0, 0, self.part)} to "
@@ -105,7 +105,8 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return a head if its layer has attention; raises InputError otherwise. attending: empty if all have it."""
+    """Return the head. Raises InputError if its layer has no attention. `attending` lists the layers with attention
+    (empty: all)."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -116,7 +117,7 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Head]:
-    """Return all heads of one stack, layer by layer. attending: layers with attention; empty if all have it."""
+    """Return all heads of one stack, layer by layer. `attending` lists the layers with attention (empty: all)."""
     return [Head(layer, head) for layer in attending or range(layers) for head in range(heads)]
 
 
@@ -128,7 +129,8 @@ def parse_heads(names: str) -> list[Head]:
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return which of `keys` keys the queries at some positions see, as `AttentionMaps.visible`, without a sink."""
+    """Return which of the first `keys` positions each query can attend to. *Shape:* (query, key). Sinks are not
+    included."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:
@@ -138,18 +140,19 @@ def visible_keys(
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """Attention maps of one input without padding, checked on construction.
+    """The attention maps of one input without padding, checked on construction.
 
     Attributes:
-        weights: float32, [layer, head, query, key]; rows sum to 1.
-        tokens: one text for each query.
-        segments: 0 or 1 for each query.
-        causal: whether later keys are invisible.
-        key_tokens: one text for each key if keys are not the queries' own tokens (cross attention) or include a sink;
-            otherwise None.
-        part: stack of heads, as in `Head`.
-        windows: most keys that a query of each layer sees, None for all; empty if all layers see all keys.
-        attending: layers with attention, for a hybrid model whose other layers are NaN; empty if all have it.
+        weights: float32; each row sums to 1. *Shape:* (layer, head, query, key).
+        tokens: text of each query.
+        segments: sentence of each query, 0 or 1.
+        causal: whether queries cannot see later keys.
+        key_tokens: text of each key, if the keys differ from the queries (cross attention) or include a sink.
+        part: stack of the heads, as in `Head`.
+        windows: for each layer, the largest number of keys that a query sees (None: all); empty if no layer has a
+            window.
+        attending: layers with attention, in a hybrid model whose other layers are NaN; empty if all layers have
+            attention.
     """
 
     weights: np.ndarray  # shape checked below
@@ -187,7 +190,7 @@ class AttentionMaps:
 
     @property
     def seen(self) -> Float[np.ndarray, "layer head query key"]:
-        """Return the attention weights of the layers that have attention, in order."""
+        """Return the attention weights of all layers that have attention, in order."""
         return self.weights[list(self.attending)] if self.attending else self.weights
 
     @property
@@ -200,12 +203,12 @@ class AttentionMaps:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the text of the token in each key column."""
+        """Return the text of each key."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     @property
     def sink(self) -> bool:
-        """Return whether the last key column is a sink instead of a token."""
+        """Return whether the last key is a sink instead of a token."""
         return self.key_tokens is not None and self.key_tokens == (*self.tokens, SINK)
 
     @property
@@ -214,9 +217,10 @@ class AttentionMaps:
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
-        """Return which keys each query of a layer can attend to.
+        """Return which keys each query can attend to in a layer. *Shape:* (query, key).
 
-        Causal: itself and earlier keys; with a window: keys within it (half on each side for encoders); a sink always.
+        Causal queries see their own and earlier positions. With a window, they see the keys within the window (for
+        encoders, half of the window on each side). A sink is always visible.
         """
         queries, keys = self.weights.shape[2:]
         window = self.windows[layer] if self.windows else None

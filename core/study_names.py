@@ -1,4 +1,4 @@
-"""Former names of studies, which commands, exports, crates, scripts and stored options may still use."""
+"""Former names of studies, which may still appear in commands, exports, crates, scripts and stored options."""
 
 CURRENT_NAMES = {
     "race": "sequential-test",

@@ -1,4 +1,4 @@
-"""What a running unit reports: the tokens of its passes, which pages read, and notes on the checkpoints it opens."""
+"""Progress reports of a running unit of work: tokens processed, which pages display, and notes for users."""
 
 import os
 import time
@@ -14,7 +14,7 @@ STALE = 24 * 3600.0  # seconds after which a file belongs to a killed worker
 
 @dataclass
 class Count:
-    """Counts the tokens that a unit of a job has processed. notes: sentences for who started the job, each once."""
+    """The number of tokens that a unit of work has processed, and notes for the user who started the job."""
 
     file: Path
     done: float = 0.0
@@ -41,20 +41,20 @@ def advance(tokens: float) -> None:
 
 
 def within(tokens: float) -> None:
-    """Report tokens of an unfinished forward pass; `advance` adds them at the end of the pass."""
+    """Report tokens of an unfinished forward pass. `advance` counts them when the pass ends."""
     if (count := _count.get()) is not None:
         count.write(count.done + tokens)
 
 
 def note(sentences: Iterable[str]) -> None:
-    """Report sentences from a running unit to the person who started the job."""
+    """Add notes for the user who started the job. A note that is already listed is not repeated."""
     if (count := _count.get()) is not None:
         count.notes.update(dict.fromkeys(sentences))
 
 
 @contextmanager
 def counting(folder: Path) -> Iterator[Count]:
-    """Count the tokens processed within the context in a file of this process, which is removed at the end."""
+    """Count the tokens processed within this context in a file for this process. The file is removed at the end."""
     file = folder / str(os.getpid())
     count = Count(file)
     token = _count.set(count)
@@ -68,7 +68,7 @@ def counting(folder: Path) -> Iterator[Count]:
 
 
 def tokens_under_way(folder: Path) -> float:
-    """Return the tokens that unfinished units have processed so far; 0 if unknown."""
+    """Return how many tokens the unfinished units have processed so far; 0 if this is unknown."""
     total = 0.0
     with suppress(OSError):
         for file in folder.iterdir():

@@ -1,4 +1,5 @@
-"""Atomic writes: files are written next to their target and then renamed. All files are written this way."""
+"""Atomic file writes: a file is written next to its target and then renamed. All files of the program are written like
+this."""
 
 import contextlib
 import errno
@@ -15,13 +16,13 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
-    """Yield a temporary file that replaces a target if the context ends without an error; otherwise it is removed.
+    """Yield a temporary file that replaces the target when the context ends. After an error, it is removed instead.
 
-    Links are followed and remain links; the previous file remains until the new one is complete on disk. Missing
-    folders are created.
+    The previous file remains until the new file is completely on disk. Links are followed, and missing folders are
+    created.
 
     Raises:
-        AtlasError: of class `error`, for a full disk, an unwritable folder, or an invalid target.
+        AtlasError: an error of the given class, if the disk is full or the target cannot be written.
     """
     part = None
     try:

@@ -1,6 +1,7 @@
-"""The studies by subject, and what all of them share.
+"""The studies, in one package per subject, and the code that all studies share.
 
-Modules load when they are used: `from core import studies`, `studies.attention.passes.name` (docs/decisions/026).
+Modules are imported when they are first used: `from core import studies`, `studies.attention.passes.name`
+(docs/decisions/026).
 """
 
 import lazy_loader

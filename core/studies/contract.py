@@ -1,16 +1,15 @@
-"""What a study is: typed options declared once, units of work, partial results that travel, rows, and what is kept.
+"""The interface of a study: its options, units of work, partial results, result records and stored rows.
 
-A study module exports `STUDY`, an instance of a class below `Study`. Its options are a frozen pydantic dataclass; each
-field has its type, its default and, where a terminal may set it, a `Flag` with its help. From that declaration come
-the terminal's command (`core.commands.parameters`), the defaults and help of pages, and the identity of a job.
+A study module exports `STUDY`, an instance of a subclass of `Study`. Its options are a frozen pydantic dataclass. Each
+field has a type, a default and, if the command line can set it, a `Flag` with a help text. The command
+(`core.commands.parameters`), the forms of pages and the identity of a job are derived from these fields.
 
-`units` splits the work into pieces that can be run anywhere and in any order, `more` that of later rounds; `run` does
-one piece in a worker, where it opens its own checkpoint and never touches the store. What it saw comes back as a
-partial result: a frozen dataclass that `core.studies.transport` turns into JSON. `merge` adds partial results up, in
-the units' order; `rows` turns the sum into what a person reads. The runner stores the rows, and `keep` whatever else a
-finished run leaves.
+`units` divides a job into units of work that can run anywhere and in any order; `more` returns the units of later
+rounds. `run` computes one unit in a worker: it opens the checkpoint itself, does not access the store, and returns a
+partial result, a frozen dataclass that `core.studies.transport` converts to JSON. `merge` combines the partial results
+and `results` turns them into records. The runner stores the records as rows, and `keep` stores anything else.
 
-`data` is always where rows come from, `out` where files go.
+The option `data` always names a source of examples, and `out` an output file or folder.
 """
 
 import enum
@@ -43,13 +42,14 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Flag:
-    """Says how a command line sets an option of a study. Options without a flag cannot be set on the command line.
+    """Declares how the command line sets an option of a study. Options without a flag cannot be set on the command
+    line.
 
     Attributes:
-        name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" for the option's own name.
-        argument: whether it is positional.
-        typed: the type to read if it is not the option's own; the options' validators convert the value.
-        required: whether it must be given, whatever the default.
+        name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" for the name of the option.
+        argument: whether the option is a positional argument.
+        typed: the type that the command line reads, if it differs from the type of the option.
+        required: whether the option must be given even if it has a default.
     """
 
     help: str
@@ -70,9 +70,8 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of work of a job, run by one worker. `arguments` is one of the records in `core.studies.units`; `size` is
-    its amount of work in what the study counts, usually tokens.
-    """
+    """A unit of work of a job, run by one worker. `arguments` is a record of `core.studies.units`, and `size` the
+    amount of work as counted by `Study.counts`, usually tokens."""
 
     key: str
     arguments: Any = field(default_factory=dict)
@@ -81,7 +80,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """A unit's partial result with its provenance, whose None fields are filled from the options."""
+    """The partial result of one unit of work, with its provenance. Provenance fields that are None are filled from the
+    options."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -89,9 +89,8 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A stored run as passed to `Study.keep`. `partials` reads the partial results of its units in order; it yields
-    none if the run was imported from a file of rows.
-    """
+    """A finished run, as passed to `Study.keep`. `partials` reads the partial results of its units in order; it yields
+    none if the run was imported from a file of rows."""
 
     run: str
     title: str
@@ -101,23 +100,24 @@ class Finished(Generic[O, P]):
 
 
 class Study(Generic[O, P]):
-    """An experiment: how it is divided into units of work, what each unit measures, and what is reported. The first
-    line of a subclass's docstring is its help in the terminal.
+    """An experiment: how it is divided into units of work, what each unit measures, and what is reported.
+
+    The docstring of a subclass is the help of its command.
 
     Attributes:
-        options, partial, arguments: types of the options, the partial results and the arguments of units.
-        kinds: records of its rows, the most specific last.
-        needs: what its checkpoint and examples must have.
-        counts: what the sizes of units count.
-        one_by_one: whether an example is run once per ablation target, which `what` or `sweep` names.
-        looks_at_maps: whether it reads the weights of every layer.
-        p_is_corrected: whether p is already corrected over all heads, so that the atlas takes it as q.
+        options, partial, arguments: types of the options, of partial results and of the arguments of units.
+        kinds: classes of its result records, the most specific last.
+        needs: requirements on the checkpoint and the examples.
+        counts: what `Unit.size` counts.
+        one_by_one: whether each example is run once per ablation target, as named by the option `what` or `sweep`.
+        looks_at_maps: whether the study reads the attention weights of every layer.
+        p_is_corrected: whether p is already corrected over all heads, so that the atlas uses it as q.
         called: title of its jobs, with options in braces.
-        section: of its head scores on the page of a head; "" without scores.
+        section: section of the page of a head that lists its head scores; "" without scores.
         said_at: position of its scores in lists.
-        question: the title of its view.
-        typed_after: words before its name in the terminal, "study" or ""; None if other commands run it.
-        short_in: formats (table, json, csv, latex) that print `shown`; the others print all rows.
+        question: title of its result view.
+        typed_after: words before its name on the command line, "study" or ""; None if it has no command of its own.
+        short_in: output formats (table, json, csv, latex) that print `shown` instead of all rows.
     """
 
     name: ClassVar[str]
@@ -141,9 +141,7 @@ class Study(Generic[O, P]):
     short_in: ClassVar[tuple[str, ...]] = ("table",)
 
     def units(self, options: O) -> list[Unit]:
-        """Divide a job with these options into units of work. Invalid options raise an AtlasError here, before anything
-        runs.
-        """
+        """Divide a job into units of work. Raises an AtlasError for invalid options, before anything runs."""
         raise NotImplementedError
 
     def run(self, options: O, unit: Unit) -> Done[P]:
@@ -151,73 +149,64 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options, as the user gave them, requires: by default `needs`."""
+        """Return the requirements of a job with these options (default: `needs`)."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
-        """Return the checkpoints that the options name, so that missing ones are found before any unit of work runs."""
+        """Return the checkpoints that the options name, so that a missing one is reported before anything runs."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Return the paths that a job reads from (False) or writes to (True): the options in READ_FROM and WRITTEN_TO.
-        They are checked before anything runs. Checkpoints, tasks and pipelines, which may be names, are checked when
-        they are opened.
-        """
+        """Return the paths that a job reads (False) or writes (True), from the options in READ_FROM and WRITTEN_TO.
+        They are checked before anything runs. Checkpoints, tasks and pipelines are checked when they are opened."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Return the amount of work of a job, in the unit of `counts`, to estimate its duration. It must be fast enough
-        to be called after every change of a form. None if it follows from the number of examples, or is unknown before
-        the job begins.
-        """
+        """Estimate the amount of work of a job in the unit of `counts`, fast enough for a form that changes. None if it
+        is proportional to the number of examples, or unknown in advance."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
-        """Return the units of work of the next round, given all partial results so far; empty unless a study has
-        several rounds. They may depend only on the partial results, so that they are the same for any number of
-        workers.
-        """
+        """Return the units of work of the next round, given all partial results so far; empty if there is none. The
+        units may depend on these results only, so that they are the same for any number of workers."""
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
-        """Merge partial results, in the order of the units, as `core.studies.merging` describes."""
+        """Merge partial results in the order of the units (see `core.studies.merging`)."""
         return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
         """Return the results as records; each record becomes a row. Records with the fields statistic, layer, head and
-        value are stored as head scores.
-        """
+        value are stored as head scores."""
         raise NotImplementedError
 
     def rows(self, options: O, merged: P) -> list[Row]:
-        """Return the results as rows, the form in which they are stored."""
+        """Return the results as rows for the store."""
         return [result.as_row() for result in self.results(options, merged)]
 
     def records(self, rows: Iterable[Row]) -> Iterator[Result]:
-        """Convert stored rows to records, leaving out rows of earlier versions that lack a column."""
+        """Convert stored rows to records. Rows of earlier versions that lack a column are left out."""
         return records_among(self.kinds, rows)
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
-        """Summarise a stored run in one sentence; None if the study's results are not rows. If rows of an earlier
-        version lack what is needed, callers show the number of rows instead (core.report.headlines).
-        """
+        """Summarise a stored run in one sentence; None if the study has no rows."""
         return None
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        """Return what the terminal prints for a stored run: tables and the sentences below them, in order."""
+        """Return the tables and sentences that the terminal prints for a stored run, in order."""
         return [list(rows)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
-        """Return warnings, for standard error, about unusable inputs or weak results."""
+        """Return warnings about unusable inputs or weak results, to be printed to standard error."""
         return []
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """Return facts about one head in sentences, from its scores; none unless a study overrides this."""
+        """Return sentences about one head, based on its scores. The default is none."""
         return []
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
@@ -232,19 +221,18 @@ class Study(Generic[O, P]):
         return called.format_map(told)
 
     def typed(self, options: O) -> list[str]:
-        """Return the words after `python -m core` that reproduce results with these options. Empty if the study has no
-        command of its own, so that `jobs start` with every option is needed.
-        """
+        """Return the command-line words after `python -m core` that reproduce a run. Empty if the study has no command
+        of its own."""
         return []
 
     @property
     def in_rounds(self) -> bool:
-        """Return whether the study may request further units of work after the first ones are done."""
+        """Return whether the study may request further units of work after the first round."""
         return type(self).more is not Study.more
 
     @property
     def help(self) -> str:
-        """Return the docstring of the study's class, as help for the terminal."""
+        """Return the docstring of the study, which is the help of its command."""
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
@@ -257,7 +245,8 @@ class Study(Generic[O, P]):
 
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
-    """Validate options by name and return a `kind`. Raises InputError, in one sentence."""
+    """Validate options and return them as an instance of the options class `kind`. Raises InputError for the first
+    invalid one."""
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(
@@ -288,7 +277,8 @@ def _as_mapping(value: Any) -> Any:
 
 
 def identity(study: str, options: Any) -> str:
-    """Return a hash of 64 hex digits that is the same for equal options of a study, however the options are written."""
+    """Return a hash (64 hex digits) of the study's name and options. Equal options have equal hashes, however they are
+    written."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     text = json.dumps([current_name(study), plain(named)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -299,7 +289,7 @@ def identity(study: str, options: Any) -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """One option of a study as declared in its options class. `default` is MISSING if the option is required."""
+    """One option of a study, as declared in its options class. `default` is MISSING if the option is required."""
 
     name: str
     hint: Any

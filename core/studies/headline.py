@@ -1,4 +1,4 @@
-"""The finding of a run in one sentence, and what scores say about one head."""
+"""The headline of a run, and facts about single heads."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,9 +12,8 @@ SIGNIFICANT = 0.05  # corrected p below which an effect is called significant
 
 @dataclass(frozen=True)
 class Headline:
-    """A one-sentence summary of a run. `n` is the sample size (None if unknown); `interval` is a 95 % CI or
-    a sentence, and `baseline` a sentence; "" if there is none.
-    """
+    """A one-sentence summary of a run. `n` is the sample size (None if unknown). `interval` is a 95 % CI or a sentence,
+    and `baseline` is a sentence; both may be ""."""
 
     sentence: str
     n: int | None = None
@@ -24,16 +23,14 @@ class Headline:
 
 
 def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    """Return a 95 % interval as text, or "" if there is no interval. Bounds are multiplied by `times` (100 by default)
-    and formatted by `form`.
-    """
+    """Format a 95 % interval, or return "" if there is none. Bounds are multiplied by `times` first."""
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
 
 
 def head_interval(head: str, low: float | None, high: float | None, form: str = "{:.2f}", times: int = 1) -> str:
-    """Return a sentence with the 95 % interval of one head, or "" if there is no interval."""
+    """Return a sentence with the 95 % interval of a head, or "" if there is no interval."""
     interval = percent(low, high, form, times)
     return f"{head} has a {interval.replace('CI', 'CI of', 1)}." if interval else ""
 
@@ -46,7 +43,7 @@ def defined(value: float | None) -> float:
 
 
 def points_more(share: float, than: str) -> str:
-    """Return a difference of two fractions as text in percentage points, such as "1.7 points more than this"."""
+    """Format the difference between two fractions in percentage points, such as "1.7 points more than the baseline"."""
     points = round(100 * share, 1)
     if not points:
         return f"as much as {than}"
@@ -54,7 +51,7 @@ def points_more(share: float, than: str) -> str:
 
 
 def plural(count: int, of: int, what: str) -> str:
-    """Return a count as text, such as "3 of 12 changes"."""
+    """Format a count with its total, such as "3 of 12 changes"."""
     return f"{count} of {of} {what}"
 
 
@@ -63,9 +60,8 @@ MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how f
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence about one attention head, called "it". `about` is the kind of fact, and `source` says where its number
-    comes from.
-    """
+    """A sentence about an attention head, which it calls "it". `about` is the kind of fact, and `source` the origin of
+    the number."""
 
     about: str
     text: str
@@ -74,17 +70,15 @@ class Fact:
 
 @dataclass(frozen=True)
 class HeadScores:
-    """The scores of one head from one study on one task (`own`), and the same scores of all heads (`every`). The
-    study's name is removed from the column `score`.
-    """
+    """The scores of one head from one study on one task (`own`), and the same scores of all heads (`every`). Names in
+    the column `score` do not include the name of the study."""
 
     own: "pd.DataFrame"
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return at most MOST of the head's scores with a name prefix that are significantly above their baseline, by
-        at least WORTH. The largest difference comes first.
-        """
+        """Return up to MOST scores of the head that exceed their baseline significantly and by at least WORTH. The
+        largest difference comes first."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)
@@ -96,6 +90,6 @@ def each(rows: "pd.DataFrame") -> Iterable["pd.Series"]:
 
 
 def number(row: "pd.Series", digits: int = 2) -> str:
-    """Return the value in a row with its interval as text, such as "0.99 [0.98, 0.99]"."""
+    """Format the value in a row with its interval, such as "0.99 [0.98, 0.99]"."""
     value, low = f"{row['value']:.{digits}f}", row["low"]
     return value if low is None or low != low else f"{value} [{low:.{digits}f}, {row['high']:.{digits}f}]"

@@ -1,4 +1,4 @@
-"""Whether the rows and options of a stored or imported run are of the types that their study declares."""
+"""Checks that stored or imported rows and options have the types that their study declares."""
 
 import hashlib
 import json
@@ -26,13 +26,14 @@ _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of
 
 
 def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
-    """Check the options and rows of a run from another database before the run is stored. Columns and studies that this
-    version does not know are left alone.
-
-    Raises InputError if a row lacks a column, or if a row or an option has a value of another type than declared.
+    """Check the options and rows of a run from another database before it is stored. Unknown columns and studies are
+    ignored.
 
     Args:
-        whole: refuse rows that lack a column. False for a run of another version: `read_rows` leaves such rows out.
+        whole: refuse rows that lack a column. If False (for runs of another version), `read_rows` leaves such rows out.
+
+    Raises:
+        InputError: a row lacks a column, or a value has another type than the study declares.
     """
     try:
         known = find_study(study)
@@ -60,10 +61,9 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
 
 
 def read_rows(db: Database, run: str) -> list[Row]:
-    """Return the rows of a stored run, like `core.store.runs.run_rows`, without the rows that do not fit the run's
-    study.
+    """Return the rows of a stored run that fit its study.
 
-    Rows that are left out are reported (`core.store.bodies.leave_out`). Bundled rows are not checked.
+    Rows that do not fit are reported (`core.store.bodies.leave_out`) and left out. Bundled rows are not checked.
     """
     about = runs.study_and_title(db, run)
     texts = runs.row_texts(db, run) if about else []
@@ -128,11 +128,11 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
 
 
 class RowError(ValueError):
-    """Raised if a row does not fit the record type of its study."""
+    """Error: a row does not fit the record class of its study."""
 
 
 class MissingColumnError(RowError):
-    """Raised if a row lacks a column."""
+    """Error: a row lacks a column."""
 
 
 def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: bool = False) -> None:

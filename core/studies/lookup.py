@@ -1,4 +1,4 @@
-"""Which module a study is written in: a file of its name in one of the folders beside this one."""
+"""Finds the module of a study by the study's name."""
 
 import importlib
 import re
@@ -15,13 +15,13 @@ FOLDER = Path(__file__).parent
 
 
 def study_modules() -> dict[str, str]:
-    """Return the name and module of every study without importing any. A module is a study if it sets STUDY."""
+    """Return the module of each study by name, without importing it. Every module that sets STUDY is a study."""
     files = [file for file in sorted(FOLDER.glob("*/*.py")) if re.search(r"^STUDY = ", file.read_text("utf-8"), re.M)]
     return {file.stem.replace("_", "-"): f"{__package__}.{file.parent.name}.{file.stem}" for file in files}
 
 
 def module_of(name: str) -> str:
-    """Return the module of a study by its present, former or dotted name. Raises JobError if unknown."""
+    """Return the module of a study, given its current, former or dotted name. Raises JobError for an unknown name."""
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
         raise JobError(
             f"A study's name must have letters, digits and dashes only; got {name!r}. See the list of studies."
@@ -40,7 +40,7 @@ def _folders() -> dict[str, str]:
 
 
 def find_study(name: str) -> Study[Any, Any]:
-    """Return the study with this name. Raises JobError if it does not exist or its module does not export it."""
+    """Return the study with this name. Raises JobError if it does not exist, or its module does not export it."""
     module = module_of(name)
     try:
         imported = importlib.import_module(module)
@@ -57,7 +57,7 @@ def find_study(name: str) -> Study[Any, Any]:
 
 
 def section_of(study: str) -> str:
-    """Return what the head scores of a study are about; "" if the study does not exist or has no head scores."""
+    """Return the section of the page of a head that lists the scores of a study; "" if it has no head scores."""
     try:
         return find_study(study).section
     except JobError:

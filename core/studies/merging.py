@@ -32,9 +32,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Joined:
-    """Marks a field of a partial result whose arrays are concatenated along an axis. `key` marks the array that orders
-    the other arrays; `per_key` marks a tuple with one item per element of that array.
-    """
+    """Marks arrays of a partial result that are concatenated along an axis. `key` marks the array whose order the
+    others follow, and `per_key` a tuple with one item for each of its elements."""
 
     axis: int = -1
     key: bool = False
@@ -42,26 +41,27 @@ class Joined:
 
 
 class Added:
-    """Marks a field of a partial result whose values are added."""
+    """Marks a field of a partial result that is summed."""
 
 
 class Least:
-    """Marks a field of a partial result of which the smallest value is retained."""
+    """Marks a field of a partial result whose smallest value is used."""
 
 
 class First:
-    """Marks a field of a partial result of which the first unit's value is retained."""
+    """Marks a field of a partial result whose value is taken from the first unit."""
 
 
 class SortedBy:
-    """Marks a tuple of records that is concatenated and then sorted by the named fields."""
+    """Marks a tuple of records that are concatenated and then sorted by the named fields."""
 
     def __init__(self, *names: str) -> None:
         self.key = attrgetter(*names)
 
 
 class MergedBy:
-    """Marks a tuple of records: those with equal named fields are merged, in the order of `order`."""
+    """Marks a tuple of records in which records with equal named fields are merged. `order` lists the values in their
+    order."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
@@ -78,7 +78,8 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge partial results as the types of fields declare. Raises JobError if values differ that must not."""
+    """Merge partial results as declared by the types of their fields. Raises JobError if fields that must be equal
+    differ."""
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)
@@ -135,7 +136,7 @@ def _merged_values(name: str, how: Any, values: list[Any]) -> Any:
 
 
 def added(first: Any, second: Any) -> Any:
-    """Return the sum of two values of one type. An accumulator is changed in place."""
+    """Return the sum of two values of the same type. An accumulator is changed in place."""
     if hasattr(first, "merge"):
         return first.merge(second)
     if isinstance(first, Mapping):

@@ -1,4 +1,4 @@
-"""The metrics of a task in a row, whose columns are named after them: accuracy, accuracy_change, accuracy_low ..."""
+"""The metrics of a task in a result row, in columns such as accuracy, accuracy_change and accuracy_low."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ RANKING = ("accuracy", "f1", "pearson")  # the first that a row has ranks
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of some predictions; None if undefined. `apart`: sum of the single effects of a group's heads."""
+    """A metric of predictions, with its change by an ablation. Fields are None if undefined. `apart` is the sum of the
+    changes by ablating the heads of a group one at a time."""
 
     name: str
     value: float | None = None
@@ -25,7 +26,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Metrics:
-    """All metrics in a result row. The first metric is the one by which results are ranked."""
+    """All metrics of a result row. Results are ranked by the first metric."""
 
     every: tuple[Metric, ...]
 

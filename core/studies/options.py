@@ -1,4 +1,4 @@
-"""The options that many studies share: their type, what a terminal and a page say of them, and what they take."""
+"""Options that many studies share, with their types and help texts."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""How right predictions are, and how ablations and perturbations change them."""
+"""How accurate predictions are, and how ablations and perturbations change them."""
 
 from collections.abc import Sequence
 from typing import Protocol, Required, TypedDict, runtime_checkable
@@ -14,33 +14,27 @@ from .metric_columns import Metric, Metrics
 
 @runtime_checkable
 class RowPartial(Protocol):
-    """A partial result that has the positions of its examples, and arrays whose last axis is these examples."""
+    """A partial result with the positions of its examples, and arrays whose last axis is the example."""
 
     @property
     def rows(self) -> np.ndarray: ...
 
 
 def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Concatenate arrays from all partial results, with examples in the order of the task.
-
-    Args:
-        pieces: their `rows` say the order.
-        names: of the arrays; the last axis of each is the rows.
-
-    Returns:
-        The arrays by name. *Shape:* (..., row).
-    """
+    """Concatenate the named arrays of all partial results, with examples in the order of the task. *Shape:* (...,
+    example)."""
     order = np.argsort(np.concatenate([piece.rows for piece in pieces]))
     return {name: np.concatenate([getattr(piece, name) for piece in pieces], axis=-1)[..., order] for name in names}
 
 
 def metrics_of(task: Task) -> tuple[str, ...]:
-    """Return the names of the task's metrics that can be resampled. Results are ranked by the first metric."""
+    """Return the names of the metrics of a task that can be resampled. The first one ranks results."""
     return ("pearson",) if task.is_score else tuple(task.metrics)
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return 1 or 0 per example, or its share of Pearson's r, so that the mean is the task's metric."""
+    """Return a number per example whose mean is the metric of the task: 1 or 0 for a right or wrong class, or a summand
+    of Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
@@ -50,7 +44,7 @@ def finite(value: float) -> float | None:
 
 
 class ChangeFields(TypedDict, total=False):
-    """Predictions under one ablation, compared with none. Rates and McNemar's p are None for scores."""
+    """How an ablation changes predictions. Rates and McNemar's p are None for scores."""
 
     n: Required[int]
     metrics: Required[Metrics]
@@ -72,10 +66,10 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 def prediction_changes(
     task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int
 ) -> list[ChangeFields]:
-    """Return how each ablation changes predictions: metrics with paired intervals and, for classes, the changed
-    predictions and McNemar's p.
+    """Return how each ablation changes predictions: the metrics with paired intervals, and for classes the fraction of
+    changed predictions and McNemar's p.
 
-    p is corrected over the ablations (max-T). `changed` holds the predictions under each ablation, [target, example].
+    p is corrected over all ablations (max-T). `changed` holds the predictions under each ablation, [target, example].
     """
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
@@ -107,6 +101,6 @@ def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
 
 
 def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts as fractions of `rows` examples, with their 95 % Wilson intervals."""
+    """Return counts as fractions of all examples, with their 95 % Wilson intervals."""
     low, high = wilson_interval(np.asarray(counts), rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18

@@ -1,4 +1,4 @@
-"""What a study needs of its checkpoint, asked before a job is started and not by the job after a minute."""
+"""Checks that a checkpoint and its examples meet the requirements of a study, before a job starts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +15,8 @@ from .contract import Need, Study
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
-    """Raise InputError if a study cannot run on a checkpoint: it is missing, is not a classifier for the task, or the
-    study needs labels and the examples have none. A hub ID is only checked when the checkpoint is opened.
-    """
+    """Raise InputError if a study cannot run: its checkpoint is missing or is no classifier for the task, or its
+    examples lack labels. Hub IDs are checked when the checkpoint is opened."""
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
         chosen = str(options.get(name) or "")
         if chosen.startswith(("data/", "/", "./", "~")) and _folder(chosen) is None:
@@ -47,16 +46,15 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
 
 
 def check_paths(study: Study[Any, Any], options: Any) -> None:
-    """Raise InputError if an option of a study has a path that users may not access on this server."""
+    """Raise InputError if the options of a study include a path that users may not access."""
     for path, to_write in study.paths(options):
         if path != HUB:
             config.inside(path, to_write=to_write)
 
 
 def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
-    """Return whether a classifier of one task can be evaluated on examples of another: the tasks are equal, or the
-    custom file of examples has the same labels.
-    """
+    """Return whether a classifier can be evaluated on a task: it was trained on this task, or a custom file has its
+    labels."""
     if own.is_own(task) and labels:
         try:
             return bool(label_order(task_of(task), {int(output): name for output, name in labels.items()}))

@@ -1,4 +1,4 @@
-"""Where the numbers of a unit come from, as every study says it."""
+"""Provenance of results: checkpoint, weights, number format and examples."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,10 +12,9 @@ if TYPE_CHECKING:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Return how numbers were measured on some examples: checkpoint, weights, dtype and examples. Fields that are None
-    are filled from the options of the run.
+    """Return the provenance of numbers measured on examples. None fields are filled from the options of the run.
 
-    `dtype` is given if it is not that of the checkpoint, and `split` if the options have none.
+    `dtype` is required if it differs from that of the checkpoint, and `split` if the options have none.
     """
     return Provenance(
         weights_hash=checkpoint.weights_hash,
@@ -27,7 +26,7 @@ def provenance(
 
 
 def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Provenance:
-    """Return a run's provenance: fields from its options, then from its units of work."""
+    """Return the provenance of a run from its options and from the provenance of its units."""
     named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
     for name in ("checkpoint", "task"):
         several = options.get(f"{name}s")

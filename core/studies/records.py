@@ -1,7 +1,7 @@
-"""Stored rows as records: a frozen dataclass for each kind of row.
+"""Result records: one frozen dataclass for each kind of stored row.
 
-A field is a column of its name, unless its metadata name the column or read it from several. A field without a default
-must be in the row; one with a default may be missing.
+A field is stored in the column of the same name, unless its metadata state otherwise. A field without a default must be
+in the row; a field with a default may be missing.
 """
 
 import contextlib
@@ -27,23 +27,24 @@ Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
-    """Declare a field whose column has a name that is not a valid field name, such as "class"."""
+    """Declare a field with a column name that Python does not allow as a field name, such as "class"."""
     return field(metadata={"column": name}, default=default)
 
 
 def stated(default: Any = None) -> Any:
-    """Declare a field that every row has, also with its default; earlier versions may lack it."""
+    """Declare a field that is always written, even if it has its default. Rows of earlier versions may lack it."""
     return field(default=default, metadata={"stated": True})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Declares which number of a record findings and plots show, and how it is named.
+    """Declares which number of a record is shown in findings and plots, and how it is described.
 
     Attributes:
-        value: its field; None if the record overrides `numbers`.
-        words: what was measured, with fields in braces; parts between bars that are empty or repeated are left out.
-        whose: what it belongs to, likewise; "": the record's head, otherwise its name.
+        value: field of the number; None if the record overrides `numbers`.
+        words: description of the measurement, with fields in braces. Parts between bars are left out if empty or
+            repeated.
+        whose: what the number belongs to, in the same form; "" for the head of the record, otherwise its name.
     """
 
     value: str | None
@@ -53,9 +54,8 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Base class of result records: one instance is one row of a study. `KINDS` holds the values of its column `BY`
-    (empty if the study has only one kind of row), and `FIGURE` the number that findings and plots show, if any.
-    """
+    """Base class of result records; one record is one row. `KINDS` lists the values of the column `BY` (empty if the
+    study has one kind of row), and `FIGURE` declares the number that findings and plots show."""
 
     BY: ClassVar[str] = "kind"
     KINDS: ClassVar[tuple[str, ...]] = ()
@@ -67,9 +67,8 @@ class Result:
         return record_of(cls, row)
 
     def as_row(self) -> dict[str, Any]:
-        """Return the record as a row for the store: its kind, then one column per field in order. A field with its
-        default value is omitted unless declared by `stated`.
-        """
+        """Return the record as a row: its kind, then one column per field. Fields with their default value are omitted
+        unless declared by `stated`."""
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
         for known in known_fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
@@ -82,11 +81,11 @@ class Result:
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return, in order, the rows of this kind as records. Raises StoreError if a row lacks a required column."""
+        """Return the rows of this kind as records, in order. Raises StoreError if a row lacks a required column."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
     def columns(self, *names: str) -> dict[str, Any]:
-        """Return the named fields of the record as a dictionary, for use as a row of a table."""
+        """Return the named fields of the record as a dictionary."""
         return {name: getattr(self, name) for name in names}
 
     def numbers(self) -> list[Number]:
@@ -97,7 +96,7 @@ class Result:
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """Create a number for findings, with the record's p and n. `words`: as in `Figure.words`."""
+        """Create a number for findings, with p and n of the record. `words` has the form of `Figure.words`."""
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)
@@ -121,7 +120,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert rows to records, without rows of another kind. The most specific class is last."""
+    """Convert rows to records, and skip rows of other kinds. If several classes fit a row, the last one is used."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # of an earlier version
@@ -129,7 +128,7 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
 
 
 def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[Result] | None:
-    """Return the record class that a row belongs to: the last of `kinds` that fits, or None."""
+    """Return the record class of a row: the last of `kinds` that fits, or None."""
     return next((kind for kind in reversed(kinds) if not kind.KINDS or row.get(kind.BY) in kind.KINDS), None)
 
 
@@ -151,7 +150,7 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
 
 
 def picked(records: Iterable[R], **wanted: object) -> list[R]:
-    """Return the records whose fields equal the given keyword arguments."""
+    """Return the records whose fields have the given values."""
     left = list(records)
     for name, value in wanted.items():  # one after the other: a report asks 2,000 times for a few of thousands
         value_of = attrgetter(name)
@@ -176,9 +175,8 @@ class _Field:
     default: Any
 
     def value(self, value: Any) -> Any:
-        """Convert a value of a row to the type of its field, because JSON may write 1.0 as 1, and data frames write NaN
-        for None, 1.0 for 1, and numpy scalars.
-        """
+        """Convert a stored value to the type of its field. JSON may store 1.0 as 1, and data frames store NaN for
+        None."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, float) and value != value:
@@ -190,7 +188,7 @@ class _Field:
 
 @lru_cache(maxsize=256)
 def known_fields(kind: type) -> tuple[_Field, ...]:
-    """Return the fields of a record class, each with its column, default, and how it is read and written."""
+    """Return the fields of a record class, each with its column, its default and its conversions."""
     hints = get_type_hints(kind)
     return tuple(
         _Field(
@@ -221,7 +219,7 @@ V = TypeVar("V", bound="Valued")
 
 @dataclass(frozen=True, kw_only=True)
 class Valued(Result):
-    """Base class of records with a value and its 95 % interval over n observations; None if undefined."""
+    """Base class of records with a value, its 95 % interval and the sample size n. Fields are None if undefined."""
 
     name: str
     value: float | None
@@ -232,10 +230,10 @@ class Valued(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the value with its interval; 0 without an interval if the value is undefined."""
+        """Return the value with its interval. If the value is undefined, it is 0 without an interval."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @classmethod
     def defined(cls: type[V], rows: Iterable[Mapping[str, Any]]) -> list[V]:
-        """Return the records of this kind whose value is defined, in the order of the rows."""
+        """Return the records of this kind that have a defined value, in the order of the rows."""
         return [record for record in cls.among(rows) if record.value is not None]

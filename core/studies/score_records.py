@@ -1,4 +1,4 @@
-"""What is said of a head score, by its key: "study/name", or "study/name/feature"."""
+"""Definitions of head scores, found by their key "study/name" or "study/name/feature"."""
 
 from collections.abc import Iterable
 
@@ -8,14 +8,14 @@ from .lookup import find_study
 
 
 def find_score(key: str) -> HeadScore:
-    """Return the definition of a score of heads, given its key. Raises InputError if no study has this score."""
+    """Return the definition of a head score by its key. Raises InputError if no study has this score."""
     if score := _score_of(key):
         return score
     raise InputError(f"A score must be named study/name, as in the atlas; no study has {key!r}. Choose another score.")
 
 
 def label_of(key: str) -> str:
-    """Return a score's label with its feature; the names in its key if no study has the score."""
+    """Return the label of a head score with its feature. If no study has the score, return the names in its key."""
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"
@@ -23,13 +23,13 @@ def label_of(key: str) -> str:
 
 
 def meaning_of(key: str) -> str:
-    """Return the label, formula and source of a score as text for captions."""
+    """Return the label, formula and source of a head score, as text for captions."""
     score = _score_of(key)
     return f"{label_of(key)}: {score.formula} ({score.source})" if score else label_of(key)
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Sort keys of scores by study, and within a study as it lists them; others come last."""
+    """Sort score keys by study, and within a study in the order that it declares. Unknown scores come last."""
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

@@ -1,4 +1,4 @@
-"""A stored run of a study, of the database or of the record that ships."""
+"""Stored runs of studies, from the database or the bundled record."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -21,10 +21,10 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Return whether a stored run used the present weights of its checkpoints ("present") or not.
+    """Return whether the checkpoints of a stored run still have the weights that it used ("present").
 
-    Otherwise the result is "earlier" (the checkpoints now have other weights), "unrecorded" (the run does not record
-    its weights) or "elsewhere" (no checkpoint is here, or the run trained its models).
+    Other results are "earlier" (the weights have changed), "unrecorded" (the run does not state its weights) and
+    "elsewhere" (no checkpoint is on this machine, or the run trained its models).
     """
     names, hashes = _names(run), hashes_of(run.get("weights_hash"))
     at_hand = [weights for name in names if (weights := present_weights(name))]
@@ -38,7 +38,7 @@ def standing(run: Mapping[str, Any]) -> Standing:
 
 
 def hashes_of(text: Any) -> list[str]:
-    """Return the hashes of weights that a run records, one per checkpoint, from the text in which they are joined."""
+    """Split the text in which a run stores the weight hashes of its checkpoints."""
     return _BETWEEN.split(text) if isinstance(text, str) and text else []
 
 
@@ -55,7 +55,7 @@ def _names(run: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TitledRun(Result):
-    """The title, time and options of a stored run."""
+    """A stored run with its title, time and options."""
 
     title: str
     created: datetime
@@ -64,7 +64,7 @@ class TitledRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun(TitledRun):
-    """A stored run with its study and its provenance."""
+    """A stored run with its study and provenance."""
 
     run: str
     study: str

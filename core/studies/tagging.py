@@ -1,4 +1,4 @@
-"""Tags and dependencies of English texts by a spaCy pipeline, which is imported when it is opened. Texts are cached."""
+"""Part-of-speech tags and dependencies of English texts, by a spaCy pipeline. Results are cached."""
 
 import threading
 from collections import OrderedDict
@@ -19,7 +19,7 @@ BATCH_TEXTS = 64
 
 
 class NoParserError(InputError):
-    """A language pipeline that works has no tagger or no dependency parser."""
+    """Error: a language pipeline has no tagger or no dependency parser."""
 
 
 def pipeline_names() -> list[str]:
@@ -30,9 +30,8 @@ def pipeline_names() -> list[str]:
 
 
 def open_pipeline(name: str | None = None) -> "Language":
-    """Open a language pipeline by package name or folder, or the bundled one (None). Raises InputError if it is missing
-    or unsuitable, NoParserError if it cannot tag or parse.
-    """
+    """Open a language pipeline by package name or folder (None: the bundled one). Raises InputError if it is missing or
+    unsuitable, and NoParserError if it cannot tag or parse."""
     import spacy  # 2.6 s of start-up
 
     wanted = name or config.ENGLISH
@@ -63,7 +62,7 @@ def open_pipeline(name: str | None = None) -> "Language":
 
 
 def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
-    """Tag the words of each text, in the order of the texts. Texts that are cached are not tagged again."""
+    """Tag the words of each text. Cached texts are not tagged again."""
     with _LOCK:
         known = _KNOWN.setdefault(pipeline, OrderedDict())
         sentences = {text: known[text] for text in dict.fromkeys(texts) if text in known}

@@ -1,6 +1,7 @@
-"""Records as JSON and back: frozen dataclasses of numbers, text, numpy arrays, other records and accumulators.
+"""Conversion of partial results to JSON and back: frozen dataclasses of numbers, text, arrays, records and
+accumulators.
 
-Arrays come back bit for bit; other values come back as declared. Accumulators have `packed` and `unpacked`.
+Arrays are restored bit for bit, and other values in their declared type. Accumulators have `packed` and `unpacked`.
 """
 
 import base64
@@ -49,7 +50,7 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: Any, value: Any) -> Any:
-    """Convert JSON types written by `encode` back to a value of the declared type `kind`."""
+    """Convert JSON types written by `encode` to a value of the type `kind`."""
     if isinstance(value, dict) and ARRAY in value and "dtype" in value:
         flat = np.frombuffer(base64.b64decode(value[ARRAY]), dtype=np.dtype(value["dtype"]))
         return flat.reshape(value["shape"]).copy()

@@ -1,4 +1,4 @@
-"""The four records that say what a unit of work is about."""
+"""Records that describe units of work."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from ..tuning.recipe import Seeds
 
 @dataclass(frozen=True)
 class ExampleUnit:
-    """A unit of work on some examples of a task, with what is measured on them.
+    """A unit of work on some examples of a task.
 
     Attributes:
-        positions: of the examples in their task.
-        step: of a study that has several, such as "attribution".
-        targets: numbers of the ablation targets, edges or fits; empty: all.
-        groups: sets of heads by number.
+        positions: of the examples in the task.
+        step: step of a study with several steps, such as "attribution".
+        targets: numbers of the ablation targets, edges or fits; empty for all.
+        groups: numbers of sets of heads.
         round: from 0.
-        price: of an open gate, in units of the task's loss.
+        price: penalty for each open gate, in units of the loss.
     """
 
     positions: tuple[int, ...]
@@ -28,7 +28,8 @@ class ExampleUnit:
 
 @dataclass(frozen=True)
 class ChunkUnit:
-    """Inputs `start` to `stop` of one checkpoint. `inputs`: a task, a split of a treebank or a list."""
+    """A unit of work on the inputs `start` to `stop` of one checkpoint. `inputs` names a task, a treebank split or a
+    list."""
 
     checkpoint: str
     inputs: str
@@ -37,19 +38,19 @@ class ChunkUnit:
 
     @property
     def key(self) -> str:
-        """Return the name of the chunk, which is unique among the units of work."""
+        """Return the name of the chunk, which no other unit of work has."""
         return f"{self.checkpoint}|{self.inputs}|{self.start}"
 
 
 @dataclass(frozen=True)
 class NamedUnit:
-    """A unit of work that measures one of several named things, such as an ablation method, a property or a snapshot.
+    """A unit of work about one named item of several, such as an ablation method, a property or a snapshot.
 
     Attributes:
-        source: which weights are measured.
-        label: what the results call it.
-        number: its position among the others, from 0.
-        order, packed: of a unit of another study in a joint job: its position there, and its arguments as JSON.
+        source: weights that are measured.
+        label: name in the results.
+        number: position in the list of items, from 0.
+        order, packed: for a unit of another study in a joint job, its position there and its arguments as JSON.
     """
 
     name: str
@@ -65,15 +66,15 @@ class TrainingUnit:
     """A unit of work that trains one model.
 
     Attributes:
-        kind: of the fit, where a study has several.
-        source: which weights it starts from.
-        seeds: of its head, sample of examples and order of batches.
-        fold: the part of the examples that is left out, from 0.
+        kind: of the fit, if a study has several.
+        source: initial weights.
+        seeds: for the weights of the output head, the sample of examples and the order of batches.
+        fold: number of the fold that is left out, from 0.
         split: what the folds divide, or what is compared when weights are pruned.
-        share: of the training examples or of the pruned weights, 0 to 1; None: all.
-        frozen: how many layers do not learn.
+        share: fraction of the training examples, or of the pruned weights, 0 to 1; None for all.
+        frozen: number of frozen layers.
         kept: components that are not pruned.
-        targets: numbers of the ablation targets that are computed again in float32.
+        targets: numbers of the ablation targets that are recomputed in float32.
     """
 
     task: str = ""

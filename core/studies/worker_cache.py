@@ -1,4 +1,4 @@
-"""The checkpoints and pipelines that a worker keeps open for its next unit: the one cache of them below the pages."""
+"""The cache of open checkpoints and pipelines in a worker."""
 
 import re
 from dataclasses import replace
@@ -24,11 +24,10 @@ _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
-    """Open a checkpoint, or return it from the cache, which holds the last two. Files that have changed are read again.
-    Raises CheckpointError.
+    """Return a checkpoint, opened or from the cache of the last two. Files that have changed are read again. Raises
+    CheckpointError.
 
-    A name from `random_name` opens random weights whose attention has the same mean entropy as that of the trained
-    ones.
+    A name from `random_name` opens random weights whose attention has the same mean entropy as in the trained model.
     """
     if drawn := _RANDOM.fullmatch(name):
         known = get_checkpoint(drawn["name"], head=head, dtype=dtype, revision=revision)
@@ -43,7 +42,8 @@ def noted(opened: Checkpoint) -> Checkpoint:
 
 
 def random_name(checkpoint: str, seed: int) -> str:
-    """Return a name under which `get_checkpoint` opens a model with a checkpoint's architecture and random weights."""
+    """Return the name under which `get_checkpoint` opens a model with random weights and the architecture of a
+    checkpoint."""
     return f"{checkpoint} (random weights {seed})"
 
 
@@ -53,11 +53,11 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the attention scores of each random head so that its rows have the mean entropy of the corresponding head
-    in a trained checkpoint, measured on bundled sentences.
+    """Scale the attention scores of each random head so that its rows have the mean entropy of the same head in the
+    trained checkpoint, measured on bundled sentences.
 
-    Fresh weights attend nearly uniformly and would be no baseline. Decoders of encoder-decoders, and families whose
-    scores are out of reach, are not scaled.
+    Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
+    families whose scores cannot be changed, are not scaled.
     """
     if capture.reach.reach_of(known) == "outputs":
         return random
@@ -98,7 +98,7 @@ def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
 
 
 def pipeline(name: str | None) -> Any:
-    """Return a language pipeline (None: the bundled one). It is cached until another one is requested."""
+    """Return a language pipeline (None: the bundled one), which is cached until another one is requested."""
     return _pipeline(name)
 
 

@@ -1,5 +1,4 @@
-"""Ablation: heads, edges and sublayers removed, fixed, patched or changed. Modules load when they are used (decision
-026)."""
+"""Ablation studies: heads, edges and sublayers are removed, fixed, patched or changed."""
 
 import lazy_loader
 

@@ -1,9 +1,9 @@
-"""Ablation of every head, or layer, in turn, cross-fitted over all training examples.
+"""Cross-fitted ablation: every head (or layer) in turn, over all training examples.
 
 The training examples are divided into folds. For each fold, a model is fine-tuned on the other folds and ablated on
-this fold, so every example is tested by a model that never saw it or any of its sentences. All models start from the
-same weights. The rows are those of `disable` over all examples, with the number of folds that agree in sign, and one
-row per fold. Intervals are over examples, for these models.
+this fold, so no example is tested by a model that was trained on it or on one of its sentences. All models start from
+the same weights. The result has the rows of `disable` over all examples, with the number of folds that agree in sign,
+and one row per fold. Confidence intervals refer to examples, not to other models.
 """
 
 from collections.abc import Sequence
@@ -54,8 +54,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 @dataclass(frozen=True)
 class CrossFitted:
     """Ablation results on examples that the ablated models were not trained on. `folds` holds the fold of each example,
-    from 0; `runs` holds the models in the order of the folds.
-    """
+    and `runs` the model of each fold."""
 
     swept: disable.Ablations
     folds: np.ndarray
@@ -90,7 +89,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return _units(options, ())
 
     def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:
-        """Return units that recompute in float32 the ablations whose effect might be significant."""
+        """Return the units that recompute possibly significant effects in float32."""
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
@@ -119,7 +118,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return CrossFitted(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
 
     def results(self, options: CrossFittedOptions, merged: CrossFitted) -> list[Result]:
-        """Return the records of `disable`, with the number of folds that agree in sign, then one per fold."""
+        """Return the records of `disable`, with the number of folds that agree in sign, then one record per fold."""
         task, swept, folds = task_of(options.task), merged.swept, np.unique(merged.folds)
         difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
         overall = np.sign(difference.mean(1))

@@ -1,8 +1,8 @@
-"""Pruning curves, cross-fitted over all training examples.
+"""Cross-fitted pruning curves over all training examples.
 
-For each fold, a model is fine-tuned on the other folds, ranks its heads on some of the examples that it learned, and
-loses them, least important first, on this fold. No example tests a model that learned it or helped to choose the order.
-The rows are those of `prune` over all folds, then one row per fold.
+For each fold, a model is fine-tuned on the other folds. Its heads are ranked on some of these examples and removed,
+least important first, while it is tested on this fold. So no example tests a model that was trained on it, or an order
+that was determined with it. The result has the rows of `prune` over all folds, then one row per fold.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """The model and the pruning curves of each cross-fitting fold. Folds are counted from 0."""
+    """The model and the pruning curves of each cross-fitting fold."""
 
     numbers: AllOf[int]
     models: tuple[cross_fitting.TunedPart, ...]
@@ -91,7 +91,7 @@ class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
         return Done(PartCurves((of.fold,), (part,), (prune.Curves(tuple(curves)),)), facts)
 
     def results(self, options: CrossFittedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossFittedPart]:
-        """Return one record per step of each pruning order, over all examples, then one record per fold."""
+        """Return one record per pruning order and step, over all examples, then one record per fold."""
         task = task_of(options.task)
         by_order = zip(*(part.curves for part in merged.curves), strict=True)
         steps = [step for curves in by_order for step in prune.curve_steps(task, _together(curves))]

@@ -1,7 +1,7 @@
-"""Scores of fine-tuned models from several initialisations, cross-fitted over all training examples.
+"""Cross-fitted scores of models fine-tuned from several initialisations, over all training examples.
 
-For each initialisation, seed and fold, a model is fine-tuned on the other folds and tested on this fold. All
-initialisations and seeds have the same folds. The rows are those of `finetune`.
+For each initialisation, seed and fold, a model is fine-tuned on the other folds and tested on this fold. The folds are
+always the same. The result has the rows of `finetune`.
 """
 
 import math
@@ -43,9 +43,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedPart:
-    """Predictions of a fine-tuned model for the fold that it was not trained on. `seed` sets the classifier's initial
-    weights and the order of examples; `number` is the fold.
-    """
+    """Predictions of a fine-tuned model for the fold that it was not trained on. `seed` sets the initial weights of the
+    classifier and the order of examples; `number` is the fold."""
 
     initialisation: str
     seed: int
@@ -110,7 +109,8 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
         return Done(TestedParts((tested,)), facts)
 
     def results(self, options: CrossFittedScoresOptions, merged: TestedParts) -> list[TunedScore]:
-        """Return one score per initialisation and seed, the means over seeds and the constant prediction."""
+        """Return one score per initialisation and seed, the means over seeds, and the score of the constant
+        prediction."""
         several: dict[tuple[str, int], list[TestedPart]] = {}
         for part in merged.parts:
             several.setdefault((part.initialisation, part.seed), []).append(part)

@@ -1,4 +1,4 @@
-"""Cross-fitting: training examples in folds, each tested by a model that was fine-tuned on the other folds."""
+"""Cross-fitting: each fold of the training examples is tested by a model that was fine-tuned on the other folds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFitting:
     """Options of cross-fitting: checkpoint, task, examples, number of folds and training recipe. `seed` samples the
-    examples and divides them into folds.
-    """
+    examples and divides them into folds."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "mrpc"
@@ -44,9 +43,8 @@ class CrossFitting:
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model that was fine-tuned on all folds but one. `constant` says whether all its predictions are equal;
-    `baseline` is the score of the constant predictor on the left-out fold, by metric (None if undefined).
-    """
+    """A model that was fine-tuned on all folds but one. `constant` states whether all its predictions are equal.
+    `baseline` is the score of the constant prediction on the left-out fold, by metric (None if undefined)."""
 
     folder: str
     train_rows: int
@@ -66,7 +64,7 @@ def recipe_of(options: CrossFitting) -> Recipe:
 
 
 def training_size(options: CrossFitting) -> int:
-    """Return the number of tokens that one model processes if it is trained on all examples, to estimate durations."""
+    """Estimate the number of tokens that training one model on all examples processes."""
     return finetune.STUDY.units(_on_all_rows(options))[0].size
 
 
@@ -83,7 +81,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Return the training examples and the fold of each example, from 0. Classes are spread evenly over the folds.
+    """Return the training examples and the fold of each example, with classes spread evenly over the folds.
 
     Examples that share a sentence (ignoring case) are in one fold. Raises InputError if there are too few examples.
     """
@@ -123,7 +121,7 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
 
 
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
-    """Return each example's group. Examples that share a sentence (ignoring case) are in one group."""
+    """Return the group of each example. Examples that share a sentence (ignoring case) are in one group."""
     group: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -143,7 +141,7 @@ def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
 def run_without(
     options: CrossFitting, number: int, initialisation: str = "pretrained", seed: int | None = None
 ) -> "FinetuningRun":
-    """Describe the fine-tuning on all folds but `number`. Its folder's name depends on all that determines it."""
+    """Describe the fine-tuning on all folds but `number`. The name of its folder identifies all settings."""
     task, seed = task_of(options.task), options.seed if seed is None else seed
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
@@ -154,7 +152,7 @@ def run_without(
 
 
 def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Split examples into the training folds and the fold that is left out."""
+    """Split examples into those of the training folds and those of the left-out fold."""
     others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == which] for which in (False, True))
     return others, own
 
@@ -171,7 +169,7 @@ def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow],
 
 
 def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Return the score on one fold by the model that was not trained on it, and the constant predictor's."""
+    """Return the score of a model on the fold that it was not trained on, with that of the constant prediction."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

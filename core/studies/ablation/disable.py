@@ -1,10 +1,10 @@
 """Ablation of every head, layer or group in turn on a task (Kovaleva et al. 2019, section 4.6, Figs 8 and 9).
 
-One row per ablation target: the metric, its change with a paired interval, changed predictions, McNemar's p for
-classes, and p corrected over all targets (max-T). A split-half row tests the best target on examples that did not
-choose it. The ablation method is "disable" (uniform attention) in Kovaleva et al. and "zero" in Michel et al. Groups
-are typed ("groups") or are clusters of heads with similar maps ("duplicates"), compared with their single heads and
-with random heads.
+Each ablation target has one row: the metric, its change with a paired interval, the number of changed predictions,
+McNemar's p for classes, and p corrected over all targets (max-T). A further row tests the best target on the half of
+the examples that did not select it. Kovaleva et al. ablate by "disable" (uniform attention) and Michel et al. by
+"zero". Groups are named by the user ("groups"), or are clusters of heads with similar maps ("duplicates"), which are
+compared with their single heads and with random heads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -61,7 +61,7 @@ Differences = Float[np.ndarray, "variant row"]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DisableOptions(AblationOptions, references.ReferenceOptions):
-    """Options of an ablation study: what is ablated, in which checkpoint, on which examples."""
+    """Options of an ablation study: what is ablated, in which checkpoint, and on which examples."""
 
     what: Annotated[
         str,
@@ -90,14 +90,14 @@ class DisableOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Ablations:
-    """Predictions for some examples, with and without ablation. A unit of work that only recomputes in float32 fills
-    exact_plain and exact alone.
+    """Predictions for some examples, with and without ablation. A unit that only recomputes targets in float32 fills
+    only exact_plain and exact.
 
     Attributes:
         plain: without ablation. *Shape:* (example,).
-        changed: under every ablation. *Shape:* (target, example).
-        grouped: the ablation targets if they depend on the checkpoint's maps, otherwise empty.
-        exact_plain, exact: the same in float32, if the checkpoint runs in lower precision; NaN for targets without it.
+        changed: with ablation. *Shape:* (target, example).
+        grouped: the ablation targets if they depend on the attention maps of the checkpoint, otherwise empty.
+        exact_plain, exact: the same in float32, if the checkpoint runs in lower precision; NaN for other targets.
     """
 
     rows: np.ndarray
@@ -113,7 +113,7 @@ class Ablations:
 
     @property
     def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the float32 predictions, without and with ablation; None if there are none."""
+        """Return the float32 predictions without and with ablation, or None."""
         return None if self.exact is None or self.exact_plain is None else (self.exact_plain, self.exact)
 
 
@@ -133,9 +133,7 @@ class Disable(Study[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Return validated options of an ablation. If heads are named, they are ablated as groups. Raises InputError if
-        another target is requested as well.
-        """
+        """Validate options. Named heads are ablated as groups; another target in addition raises InputError."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the one that parts have
@@ -156,7 +154,7 @@ class Disable(Study[DisableOptions, Ablations]):
         return setup.units_of(options)
 
     def more(self, options: DisableOptions, partials: Sequence[Ablations]) -> list[Unit]:
-        """Return units that recompute in float32 the ablations whose effect might be significant."""
+        """Return the units that recompute possibly significant effects in float32."""
         if any(not len(part.changed) for part in partials):
             return []
         near = near_claims(options, self.merge(options, partials))
@@ -186,7 +184,8 @@ class Disable(Study[DisableOptions, Ablations]):
         return replace(whole, exact_plain=exact_plain, exact=exact)
 
     def results(self, options: DisableOptions, merged: Ablations) -> list[Result]:
-        """Return the unmodified model, one record per ablation target, and a split-half check of the best target."""
+        """Return the scores of the unmodified model, one record per ablation target, and a split-half test of the best
+        target."""
         return _Table(options, task_of(options.task), merged).results()
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -211,9 +210,8 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """How far effects of ablations in low precision deviate at most from float32: `effect` for a mean difference, and
-    `t` for its t statistic. `variants` counts the targets computed in both.
-    """
+    """The largest deviation of low-precision results from float32: `effect` for a mean difference, `t` for its t
+    statistic. `variants` counts the targets that were computed in both."""
 
     effect: float
     t: float
@@ -221,18 +219,18 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Return the indices of evenly spaced ablation targets that are computed in both low precision and float32."""
+    """Return evenly spaced indices of ablation targets that are computed in low precision and in float32."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
 
 def exactly_known(exact: Differences) -> np.ndarray:
-    """Return, for each ablation target, whether every example has a float32 outcome."""
+    """Return, for each ablation target, whether all examples have float32 outcomes."""
     return ~np.isnan(exact).any(1)
 
 
 def deviation_of(low: Differences, exact: Differences) -> Deviation:
-    """Return the largest deviations of low precision from float32, multiplied by SAFETY."""
+    """Return the largest deviations of low precision from float32, multiplied by the factor SAFETY."""
     both = exactly_known(exact)
     means = np.abs(low[both].mean(1) - exact[both].mean(1))
     scores = np.abs(np.abs(effects.t_values(low[both])) - np.abs(effects.t_values(exact[both])))
@@ -240,7 +238,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Return indices of targets whose corrected p could be significant given the deviation of low precision."""
+    """Return the indices of targets whose corrected p could be significant, given the error of low precision."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -249,7 +247,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return outcomes after minus before ablation, from float32 for targets that have it for all examples."""
+    """Return the change of each outcome by ablation, in float32 for targets with float32 outcomes for all examples."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -257,12 +255,12 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def check_within(within: float) -> None:
-    """Raise InputError for an invalid fraction of the mean distance below which heads are near-duplicates."""
+    """Raise InputError if `within`, the fraction of the mean distance that defines near-duplicate heads, is invalid."""
     scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=within)
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Return the targets of every group of near-duplicate heads: the group, its single heads, random controls."""
+    """Return the targets for every group of near-duplicate heads: the group, its single heads, and random controls."""
     checkpoint = opened.checkpoint
     key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
@@ -295,9 +293,8 @@ def group_targets(opened: Opened, data: str | None, *, seed: int, within: float)
 
 
 class Contrast(TypedDict, total=False):
-    """The effect of ablating a group of heads, compared with the sum of its heads' single effects and with random
-    heads. Differences to the group have the prefix `beyond_`.
-    """
+    """The effect of ablating a group of heads, compared with the sum of the effects of its single heads and with random
+    heads. Fields with the prefix `beyond_` are differences."""
 
     apart: Estimate | None
     control: Estimate | None
@@ -309,7 +306,7 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Return the targets that are whole groups of near-duplicate heads, and the predictions under each."""
+    """Return the targets that are whole groups of near-duplicate heads, and the predictions when these are ablated."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -321,7 +318,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare groups with the sum of their heads' effects ("apart") and with random heads ("control", if any)."""
+    """Compare the effect of each group with the sum of its single effects ("apart") and with random heads
+    ("control")."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -345,10 +343,9 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Return predictions for some examples, without ablation and under every ablation, and the dtype of the
-    computation.
+    """Return predictions for some examples with and without ablation, and the dtype of the computation.
 
-    If `unit` names targets, only these are computed, in float32; otherwise all targets are computed in the dtype of the
+    If `unit` names targets, these are computed in float32. Otherwise, all targets are computed in the dtype of the
     options.
     """
     again, grouped = unit.targets, list[AblationTarget]()
@@ -378,7 +375,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Return indices of targets to recompute in float32, because their effect might be significant."""
+    """Return the indices of targets to recompute in float32, because their effects might be significant."""
     return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
 
 
@@ -392,9 +389,8 @@ class _Sweeps:
     variants: Sequence[AblationTarget]
 
     def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str]:
-        """Return the predictions without ablation [example] and for some ablation targets [target, example], and the
-        number format that the machine used.
-        """
+        """Return predictions without ablation [example] and with each target ablated [target, example], and the
+        dtype."""
         opened, options = self.opened, self.options
         components = [self.variants[k].components for k in some]
         encodings, changed = opened.encoded(self.rows), []
@@ -433,7 +429,7 @@ class About(TypedDict):
 
 
 class ScoreColumns(TypedDict, total=False):
-    """The columns by which the store recognises a record as the score of an attention head."""
+    """The columns by which the store recognises a record as a head score."""
 
     statistic: str
     feature: str

@@ -1,7 +1,7 @@
-"""Fine-tuning with heads fixed at patterns, compared with the free model (Raganato et al. 2020, for encoders' heads).
+"""Fine-tuning of encoders with heads fixed at patterns, compared with unrestricted heads (Raganato et al. 2020).
 
-By default all heads of each layer but the last are fixed at the current, previous, next and first token in turn (not
-the next token in causal models), in training and in evaluation. The free run has the same seed, examples and recipe.
+By default, all heads of each layer except the last are fixed, in turn, at the current, previous, next and first token
+(no next token in causal models), in training and in evaluation. Both runs have the same seed, examples and recipe.
 """
 
 import hashlib
@@ -40,7 +40,7 @@ FREE, HELD = "free", "held"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FixedPatternOptions:
-    """Which checkpoint is fine-tuned on which tasks, and which heads get which fixed pattern."""
+    """Options of a study of fixed patterns: checkpoint, tasks, and which heads are fixed at which pattern."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -99,7 +99,7 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def results(self, options: FixedPatternOptions, merged: TunedRuns) -> list[Result]:
-        """Return the scores with free heads and with fixed patterns, then the difference for each task."""
+        """Return the scores with learned and with fixed attention, then the difference for each task."""
         scores = table_scores(merged.runs)
         held = [replace(score, held_heads=run.held_heads) for score, run in zip(scores, merged.runs, strict=False)]
         results: list[Result] = [*held, *scores[len(held) :]]
@@ -141,7 +141,7 @@ STUDY = FixedPattern()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
-    """Return a fixed pattern for every head but the last of each layer; the patterns are used in turn."""
+    """Return a fixed pattern for every head except the last of each layer, cycling through the patterns."""
     turns = [name for name in TURNS if not (causal and name == "next")]
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
@@ -150,7 +150,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return the fixed heads and patterns as interventions. Raises InputError or InterventionError."""
+    """Return the fixed heads with their patterns, as interventions. Raises InputError or InterventionError."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)

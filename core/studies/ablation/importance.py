@@ -1,6 +1,6 @@
-"""Importance of every head to the loss: I_h = E|dL/dxi_h| (Michel et al. 2019), from one backward pass.
+"""Gradient-based importance of every head, I_h = E|dL/dxi_h| (Michel et al. 2019), from one backward pass.
 
-With `sweep`, every head is also ablated on the same examples, and importance is compared with the measured effects.
+With the option `sweep`, every head is also ablated on the same examples, and both results are compared.
 """
 
 from collections.abc import Sequence
@@ -43,9 +43,8 @@ def _operator(value: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ImportanceOptions(AblationOptions):
-    """Options of gradient-based head importance: which heads, how, and on which examples. `sweep` names an ablation
-    method whose effects are compared with importance; None for no comparison.
-    """
+    """Options of gradient-based head importance. `sweep` names an ablation method whose effects are compared with
+    importance (None: no comparison)."""
 
     split: Split = "train"
     reading: Reading = "example"
@@ -63,13 +62,13 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Sums of gradients with respect to a gate on every head, and, if effects are compared, predictions without each
-    head.
+    """Summed gradients of the loss with respect to a gate on every head, and predictions with each head ablated, if
+    requested.
 
     Attributes:
-        example, token: sums over inputs, or over inputs and positions, of |dL/dxi|. *Shape:* (layer, head).
-        inputs, tokens: how many each sums over.
-        changed: predictions without each head. *Shape:* (head, example).
+        example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).
+        inputs, tokens: numbers of terms of these sums.
+        changed: predictions with each head ablated. *Shape:* (head, example).
         moved: mean absolute change of the logits. *Shape:* (head, example).
     """
 

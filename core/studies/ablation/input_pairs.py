@@ -1,4 +1,4 @@
-"""Two inputs of one checkpoint side by side: their words aligned, their maps compared, positions for patching."""
+"""Comparison of two inputs: aligned words, attention maps, and aligned positions for patching."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,9 +23,8 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs compared word by word. `maps` holds the attention between words in each input. *Shape:* (layer, head,
-    word, word).
-    """
+    """Two inputs compared word by word. `maps` holds the attention between words. *Shape:* (layer, head, word,
+    word)."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -34,7 +33,7 @@ class Beside:
 
 
 def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[Word, ...], ...], WordAlignment]:
-    """Return the words of two inputs, with special tokens as words, and which words correspond to each other."""
+    """Return the words of two inputs, including special tokens, and which words correspond to each other."""
     words = tuple(words_of(encoding) for encoding in (first, second))
     texts = [[word.text for word in side] for side in words]
     marks = ([word.sentence for word in words[0]], [word.sentence for word in words[1]])
@@ -43,8 +42,7 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
     """Return the aligned token positions of two inputs. Tokens of corresponding words are aligned one to one; if their
-    numbers differ, the last ones are aligned with each other.
-    """
+    numbers differ, their last tokens are aligned."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:
@@ -62,15 +60,16 @@ def positions(first: "Encoding", second: "Encoding") -> Alignment:
 def aligned(
     checkpoint: "Checkpoint", firsts: Sequence[Texts], seconds: Sequence[Texts]
 ) -> "tuple[tuple[Encoding, ...], tuple[Encoding, ...], tuple[Alignment, ...]]":
-    """Encode pairs of texts, and return the encodings and the aligned token positions of each pair."""
+    """Encode pairs of texts and align the token positions of each pair."""
     encodings = [tuple(checkpoint.encode(*texts) for texts in side) for side in (firsts, seconds)]
     return encodings[0], encodings[1], tuple(positions(a, b) for a, b in zip(*encodings, strict=True))
 
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """The logit of one output minus that of another (or the score itself) on two inputs A and B, called m(A) and m(B).
-    `choices` holds both outputs, the one predicted for A first; (0,) for a score.
+    """The difference m between the logits of two outputs (or the score itself) on two inputs A and B.
+
+    `choices` holds both outputs, starting with the one predicted for A; (0,) for a score.
     """
 
     choices: tuple[int, ...]
@@ -78,7 +77,7 @@ class LogitDifference:
     second: float
 
     def of(self, logits: "Tensor") -> "Tensor":
-        """Return the difference m between the two chosen outputs, from logits whose last axis is the output."""
+        """Return m from logits whose last axis is the output."""
         if len(self.choices) == 1:
             return logits[..., 0]
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
@@ -94,9 +93,8 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Choose the two outputs to compare on inputs A and B: the predictions for A and B, or, if these are equal, the
-    prediction and its strongest rival on A. Logits are [1, choice].
-    """
+    """Choose the outputs to compare: the predictions for A and B, or, if these are equal, the prediction and the
+    runner-up on A. Logits have shape (1, output)."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))
@@ -107,7 +105,8 @@ def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
 
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:
-    """Return the maps between the words of two inputs, and their change. Raises InputError without common words."""
+    """Return the attention maps between the words of two inputs and their change. Raises InputError if no words are
+    common."""
     words, alignment = word_alignment(first, second)
     maps = tuple(
         word_weights(capture(checkpoint, encoding).weights, side)

@@ -1,8 +1,8 @@
-"""Attention knockout on a task: chosen edges are cut in one layer at a time and in all layers.
+"""Attention knockout on a task: selected attention edges are cut in one layer at a time and in all layers.
 
-If edges are cut before the softmax, the other keys take the weight; with `--keep-weights`, weights are set to 0 after
-it. Examples without such edges keep their prediction. "noun-adjective" and the like are links between words, as many of
-each kind at the same distances; a last row compares how far cutting them moves the logits.
+If edges are cut before the softmax, the other keys get their weight; with `--keep-weights`, weights are set to 0 after
+the softmax. The prediction for an example without such edges does not change. Edges such as "noun-adjective" link
+words; each kind has equally many links at the same distances, and a last row compares how much they change the logits.
 """
 
 import zlib
@@ -50,7 +50,7 @@ Link = tuple[int, int]
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class KnockoutOptions(ExampleOptions):
-    """Options of an attention knockout: which attention edges are cut, in which checkpoint, on which examples."""
+    """Options of an attention knockout: which attention edges are cut, in which checkpoint, and on which examples."""
 
     edges: Annotated[
         tuple[str, ...],
@@ -75,14 +75,14 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions for some examples without any cut and with every cut: attention edges of one kind, in each layer
-    alone and in all layers.
+    """Predictions for some examples, unmodified and with attention edges of each kind cut in single layers and in all
+    layers.
 
     Attributes:
         changed: *Shape:* (cut, example).
         having: whether the example has such edges. *Shape:* (edge kind, example), bool.
-        moved: how far cutting links between words in all layers moved the logits. *Shape:* (kind of words, example).
-        links: number of links between words. *Shape:* (kind of words, example), int.
+        moved: change of the logits if word links are cut in all layers. *Shape:* (link kind, example).
+        links: number of word links. *Shape:* (link kind, example), int.
     """
 
     rows: Positions
@@ -153,7 +153,8 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
-        """Return the unmodified model, records by kind of edge and layer, then comparisons of word links."""
+        """Return the unmodified scores, one record per kind of edge and layer, then comparisons between kinds of word
+        links."""
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
         cuts = [
@@ -191,7 +192,8 @@ def _of_words(options: KnockoutOptions) -> list[str]:
 
 
 def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
-    """Return the sets of layers in which edges are cut: each layer of `attending` (empty: all) alone, then all."""
+    """Return the sets of layers in which edges are cut: each layer with attention (`attending`; empty: all), then all
+    together."""
     own = list(attending or range(layers))
     return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 
@@ -200,7 +202,8 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Return whether a kind of edges joins word classes ("noun-adjective"). Raises InputError if unknown."""
+    """Return whether a kind of edge links word classes, such as "noun-adjective". Raises InputError for an unknown
+    kind."""
     first, dash, other = kind.partition("-")
     if not dash:
         return False
@@ -210,7 +213,7 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Return the positions (earlier, later) of the pairs of two word classes; words of several tokens are left out."""
+    """Return the position pairs (earlier, later) of words of two classes. Words of several tokens are skipped."""
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):
@@ -226,7 +229,7 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
 
 
 def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[list[Link]]:
-    """Sample links so that each kind has as many at every distance, depending on the seed and the text."""
+    """Sample links so that every kind has the same number of links at each distance."""
     chance = np.random.default_rng([seed, zlib.crc32(text.encode())])
     counts = [Counter(later - earlier for earlier, later in links) for links in kinds]
     chosen: list[list[Link]] = []
@@ -241,10 +244,10 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Return by how much the logit of the originally predicted label exceeds that of the next label, for each example
-    with links cut; for score tasks, the score.
+    """Return by how much the originally predicted label leads the next one after links are cut, in logits; for score
+    tasks, the score.
 
-    `logits` has the links cut, [example, label]. `plain` has no links cut, and determines both labels.
+    `logits` are computed with links cut, [example, label], and `plain` without; `plain` determines both labels.
     """
     if plain.shape[-1] == 1:
         return logits[:, 0].double().numpy()
@@ -254,9 +257,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare the change of the logits if the first kind of link is cut with the change for every other kind (paired
-    t-test).
-    """
+    """Compare how much cutting the first kind of links changes the logits with every other kind (paired t-test)."""
     names = list(moved)
     found = []
     for name in names[1:]:

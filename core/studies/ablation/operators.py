@@ -1,8 +1,8 @@
-"""All ablation methods on every head, and whether the methods rank heads alike (Kendall's tau with an interval).
+"""Comparison of ablation methods on every head, and whether the methods rank heads alike (Kendall's tau).
 
-The effect is the change of an example's loss (cross-entropy, or squared error for scores). The methods move activations
-off their distribution by different amounts, so a head may matter under one method only. p is corrected over all heads
-and methods together.
+The effect is the change of the loss per example (cross-entropy, or squared error for scores). The methods move
+activations off their distribution by different amounts, so a head may matter under only one method. p is corrected over
+all heads and methods together.
 """
 
 from collections.abc import Sequence
@@ -46,14 +46,14 @@ class OperatorsOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Effects:
-    """Losses of some examples without ablation, and their changes under each ablation method.
+    """Losses of some examples without ablation, and their changes by each ablation method.
 
     Attributes:
-        numbers: of the methods among the options.
+        numbers: indices of the methods in the options.
         plain: loss without ablation: cross-entropy in nats, or squared error. *Shape:* (example,).
-        changes: of the loss, heads layer by layer. *Shape:* (method, head, example).
-        fitting: for "constant", mean losses on the examples that fitted it, with the mean, zero and the constant in a
-            head's place. *Shape:* (3, head).
+        changes: change of the loss, heads layer by layer. *Shape:* (method, head, example).
+        fitting: for "constant", mean loss on the fitting examples if the head's output is its mean, zero, or the fitted
+            constant. *Shape:* (3, head).
     """
 
     layers: int
@@ -129,7 +129,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
     def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
-        """Return the unmodified model, one record per head and method, then the agreement of methods."""
+        """Return the unmodified scores, one record per head and method, then the agreement between methods."""
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
         baseline = Unmodified(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)

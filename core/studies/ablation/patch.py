@@ -1,8 +1,8 @@
-"""Activation patching between examples and perturbed examples: what does each component restore?
+"""Activation patching between examples and perturbed examples: which component restores the prediction?
 
-A is the example, B the perturbed example. m is the logit of the label predicted for A minus that predicted for B (its
-strongest rival if both are equal), or the score. Each component of B takes its output from A at the words that both
-have. The recovered logit difference is a ratio of means over pairs (`core.scoring.recovered_share`); if m(A) is below
+A is the example and B the perturbed example. m is the logit of the label predicted for A minus that predicted for B
+(the runner-up if both are equal), or the score. Each component of B takes its output from A at the words that both
+share. The recovered logit difference is a ratio of means over pairs (`core.scoring.recovered_share`). If m(A) is below
 m(B), both differences change their sign. p is corrected over all components.
 """
 
@@ -35,7 +35,7 @@ WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatchOptions(ExampleOptions):
-    """Options of activation patching: what is patched, in which checkpoint, and how pairs of inputs are made."""
+    """Options of activation patching: what is patched, in which checkpoint, and how pairs of inputs are created."""
 
     limit: Limit = 100
     kind: Annotated[
@@ -59,12 +59,12 @@ class PatchOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class PatchPartial:
-    """Logit differences m on some pairs of inputs A and B, without and with patching. They are 0 if a pair could not be
-    made (`made` is False).
+    """Logit differences m for pairs of inputs A and B, with and without patching; 0 if a pair could not be created
+    (`made`).
 
     Attributes:
         first, second: m of A and of B. *Shape:* (pair,).
-        patched: m of B with the outputs of each component from A. *Shape:* (component, pair).
+        patched: m of B with the output of each component taken from A. *Shape:* (component, pair).
     """
 
     rows: Positions
@@ -182,9 +182,8 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the logit difference m for input A, for input B, and for B with each component patched from A, given
-    logits whose last axis is the output.
-    """
+    """Return the logit difference m of A, of B, and of B with each component patched, from logits whose last axis is
+    the output."""
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

@@ -1,8 +1,9 @@
-"""How often predictions change when the input is perturbed, and what half of the input predicts.
+"""Effects of input perturbations on predictions, and predictions from parts of the input.
 
-For each perturbation: the examples it applies to, the rate of changed predictions with its Wilson interval, and the
-metric before and after, paired, with p corrected over perturbations (Holm). Partial input (Gururangan et al. 2018;
-Poliak et al. 2018) is the first or second sentence alone. A perturbation may change the gold label (negation does).
+For each perturbation: the number of examples to which it applies, the rate of changed predictions with its Wilson
+interval, and the metric before and after, paired, with p corrected over perturbations (Holm). Partial-input baselines
+use only the first or second sentence (Gururangan et al. 2018; Poliak et al. 2018). A perturbation such as negation may
+change the gold label.
 """
 
 from collections.abc import Sequence
@@ -39,7 +40,7 @@ DEFAULT = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PerturbOptions(ExampleOptions):
-    """Options of a perturbation study: which changes of the inputs, on which checkpoint and examples."""
+    """Options of a perturbation study: how inputs are changed, on which checkpoint and examples."""
 
     kinds: Annotated[
         tuple[str, ...], Flag(f"perturbation of the input: {', '.join(DEFAULT)}; can be repeated", name="--kind")
@@ -51,7 +52,7 @@ class Perturbations:
     """Predictions for some examples, unchanged and after each kind of perturbation. Arrays are [kind, example].
 
     Attributes:
-        changed: equal to `plain` if the example could not be perturbed (`made` is False).
+        changed: equal to `plain` if the perturbation does not apply (`made` is False).
         moved: change of the probability of the label in `plain`, or of the score.
     """
 
@@ -107,7 +108,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
-        """Return the unmodified scores, then one record per perturbation (n = 0 if it applies to none)."""
+        """Return the unmodified scores, then one record per perturbation (n = 0 if it applies to no example)."""
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
         untouched = Unmodified(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
@@ -144,7 +145,7 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
 
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
-    """Correct p by Holm's method; max-T does not apply, because perturbations affect different examples."""
+    """Correct p by Holm's method. Max-T cannot be used, because perturbations apply to different examples."""
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
     changed = list(kinds)
     if tested:
@@ -155,7 +156,7 @@ def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
-    """Return the texts of an example after one kind of perturbation, or None if the perturbation does not apply."""
+    """Return the texts of an example after a perturbation, or None if the perturbation does not apply."""
     try:
         made = perturb(kind, row.text, row.pair, seed=seed, choice=PerturbationChoice(mask=mask)).made  # type: ignore[attr-defined]
     except InputError:

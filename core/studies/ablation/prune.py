@@ -1,7 +1,7 @@
-"""Heads pruned in order, least important first, and the effect on the task's metric (Michel et al. 2019, Fig 3).
+"""Pruning of heads, least important first, and its effect on the metric of the task (Michel et al. 2019, Fig 3).
 
-The order is found on training examples and evaluated on dev examples. Orders are importance (once, or recomputed at
-every step), the effect of ablating each head, and several random orders as a control. One unit is one curve.
+The order is determined on training examples and evaluated on dev examples. Orders are importance (computed once, or at
+every step), the effect of ablating each head, and several random orders as a control. One unit computes one curve.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PruneOptions(AblationOptions):
-    """Options of head pruning: which heads are pruned, in which orders, and how many at a time."""
+    """Options of head pruning: which heads are pruned, in which orders, and how many per step."""
 
     orders: Annotated[
         tuple[str, ...],
@@ -61,9 +61,8 @@ class PruneOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Curve:
-    """A pruning order of the heads, with predictions of the unpruned model (`plain`) and after every pruning step
-    (`changed`). *Shape:* (step, example).
-    """
+    """A pruning order of the heads, with predictions before pruning (`plain`) and after each step (`changed`: [step,
+    example])."""
 
     order: str
     heads: tuple[Head, ...]
@@ -108,7 +107,7 @@ class Prune(Study[PruneOptions, Curves]):
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=dtype))
 
     def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
-        """Return one record per order and step: the metric on dev, and its change with an interval."""
+        """Return one record per order and step: the metric on dev examples, and its change with an interval."""
         return [step for curve in merged.curves for step in curve_steps(task_of(options.task), curve)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -119,7 +118,7 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """Return the names of the pruning orders, one per random order. Raises InputError if there are none."""
+    """Return the names of the pruning orders; each random order has its own. Raises InputError if there are none."""
     if unknown := [name for name in options.orders if name not in ORDERS]:
         raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
     if not options.orders or options.steps < 1 or options.random_orders < 1:
@@ -134,7 +133,7 @@ def order_names(options: PruneOptions) -> list[str]:
 
 
 def pruning_headline(rows: Sequence[Row]) -> Headline:
-    """Return a one-sentence summary of pruning: the metric when half of the heads are pruned in the first order."""
+    """Return a one-sentence summary: the metric after half of the heads are pruned in the first order."""
     steps = PruneStep.among(rows)
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
@@ -155,7 +154,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Compute one order's pruning curve and its dtype; `learned` are the examples that determine the order."""
+    """Compute the pruning curve of one order, and its dtype. The order is determined on the examples `learned`."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
@@ -184,7 +183,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in the order in which they are pruned. `learned` holds the examples that determine the order."""
+    """Return all heads in the order of pruning, as determined on the examples `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

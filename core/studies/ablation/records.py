@@ -1,5 +1,4 @@
-"""The rows of studies that take something away or change the input: disable, operators, race, knockout, separators,
-patch, perturb."""
+"""Result records of ablation studies and of studies that patch or perturb inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -36,9 +35,9 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Return the definitions of the scores that a study of ablated heads stores, for every ablation method.
+    """Return the score definitions of a study that ablates heads, one per template and ablation method.
 
-    Each template holds name, label and formula of a score, with {} in place of the method.
+    Each template holds the name, label and formula of a score, with {} in place of the method.
     """
     return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
 
@@ -62,9 +61,8 @@ SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order":
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRun(Result):
-    """One fine-tuning run in a Latin square of seeds: its seeds, its score, and its most important heads separated by
-    spaces.
-    """
+    """One fine-tuning run in a Latin square of seeds: its seeds, its score and its most important heads (as one
+    text)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     task: str
@@ -84,7 +82,8 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The part of the variance of scores that one seed causes (see `VarianceSource`); name "rest" is the residual."""
+    """The part of the variance of scores that one seed causes (see `VarianceSource`). The name "rest" is the
+    residual."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -104,8 +103,7 @@ class SeedSource(Result):
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
     """The spread of scores over fine-tuning runs; None if a score is undefined. `dev_error` is the standard error of
-    one run's score due to the finite number of dev examples.
-    """
+    the score of one run due to the number of dev examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
     task: str
@@ -121,7 +119,7 @@ class SeedSpread(Result):
 
     @property
     def ends(self) -> str:
-        """Return a phrase with the lowest and the highest score over runs, in points."""
+        """Return the lowest and the highest score over runs as text, in points."""
         if self.least is None or self.most is None:
             return "is undefined in some run"
         return f"ranges from {100 * self.least:.1f} to {100 * self.most:.1f}"
@@ -129,9 +127,8 @@ class SeedSpread(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadOverlap(Result):
-    """The fraction of the `top` most important heads that pairs of fine-tuning runs share. `by_chance` is the expected
-    fraction for two random choices of heads.
-    """
+    """The fraction of the `top` most important heads that two fine-tuning runs share, averaged over pairs. `by_chance`
+    is the expected fraction for two random sets of heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
     FIGURE = Figure("value", "overlap of the most important heads|{task}")
@@ -149,7 +146,7 @@ class HeadOverlap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StableHead(Result):
-    """How many of n fine-tuning runs have a head among their most important ones."""
+    """The number of fine-tuning runs, out of n, in which a head is among the most important heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     name: str
@@ -164,9 +161,8 @@ class StableHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CrossFittedPart(Result):
-    """The score of one cross-fitting fold by the model that was not trained on it, with the constant prediction as
-    `baseline`.
-    """
+    """The score on one cross-fitting fold by the model that was not trained on it. `baseline` is the constant
+    prediction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("fold",)
     name: str
@@ -186,8 +182,7 @@ class CrossFittedPart(Result):
 @dataclass(frozen=True, kw_only=True)
 class ImportantHead(Result):
     """The importance of a head, normalised as requested, and the unnormalised gradient. Rank 1 is the most important
-    head.
-    """
+    head."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("gradient", "gradient of the loss|{task}")  # `value` may be normalised within each layer
@@ -205,7 +200,7 @@ class ImportantHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankCorrelation(Result):
-    """A rank correlation over n heads, between importance and another score or between the effects of two ablations."""
+    """A rank correlation over n heads between importance and another score, or between the effects of two ablations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("correlation",)
     name: str
@@ -218,9 +213,7 @@ class RankCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneStep(Result):
-    """One point of a pruning curve: the metric after the number of heads in `removed` is pruned. `low` and `high` are
-    the interval of the metric, not of its change.
-    """
+    """One point of a pruning curve: the metric after `removed` heads are pruned, with its interval (`low`, `high`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
     FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")
@@ -243,9 +236,8 @@ class PruneStep(Result):
 
 @dataclass(frozen=True)
 class SharedEffect:
-    """An ablation target that two ablation runs have in common, with the change of the first metric in each run; None
-    if undefined.
-    """
+    """An ablation target that two ablation runs share, with the change of the first metric in each run (None if
+    undefined)."""
 
     name: str
     this: float | None
@@ -253,9 +245,8 @@ class SharedEffect:
 
 
 def shared_effects(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[SharedEffect], effects.Agreement]:
-    """Return the ablation targets that two ablation runs have in common, and the rank correlation between the effects
-    in both runs.
-    """
+    """Return the ablation targets that two ablation runs share, and the rank correlation between their effects in both
+    runs."""
     first, second = _shared_effects_changes(rows), _shared_effects_changes(others)
     pairs = [SharedEffect(name, first[name], second[name]) for name in first if name in second]
     columns = [np.array([getattr(pair, side) for pair in pairs], dtype=float) for side in ("this", "other")]
@@ -270,10 +261,9 @@ def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Unmodified(Result):
-    """Scores of the unmodified model. `constant` is the score of the best constant prediction (in `perturb`), `loss`
-    the mean loss (in `operators`), and `effect_within` the largest deviation of an effect from float32, found on
-    `in_float32` targets.
-    """
+    """Scores of the unmodified model. `constant` is the score of the best constant prediction (`perturb` only), `loss`
+    the mean loss (`operators` only), and `effect_within` the largest deviation of an effect from float32, among
+    `in_float32` targets."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str = stated("untouched")
@@ -290,9 +280,8 @@ class Unmodified(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Component(Result):
-    """A head, sublayer, layer or group of heads. `layer` and `head` count from 0 and are None for a group, and `heads`
-    names the heads of a group. `role`, `group` and `distance` describe groups of near-duplicate heads.
-    """
+    """A head, sublayer, layer or group of heads. `layer` and `head` count from 0 and are None for a group; `heads`
+    names the heads of a group. `role`, `group` and `distance` describe groups of near-duplicate heads."""
 
     name: str
     layer: int | None = stated()
@@ -305,9 +294,8 @@ class Component(Result):
 
 
 def too_few_flips(flipped: int | None, n: int) -> str:
-    """Return why no interval of a change of accuracy or F1 is shown (too few predictions changed), or "" if it is
-    shown. `flipped` is None for scores.
-    """
+    """Return the reason why no interval for a change of accuracy or F1 is shown (too few changed predictions),
+    otherwise "". `flipped` is None for scores."""
     if flipped is None or flipped >= FEW_FLIPS:
         return ""
     least = "at least " if not flipped else "about "
@@ -324,10 +312,11 @@ def _changes(record: Result, metrics: Metrics) -> list[Number]:
 
 @dataclass(frozen=True, kw_only=True)
 class AblatedTarget(Component):
-    """The effect of one ablation target in the study `disable`. p is corrected over all targets; `flipped` counts
-    changed predictions and `mcnemar` is McNemar's p, both None for scores. `value`, `low` and `high` are the change of
-    the main metric if the target is a head. After cross-fitting, `folds_agree` of `folds` folds have the sign of the
-    overall change.
+    """The effect of one ablation target in the study `disable`, with p corrected over all targets.
+
+    `flipped` counts changed predictions and `mcnemar` is McNemar's p; both are None for scores. For a head, `value`,
+    `low` and `high` are the change of the main metric. After cross-fitting, `folds_agree` of `folds` folds have its
+    sign.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("variant",)
@@ -351,17 +340,15 @@ class AblatedTarget(Component):
     folds_agree: int | None = None
 
     def numbers(self) -> list[Number]:
-        """Return the changes that findings and plots show: of the main metric for a single head, of all metrics for
-        other targets.
-        """
+        """Return the changes shown in findings and plots: of the main metric for a single head, otherwise of all
+        metrics."""
         return super().numbers() if self.value is not None else _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """A check of the ablation target with the best effect on one half of the examples: its gain on that half (`chosen`)
-    and, with an interval, on the other half (`held_out`). `same` is how often both halves choose the same target.
-    """
+    """A split-half test of the best ablation target: its gain on the half of the examples that selected it (`chosen`),
+    and on the other half with an interval (`held_out`). `same` is how often both halves select the same target."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -377,17 +364,14 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the gain of the chosen ablation target on the half of the examples that did not choose it; NaN if
-        undefined.
-        """
+        """Return the gain of the best target on the half that did not select it; NaN if undefined."""
         return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOverHeads(Result):
-    """The mean change of a metric over all ablated heads: the expected effect of ablating a random head. The interval
-    is a bootstrap over the n examples, which preserves the dependence between heads; `heads` is their number.
-    """
+    """The mean change of a metric over all ablated heads, which is the expected effect of ablating a random head. The
+    interval is a bootstrap over the n examples, so it preserves the dependence between heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mean over heads",)
     FIGURE = Figure("value", "mean change of {metric}|{task}")
@@ -410,8 +394,9 @@ class MeanOverHeads(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """The effect of ablating a head by one method: the mean change of the loss over n examples, with p corrected over
-    all. For the method `constant`, the fields `fit_...` are squared errors of the mean, of zero and of the optimal
+    """The effect of ablating a head by one method: the mean change of the loss over n examples, with corrected p.
+
+    For the method `constant`, the fields `fit_...` are the squared errors of the mean, of zero and of the fitted
     constant.
     """
 
@@ -437,9 +422,8 @@ class OperatorEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorAgreement(Result):
-    """How well two ablation methods agree in their ranking of heads: Kendall's tau with its interval on the same
-    examples, and for each method with itself on other examples.
-    """
+    """The agreement of two ablation methods in ranking heads (Kendall's tau with its interval), on the same examples;
+    for a method and itself, between two sets of examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     name: str
@@ -458,10 +442,9 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """The overall result of a sequential test. `clip` is the most that one example's loss counts, `fewest` the smallest
-    number of examples that can show that a head does not matter, and `hopeless` counts undecided heads that stopped for
-    futility. Fields are None in results of earlier versions.
-    """
+    """The overall result of a sequential test. `clip` is the largest loss that one example counts, and `fewest` the
+    smallest number of examples that can show that a head does not matter. `hopeless` counts the heads stopped for
+    futility. Fields are None in results of earlier versions."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -492,10 +475,9 @@ class SequentialTestSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestVerdict(Component):
-    """The verdict of a sequential test about one ablation target. `rows` is the number of examples used, and `effect`
-    the mean change of the clipped loss with an interval that holds jointly for all heads and interim analyses.
-    `exact_first` and `gradient_first` are from the first interim analysis.
-    """
+    """The verdict of a sequential test on one ablation target. `rows` is the number of examples used. `effect` is the
+    mean change of the clipped loss; its interval holds jointly for all heads and interim analyses. `exact_first` and
+    `gradient_first` are the exact and the estimated effect at the first interim analysis."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -521,9 +503,8 @@ class SequentialTestVerdict(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class InterimAnalysis(Result):
-    """One interim analysis of a sequential test: how many targets were undecided before it, how many it decided, and
-    how many of these matter.
-    """
+    """One interim analysis of a sequential test: how many targets were undecided before it, were decided, and
+    matter."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("look",)
     name: str
@@ -543,8 +524,7 @@ class InterimAnalysis(Result):
 @dataclass(frozen=True, kw_only=True)
 class Changed(Result):
     """Predictions after an intervention, compared with the unmodified model. `changed_rate` is the fraction of changed
-    predictions with Wilson's interval; p is corrected over all interventions.
-    """
+    predictions with its Wilson interval. p is corrected over all interventions."""
 
     name: str
     task: str | None = None
@@ -558,15 +538,14 @@ class Changed(Result):
     p: float | None = stated()
 
     def numbers(self) -> list[Number]:
-        """Return the changes of all metrics, as findings and plots show them."""
+        """Return the changes of all metrics, for findings and plots."""
         return _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCut(Changed):
-    """The effect of cutting one kind of attention edges in a layer, or in all layers if `layer` is None. `with_edges`
-    counts the examples that have such edges.
-    """
+    """The effect of cutting one kind of attention edge in a layer, or in all layers if `layer` is None. `with_edges`
+    counts the examples with such edges."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cut",)
     edges: str
@@ -577,14 +556,17 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """A comparison of two kinds of word links whose attention is cut in all layers, with as many links of either kind
-    at every distance.
+    """A comparison of two kinds of word links that are cut in all layers, with equally many links of both kinds per
+    distance.
 
     Attributes:
-        first, other: kinds, such as "noun-adjective".
-        value: how much more cutting the first kind moves the logits (difference of two labels, lead of the largest, or
-            the score), mean over examples. None without examples.
-        first_moves, other_moves: mean absolute effect of each. links: cut, of each kind. n: examples that have both.
+        first, other: kinds of links, such as "noun-adjective".
+        value: how much more cutting the first kind changes the logit difference, its margin or the score; mean over
+            examples.
+            None without examples.
+        first_moves, other_moves: mean absolute effect of each kind.
+        links: number of cut links of each kind.
+        n: number of examples that have both kinds.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("link contrast",)
@@ -603,10 +585,11 @@ class LinkContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparatorLayer(Changed):
-    """Attention to separator tokens in one layer, or in all layers if `layer` is None. `ratio` is the gradient of the
-    loss with respect to attention to separators, divided by that to other tokens. `weight_on_separators` and
-    `norm_on_separators` are fractions (None in earlier runs), and `separators_of_pieces` is the fraction of tokens that
-    are separators.
+    """Attention to separator tokens in one layer, or in all layers if `layer` is None.
+
+    `ratio` is the gradient of the loss with respect to attention to separators, divided by that to other tokens.
+    `weight_on_separators` and `norm_on_separators` are fractions (None in earlier runs). `separators_of_pieces` is the
+    fraction of tokens that are separators.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
@@ -628,9 +611,8 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(Component):
-    """The result of patching one component alone. `recovered` is the fraction of the logit difference that is recovered
-    over n pairs, with a corrected p. `under_floor` and `not_made` count excluded pairs.
-    """
+    """The effect of patching one component. `recovered` is the recovered fraction of the logit difference over n pairs,
+    with corrected p. `under_floor` and `not_made` count excluded pairs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("recovered", "share recovered|{task}")
@@ -655,8 +637,7 @@ class Patched(Component):
 class Perturbation(Changed):
     """The effect of one perturbation on the n examples to which it applies. `full` is the metric on the unperturbed
     inputs, `probability_change` concerns the predicted class, and `constant` is the score of the best constant
-    prediction.
-    """
+    prediction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("perturbation", "partial input")
     kind: str
@@ -667,9 +648,7 @@ class Perturbation(Changed):
     note: str | None = None
 
     def numbers(self) -> list[Number]:
-        """Return the numbers that findings and plots show: changes of all metrics, and of the probability of the
-        predicted class.
-        """
+        """Return the changes of all metrics and of the probability of the predicted class, for findings and plots."""
         of_class = [self.number(self.probability_change, "change of probability", None, None)]
         return super().numbers() + (of_class if self.probability_change is not None else [])
 
@@ -678,9 +657,8 @@ class Perturbation(Changed):
 
 
 def ablation_headline(rows: Sequence[Row]) -> Headline:
-    """Return a one-sentence summary of an ablation: the largest change of the metric in either direction, and the
-    number of significant changes.
-    """
+    """Return a one-sentence summary of an ablation: the largest change of the metric, and the number of significant
+    changes."""
     untouched, variants = Unmodified.among(rows)[0], AblatedTarget.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
     told = [(variant, change) for variant, change in changes if change]
@@ -707,18 +685,18 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
-    """Return the interval of a metric's change as text, or the reason why no interval is shown."""
+    """Format the interval of the change of a metric, or return the reason why no interval is shown."""
     few = too_few_flips(flipped, n)
     return f"{few[:1].upper()}{few[1:]}." if few else percent(change.low, change.high)
 
 
 def score_of(untouched: Unmodified) -> str:
-    """Return a sentence with the score of the unmodified model, for comparison with ablations."""
+    """Return a sentence with the score of the unmodified model."""
     return f"The unmodified model scores {100 * defined(untouched.metrics.first.value):.1f}."
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
-    """Return a one-sentence summary of a knockout: the kind of attention edges whose cut changes the metric most."""
+    """Return a one-sentence summary of a knockout: the kind of edge whose removal changes the metric most."""
     untouched = Unmodified.among(rows)[0]
     changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
     told = [(name, change, flipped) for name, change, flipped in changes if change]
@@ -736,9 +714,7 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
 
 
 def effect_facts(scores: HeadScores) -> list[Fact]:
-    """Return sentences about the effect of ablating a head, by ablation method and metric, and whether each effect is
-    significant.
-    """
+    """Return sentences about the effect of ablating a head, by ablation method and metric, with their significance."""
     told = []
     for row in each(scores.own[scores.own["score"].str.match(r"\S+ heads")]):
         operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
@@ -761,7 +737,7 @@ def _significance(row: Any) -> str:
 
 
 def ablation_table(rows: Sequence[Row]) -> list[Row]:
-    """Return the table that the terminal prints for an ablation: the unmodified model, then the ablation targets."""
+    """Return the table of an ablation for the terminal: the unmodified model, then the ablation targets."""
     variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
     untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Unmodified.among(rows)]
@@ -793,9 +769,8 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Return a sentence about an ablation: which effects are significant after correction, and the effect of the best
-    target on examples that did not select it.
-    """
+    """Return a sentence with the significant effects of an ablation, and the effect of the best target on examples that
+    did not select it."""
     variants = AblatedTarget.among(rows)
     significant = [variant.name for variant in variants if variant.p < SIGNIFICANT]
     sentence = f"Significant (p < {SIGNIFICANT}, corrected over all): {', '.join(significant) or 'none'}."

@@ -1,10 +1,10 @@
-"""Effect of three seeds of fine-tuning: initial weights of the head, sample of examples, order of batches.
+"""Variation of fine-tuning results due to three seeds: output-head weights, sample of examples, and order of batches.
 
-Runs that differ by a seed alone differ by points on small tasks (Dodge et al. 2020). k x k runs in a Latin square show
-how much of the spread each seed causes (function `sources`), and whether the most important heads (Michel et al.
-2019) agree between runs. One unit is one run. Rows: "run"; "source", one per seed and the rest; "spread" over runs,
-with the standard error from the dev examples; "overlap" of important heads between runs, with chance and with the same
-run on other examples; "head", in how many runs a head is important.
+Runs that differ in one seed differ by points on small tasks (Dodge et al. 2020). k x k runs in a Latin square show how
+much of the variance each seed causes (function `sources`), and whether the most important heads (Michel et al. 2019)
+agree between runs. One unit is one run. Kinds of rows: "run"; "source", for each seed and the residual; "spread" over
+runs, with the standard error due to the dev examples; "overlap" of important heads between runs, at chance level, and
+within a run on other examples; "head", the number of runs in which a head is important.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,8 @@ DRAWS = 1000  # of dev rows, for the standard error of one run's score
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeedsOptions:
-    """What is fine-tuned, how often, and on how many dev examples head importance is computed."""
+    """Options of a study of seeds: what is fine-tuned, how often, and on how many dev examples importance is
+    computed."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -73,8 +74,7 @@ class SeedsOptions:
 @dataclass(frozen=True)
 class SeedRun:
     """One fine-tuning run in a Latin square of seeds. `importance` is the mean |dL/dxi| of each head on each half of
-    the dev examples. *Shape:* (half, layer, head).
-    """
+    the dev examples. *Shape:* (half, layer, head)."""
 
     seeds: Seeds
     tuned: TunedRun
@@ -129,11 +129,12 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         return Done(SeedRuns((SeedRun(cell, tuned, np.stack(weighed)),)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: SeedsOptions, merged: SeedRuns) -> list[Result]:
-        """Return the runs, sources of variance, spread of scores, overlaps of important heads, and heads."""
+        """Return the runs, the sources of variance, the spread of scores, the overlaps of important heads, and the
+        heads."""
         return _Table(options, merged.runs).results()
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        """Say which seed causes most of the variance, and how many important heads two runs share."""
+        """Summarise which seed causes most of the variance, and how many important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
         return Headline(
             (
@@ -243,9 +244,8 @@ class _Table:
         )  # fmt: skip
 
     def _overlaps(self) -> list[HeadOverlap]:
-        """Return the overlap of important heads over all pairs of runs, over pairs that share a seed, over pairs that
-        share none, and between both halves of a run.
-        """
+        """Return the overlap of important heads for all pairs of runs, with and without a common seed, and within
+        runs."""
         cells = [asdict(run.seeds) for run in self.runs]
         every = [(i, j) for i in range(len(cells)) for j in range(i)]
         groups = {"all pairs": every}
@@ -299,14 +299,14 @@ FEWEST_RUNS = 5  # for an interval of what they share
 class VarianceSource:
     """The part of the variance of scores in a Latin square that one factor explains, or the residual.
 
-    The residual has only the first three fields. If all scores are equal, `share` and `deviation` are None.
+    For the residual, only the first three fields are set. If all scores are equal, `share` and `deviation` are None.
 
     Attributes:
         share: of the sum of squares.
-        by_chance: expected share of a factor without an effect.
-        deviation: standard deviation added by the factor, in units of the score; 0 if below chance.
-        variance: that deviation squared, as a fraction of itself and the residual's.
-        low, high: its exact 95 % interval for normal scores (Searle et al. 1992, section 3.6).
+        by_chance: expected share of a factor without effect.
+        deviation: standard deviation that the factor adds, in units of the score; 0 if below chance level.
+        variance: squared deviation, as a fraction of its sum with the residual variance.
+        low, high: exact 95 % interval of `variance` for normal scores (Searle et al. 1992, section 3.6).
     """
 
     share: float | None
@@ -319,7 +319,8 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """Return the levels of the three factors in each run. Raises ValueError if the side is below 3."""
+    """Return the levels of the three factors in each run of a Latin square. Raises ValueError if the side is below
+    3."""
     if side < 3:
         raise ValueError(
             f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. "
@@ -329,7 +330,7 @@ def square(side: int) -> list[tuple[int, int, int]]:
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """Divide the variance of the scores in a Latin square into the parts due to the three factors, then the residual.
+    """Divide the variance of the scores in a Latin square into parts for the three factors and the residual.
 
     Scores must be in the order of `square`. Raises ValueError if the side is below 3, or the number of scores is wrong.
     """
@@ -378,7 +379,7 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Return True for the `top` heads with the highest values in each run; among equal ones, the first."""
+    """Mark the `top` heads with the highest values in each run; the first of equal values is preferred."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -386,16 +387,15 @@ def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarra
 
 
 def by_chance(heads: int, top: int) -> float:
-    """Return the expected fraction of heads that two random choices of `top` among `heads` heads share."""
+    """Return the expected fraction of heads that two random sets of `top` heads, out of `heads`, share."""
     return top / heads
 
 
 def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Interval:
     """Return the mean fraction of most important heads that pairs of runs share, with an interval.
 
-    The interval is Student's on the jackknife over runs, because pairs that share a run are dependent. There is none
-    for fewer than FEWEST_RUNS runs. `pairs` holds indices of the runs to compare (None: all pairs), and n of the result
-    is the number of pairs.
+    The interval is Student's t on the jackknife over runs, because pairs that share a run are dependent; fewer than
+    FEWEST_RUNS runs have no interval. `pairs` selects pairs of runs (None: all). n is the number of pairs.
     """
     runs, top = len(chosen), int(chosen[0].sum())
     pairs = [(i, j) for i in range(runs) for j in range(i)] if pairs is None else pairs

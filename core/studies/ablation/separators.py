@@ -1,10 +1,10 @@
-"""Is attention to [SEP] a no-op? Gradients of the loss for it, compared with other tokens, and its knockout.
+"""Whether attention to [SEP] is a no-op, tested by gradients of the loss and by cutting its edges.
 
-Clark et al. 2019, 3.2: if attention to [SEP] does nothing, changing it does not change the loss, so the mean of
-|d loss / d A[layer, head, query, key]| over separator keys is small compared with other keys (in BERT-base from layer 5
-of 12). Here the loss is that of the fine-tuned task. Further evidence: the weight on separators against their share of
-tokens; their share of norms |alpha f(x)|, as a no-op has weight but adds little (Kobayashi et al. 2020); and the
-predictions if attention to them is cut in a layer.
+Clark et al. 2019, 3.2: if attention to [SEP] does nothing, changing it does not change the loss. The mean gradient |d
+loss / d A[layer, head, query, key]| is then small over separators compared with other keys (in BERT-base from layer 5
+of 12). The loss here is that of the fine-tuned task. Further evidence: the attention to separators compared with their
+fraction of tokens; their fraction of the norms |alpha f(x)|, which is small for a no-op (Kobayashi et al. 2020); and
+the predictions if attention to separators is cut in a layer.
 """
 
 from collections.abc import Sequence
@@ -42,16 +42,16 @@ class SeparatorsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """How loss, weights and predictions depend on attention to separators. Arrays are [layer, example]; NaN for
+    """Gradients, weights and predictions that concern attention to separators. Arrays are [layer, example]; NaN for
     examples without separators.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible
             keys.
         weight: mean attention to all separators together, 0 to 1.
-        norm: their share of norms, 0 to 1; NaN if values are out of reach.
-        share: their share of the tokens, 0 to 1. *Shape:* (example,).
-        changed: predictions without attention to them in each layer, then in all. *Shape:* (layer or all, example).
+        norm: fraction of the norms that separators have, 0 to 1; NaN if values are not available.
+        share: fraction of tokens that are separators, 0 to 1. *Shape:* (example,).
+        changed: predictions with separators cut in each layer, then in all layers. *Shape:* (layer or all, example).
     """
 
     rows: Positions
@@ -102,7 +102,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
-        """Return the unmodified model, one record per layer, and one for all layers."""
+        """Return the scores of the unmodified model, one record per layer, and one record for all layers."""
         task = task_of(options.task)
         before = metrics_before(task, merged.gold, merged.plain)
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
@@ -123,7 +123,7 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
 
 
 def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
-    """Return a ratio of means with its 95 % interval (linearised, at least 0); None with one example."""
+    """Return a ratio of means with its 95 % interval (linearised, at least 0); the bounds are None for one example."""
     ratio = float(above.mean() / below.mean())
     influence = (above - ratio * below) / below.mean()
     low, high = (float(end[0]) for end in mean_interval(influence[:, None]))
@@ -131,7 +131,8 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float |
 
 
 def gradient_facts(merged: Slopes, layer: int) -> Row:
-    """Return a layer's gradients, their ratio, and the separators' fractions of weight, norm and tokens."""
+    """Return the gradients of a layer, their ratio, and the fractions of weight, norm and tokens that separators
+    have."""
     is_finite = np.isfinite(merged.to_separator[layer])
     if not is_finite.any():
         return dict.fromkeys(FACTS)

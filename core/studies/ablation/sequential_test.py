@@ -1,9 +1,9 @@
-"""Sequential test: which heads (layers, groups) change the loss by more than a margin, from as few examples as needed.
+"""Sequential test of which heads (layers, groups) change the loss by more than a margin, with few examples.
 
-Examples are taken in a random order fixed by the seed. The first round measures exact and first-order effects of all
-targets; later rounds measure exact effects of undecided targets up to the next interim analysis
-(`core.scoring.sequential_test`). Units depend only on earlier measurements, so any number of workers gives the same
-verdicts. Targets that matter are then measured on the remaining examples, for the metric and its own interval.
+Examples are used in a random order fixed by the seed. The first round measures exact and first-order effects of all
+targets. Later rounds measure exact effects of the undecided targets up to the next interim analysis
+(`core.scoring.sequential_test`). Each round depends only on earlier measurements, so the verdicts are the same for any
+number of workers. Targets that matter are then measured on the remaining examples, for the change of the metric.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,7 +48,7 @@ INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
-    """What is ablated on which examples, and the margin that an effect must exceed."""
+    """Options of a sequential test: what is ablated on which examples, and the margin that an effect must exceed."""
 
     limit: Limit = None
     what: Annotated[str, Flag("what is tested: heads, layers, all-but-one or groups")] = "heads"
@@ -98,15 +98,14 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Taken:
-    """The measurements of a sequential test so far, for some examples. Values are NaN for ablation targets that were
-    not measured.
+    """The measurements of a sequential test so far, for some examples. Values are NaN for targets that were not
+    measured.
 
     Attributes:
         rows: positions of the examples in the task.
         loss: without ablation: cross-entropy in nats, or squared error. *Shape:* (example,).
-        changed, exact, first_order: predictions, effects on the loss, and first-order effects. *Shape:* (target,
-            example).
-        fast: whether computation that targets share was done once.
+        changed, exact, first_order: predictions, effects on the loss, first-order effects. *Shape:* (target, example).
+        fast: whether computations common to several targets were done once.
     """
 
     rows: np.ndarray
@@ -141,13 +140,11 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Return validated options of a sequential test. If heads are named, they are tested as groups. Raises
-        InputError if another target is requested as well.
-        """
+        """Validate options. Named heads are tested as groups; another target in addition raises InputError."""
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
-        """Return the units of the first interim analysis, exact and first-order effects of all targets."""
+        """Return the units that measure exact and first-order effects of all targets for the first interim analysis."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if options.what not in TARGETS:
             raise InputError(f'Only {", ".join(TARGETS)} can be tested; got "{options.what}". Choose one of them.')
@@ -164,9 +161,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work for the next interim analysis. After the last one, return the units that measure the
-        metric of heads that matter.
-        """
+        """Return the units for the next interim analysis; after the last one, those that measure the metric of heads
+        that matter."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -213,7 +209,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return Done(partial, provenance(checkpoint, [row.id for row in rows], dtype=measured[0].dtype))
 
     def merge(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> Taken:
-        """Merge measurements in the order of the examples; for a repeated one, the later number counts."""
+        """Merge measurements in the order of the examples. If a value was measured twice, the later value is used."""
         places = np.unique(np.concatenate([part.rows for part in partials])).astype(int)
         arrays: dict[str, np.ndarray] = {}
         for name in ("gold", "loss", "plain", "changed", "exact", "first_order"):
@@ -281,15 +277,15 @@ SWEPT_SAID = {"heads": "heads", "layers": "layers", "groups": "groups of heads"}
 
 
 def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
-    """Return the random order in which a sequential test uses the examples, as positions in the task."""
+    """Return the random order in which the examples are used, as positions in the task."""
     return np.random.default_rng([options.seed, rows]).permutation(rows)
 
 
 def constant_loss(task: Task, gold: np.ndarray) -> float:
-    """Return the mean loss of the best constant prediction: the entropy of the labels in nats, or the variance of the
+    """Return the mean loss of the best constant prediction: the entropy of the labels in nats, or the variance of
     scores.
 
-    Raises InputError if the loss is 0 because all labels or scores are equal.
+    Raises InputError if all labels or scores are equal.
     """
     if task.is_score:
         spread = float(np.var(gold))
@@ -306,9 +302,10 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
 
 
 def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
-    """Return the margin, clip and error level of a sequential test. By default, the margin is 5 % of the loss of the
-    best constant prediction, and the loss of an example is clipped at that loss, or at twice the margin if this is
-    larger. Raises InputError if that loss is 0.
+    """Return the margin, clipping limit and error level of a sequential test.
+
+    The default margin is 5 % of the loss of the best constant prediction. The loss of an example is clipped at that
+    loss, or at twice the margin if this is larger. Raises InputError if that loss is 0.
     """
     nothing = constant_loss(task, np.array([row.label for row in rows]))
     margin = SHARE * nothing if options.margin is None else options.margin
@@ -317,13 +314,13 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Return effects on a loss that counts at most `clip` per example, as [target, example]; NaN remains."""
+    """Return the effects [target, example] on the loss clipped at `clip`; NaN remains NaN."""
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
 @dataclass(frozen=True)
 class SequentialTestState:
-    """The state of a sequential test after the measurements in `taken`. `rows` holds all examples of the task."""
+    """The state of a sequential test after some measurements (`taken`). `rows` holds all examples of the task."""
 
     options: SequentialTestOptions
     task: Task
@@ -343,7 +340,7 @@ class SequentialTestState:
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """Return the cost of each target on one example, in passes beyond the unmodified model's."""
+        """Return the cost of each target per example, in forward passes in addition to that of the unmodified model."""
         layers = self.taken.layers
         return np.array([
             capture.sweeping.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
@@ -351,12 +348,12 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return exact effects on the clipped loss, [target, example] in sampling order; else NaN."""
+        """Return exact effects on the clipped loss, [target, example] in sampling order; NaN if not measured."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return first-order effects, [target, example] in sampling order; NaN if unmeasured."""
+        """Return first-order effects, [target, example] in sampling order; NaN if not measured."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -372,13 +369,12 @@ class SequentialTestState:
 
     @cached_property
     def standings(self) -> Standings:
-        """Return the verdict so far about each ablation target."""
+        """Return the current verdict on each ablation target."""
         return standings(self.exact, self.rules)
 
     def next(self) -> NextStep:
-        """Return which targets are measured next, and on which examples. Raises InterventionError if the ablation
-        method changed no example of the first interim analysis.
-        """
+        """Return the targets to measure next and the examples. Raises InterventionError if no example changed in the
+        first round."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
                 f"Ablating a head must change the loss of at least one example; {self.options.operator} "
@@ -389,9 +385,8 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets that matter and the examples on which some of them were not measured, so that the metric
-        can be computed. Both are empty if the metric is not requested.
-        """
+        """Return the targets that matter and the examples on which they must still be measured for the metric; both
+        empty if the metric is not requested."""
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]
@@ -408,7 +403,7 @@ def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestStat
 
 
 def left_over(summary: SequentialTestSummary) -> str:
-    """Return text that counts other targets, such as "1 does not, 30 are undecided"."""
+    """Return text with the numbers of other targets, such as "1 does not, 30 are undecided"."""
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 
@@ -460,9 +455,7 @@ def _verdicts(state: SequentialTestState, about: Any) -> list[SequentialTestVerd
 
 
 def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
-    """Return the metrics of targets that matter and were measured on all examples, each with the interval of its change
-    (for F1 and Pearson too).
-    """
+    """Return the metrics of the targets that matter and were measured on all examples, with intervals."""
     part, verdicts = state.taken, state.standings.verdicts
     if len(part.rows) < len(state.rows) or np.isnan(part.plain).any():
         return {}
@@ -478,7 +471,8 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
 
 
 def verdict_sentence(summary: SequentialTestSummary) -> str:
-    """Say the result of a sequential test, the examples used, and the verdicts from gradients alone."""
+    """Return sentences with the result of a sequential test, the examples used, and the verdicts from gradients
+    alone."""
     futile = (
         f" ({summary.hopeless} of them stopped for futility: with all examples, the chance of a verdict is below "
         f"{HOPELESS:.0%})"

@@ -1,5 +1,4 @@
-"""What the studies of disabled heads share: rows of a task, an opened classifier, predictions in the task's labels,
-and the sets of heads that are changed together."""
+"""What ablation studies share: examples, opened classifiers, predictions as task labels, and ablation targets."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +31,10 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return dev examples, and training examples that a checkpoint was not fine-tuned on and that share no sentence
-    with those it was. Raises InputError if the checkpoint does not record what it was fine-tuned on.
+    """Return the dev examples, and the training examples that share no sentence with the fine-tuning data of a
+    checkpoint.
+
+    Raises InputError if the checkpoint does not record its fine-tuning data.
     """
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
@@ -60,7 +61,7 @@ TARGETS = ("heads", "layers", "all-but-one", "groups", "duplicates", *WHOLE)
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ExampleOptions:
-    """Options that select examples for a study: checkpoint, task, and examples of the task."""
+    """Options that select the checkpoint, the task and its examples."""
 
     checkpoint: Classifier
     task: TaskName = "sst2"
@@ -79,22 +80,20 @@ class AblationOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Opened:
-    """An opened classifier checkpoint with its task, and the label of the task that each model output stands for."""
+    """An opened classifier with its task, and the task label of each model output."""
 
     checkpoint: "Checkpoint"
     task: Task
     order: tuple[int, ...]
 
     def predicted(self, logits: "Tensor") -> np.ndarray:
-        """Return predicted labels with the numbering of the task, or scores, with shape [..., input], from logits [...,
-        input, label].
-        """
+        """Return predicted task labels, or scores, with shape [..., input], from logits [..., input, label]."""
         if self.task.is_score:
             return logits[..., 0].double().numpy()
         return np.array(self.order)[logits.argmax(-1).numpy()]
 
     def outputs(self, rows: Sequence[TaskRow]) -> list[int | float]:
-        """Return the gold labels of examples as indices of the model's outputs. Scores are returned unchanged."""
+        """Return the gold labels of examples as indices of the model's outputs; scores are returned unchanged."""
         return [row.label if self.task.is_score else list(self.order).index(int(row.label)) for row in rows]
 
     def encoded(self, rows: Sequence[TaskRow]) -> "list[Encoding]":
@@ -103,9 +102,9 @@ class Opened:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier that the options name in float32, and cache it in this worker.
+    """Open the classifier that the options name in float32, and cache it in this worker. Raises CheckpointError.
 
-    The dtype in the options applies only to the layers that an ablation recomputes. Raises CheckpointError.
+    The dtype of the options applies only to layers that an ablation recomputes.
     """
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
@@ -124,7 +123,7 @@ def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None
 
 
 def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = None, **about: Any) -> list[Unit]:
-    """Divide the selected examples into units. Keyword arguments become fields of each `ExampleUnit`."""
+    """Divide the selected examples into units. Keyword arguments are fields of each `ExampleUnit`."""
     rows = rows_of(options)
     return units_of_rows(rows, range(len(rows)), name, most=most or ROWS_A_UNIT, **about)
 
@@ -132,9 +131,8 @@ def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = 
 def units_of_rows(
     rows: Sequence[TaskRow], positions: Iterable[int], name: str, *, most: int, **about: Any
 ) -> list[Unit]:
-    """Divide the examples at some positions into units of work with at most `most` examples each. Examples of similar
-    length are together, because inputs of equal length share a batch.
-    """
+    """Divide the examples at some positions into units of at most `most` examples, grouped by similar length for
+    batching."""
     sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in positions}
     order = sorted(sizes, key=lambda k: (sizes[k], k))
     parts = [tuple(order[k : k + most]) for k in range(0, len(order), most)]
@@ -149,9 +147,8 @@ def units_of_rows(
 
 @dataclass(frozen=True)
 class AblationTarget:
-    """The set of heads or other components that one ablation changes. `layer` and `head` count from 0 and are None
-    unless the target is a single layer or head. `role`, `group` and `distance` are set only for near-duplicate heads.
-    """
+    """The components that are ablated together. `layer` and `head` count from 0 and are None unless the target is a
+    single layer or head. `role`, `group` and `distance` are set only for near-duplicate heads."""
 
     name: str
     layer: int | None
@@ -168,7 +165,7 @@ class AblationTarget:
         return frozenset((*self.heads, *self.parts))
 
     def facts(self) -> "TargetFields":
-        """Return the description of the target as fields of a result record."""
+        """Return the fields of a result record that describe the target."""
         variant_facts = TargetFields(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
             variant_facts["parts"] = group_name(self.parts)
@@ -178,7 +175,7 @@ class AblationTarget:
 
 
 class TargetFields(TypedDict, total=False):
-    """The fields of a record that describe an ablation target; those of near-duplicates are optional."""
+    """The fields of a record that describe an ablation target; those for near-duplicates are optional."""
 
     name: Required[str]
     layer: Required[int | None]
@@ -191,9 +188,8 @@ class TargetFields(TypedDict, total=False):
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:
-    """Parse groups of components from text such as "L1H2,L7H6; L4H1,L2-attention": semicolons separate groups, commas
-    separate heads and sublayers.
-    """
+    """Parse groups of components such as "L1H2,L7H6; L4H1,L2-attention". Semicolons separate groups, commas
+    components."""
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
         raise InputError(f'Groups of heads must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Correct them.')
@@ -207,7 +203,7 @@ def _group(components: Sequence[Component]) -> AblationTarget:
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
-    """Parse groups of heads, as `groups_of` does. Raises InputError for a sublayer or layer."""
+    """Parse groups of heads like `groups_of`. Raises InputError for a sublayer or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
         raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or a layer. Remove it.")
@@ -215,14 +211,14 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
 
 
 def has_parts(what: str, heads: str) -> bool:
-    """Return whether a target includes sublayers or layers, which only "zero" supports."""
+    """Return whether a target includes sublayers or layers, which can only be ablated by "zero"."""
     if what != "groups":
         return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Turn named heads into groups to ablate. Raises InputError if another target is given as well."""
+    """Convert named heads to groups to ablate. Raises InputError if another target is named as well."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given
@@ -235,12 +231,12 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def group_name(heads: Sequence[Component]) -> str:
-    """Return the heads, sublayers and layers of a group as text in the form in which a user types them."""
+    """Format the components of a group as users type them."""
     return ",".join(str(head) for head in heads)
 
 
 def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[AblationTarget]:
-    """Return what is ablated in turn, in the order of the heads. `what` is one of TARGETS except "duplicates"."""
+    """Return the ablation targets in the order of the heads. `what` is one of TARGETS except "duplicates"."""
     all_sets = [[Head(layer, head) for head in range(width)] for layer in attending or range(layers)]
     if what == "heads":
         return [AblationTarget(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]

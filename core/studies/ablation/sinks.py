@@ -126,7 +126,7 @@ class SinkScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class SinkLayer(Result):
-    """The verdict on all sinks of one layer together; `value` is the effect of removing them, with its interval."""
+    """The verdict on all sinks of one layer together. `value` is the effect of removing them, with its interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sinks of a layer",)
     FIGURE = Figure("value", "effect of removing all sinks|{task}")
@@ -150,8 +150,9 @@ class SinkLayer(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class MassiveLayer(Result):
-    """The largest activation after a layer, in multiples of the median magnitude of its input, and how many entries per
-    input exceed 100 and 1,000 times the median. `at` is the kind of its token.
+    """The largest activation after a layer, in multiples of the median magnitude of the same input.
+
+    Also the number of entries per input above 100 and 1,000 times the median. `at` is the kind of token.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("massive activations",)
@@ -376,7 +377,7 @@ def _change(head: Head, how: str, kind: int, values: np.ndarray) -> Any:
 
 
 def sink_of(found: SinkPartial, head: Head) -> int | None:
-    """Return the kind of key that is a head's sink, as an index into KINDS; None if it has no sink."""
+    """Return the kind of key that is the sink of a head, as an index into KINDS; None if the head has no sink."""
     at = (head.layer, head.head)
     is_sink = (found.low[at] >= LEAST) & (found.over[at] >= 0)
     return int(np.where(is_sink, found.share[at], -1).argmax()) if is_sink.any() else None
@@ -406,9 +407,8 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Return what a sink does, given the intervals (low, high) of three effects on the output: without the whole head,
-    without the sink's contribution, and with its mean over inputs in place of its value.
-    """
+    """Return the verdict on a sink from the intervals (low, high) of three effects on the output: without the whole
+    head, without the contribution of the sink, and with the mean over inputs as the value of the sink."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

@@ -1,9 +1,9 @@
 """Heads of an encoder-decoder on a translation task (Michel et al. 2019), and cross attention as word alignment.
 
-`sweep`: each head zeroed alone; `importance`: |dL/dxi_h|; `prune`: the heads of one kind removed one after another,
-least important first, in an order from training examples; `align`: how often a cross-attention head attends most to the
-word that it translates, compared with the best guess from positions. The metric is the share of sentences whose greedy
-translation equals the reference.
+`sweep` zeroes each head alone; `importance` is |dL/dxi_h|; `prune` removes the heads of one kind, least important
+first, in an order from training examples; `align` measures how often a cross-attention head attends most to the word
+that is being translated, compared with the best guess from positions. The metric is the fraction of sentences whose
+greedy translation equals the reference.
 """
 
 from collections.abc import Sequence
@@ -46,10 +46,10 @@ _FORM = "A line of a translation file must be source, tab, target, and optionall
 
 @dataclass(frozen=True)
 class Translation:
-    """One example of a translation file: a source sentence, its translation, and optionally the word alignment.
+    """An example for translation: a source sentence, its translation, and optionally the word alignment.
 
     Attributes:
-        links: zero-based (source word, target word), for words separated by spaces; empty if unknown.
+        links: zero-based pairs (source word, target word), of words separated by spaces; empty if unknown.
         number: line number, from 1.
     """
 
@@ -67,7 +67,7 @@ class Translation:
 def read_translations(
     file: str | Path | None = None, *, split: str = "dev", limit: int | None = None
 ) -> list[Translation]:
-    """Read a translation file, or a bundled split (dev, train). InputErrors name the line."""
+    """Read a translation file, or a bundled split (dev, train). Errors name the line."""
     path = config.inside(file) if file else BUNDLED / f"{split}.tsv"
     try:
         lines = lines_of(read_text(path, given=True))
@@ -112,9 +112,8 @@ COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Mi
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TranslationOptions:
-    """Options of a study of an encoder-decoder: checkpoint and examples. `data` is a file of test examples (source,
-    target, alignment); `train` is a file of examples that determine pruning orders.
-    """
+    """Options of a study of an encoder-decoder. `data` is a file of test examples (source, target, alignment); `train`
+    is a file of examples that determine the pruning order."""
 
     checkpoint: Checkpoint = "atlas-translator"
     what: Annotated[
@@ -136,14 +135,14 @@ class TranslationOptions:
 
 @dataclass(frozen=True)
 class TranslationMeasurement:
-    """The result of one measurement of an encoder-decoder's heads. Fields that do not apply to the measurement are
-    empty.
+    """The result of one measurement of the heads of an encoder-decoder. Fields that do not apply are empty.
 
     Attributes:
-        names: heads ("Cross L1H2"), for pruning in the order of removal, by kind.
-        exact: whether a translation is right, without ablation first. *Shape:* (target, example). For an alignment
-            whether a word is found, by positions first. *Shape:* (guess, linked word).
-        share: of an example's tokens that are right, 0 to 1; for an alignment `exact` on training examples.
+        names: heads ("Cross L1H2"); for pruning, in the order of removal within each kind.
+        exact: whether each translation is right, without ablation first, [target, example]. For an alignment, whether
+            each
+            word is found, by positions first, [guess, linked word].
+        share: fraction of right tokens in each example, 0 to 1; for an alignment, `exact` on training examples.
         values: importance of each head.
         row: for an alignment, the example of each linked word.
     """
@@ -176,7 +175,7 @@ class UnmodifiedTranslation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationHead(Result):
-    """A record about one head of an encoder-decoder. `part` is the stack of the head: encoder, decoder or cross."""
+    """Base class of records about one head of an encoder-decoder. `part` is its stack: encoder, decoder or cross."""
 
     name: str
     part: str
@@ -188,9 +187,8 @@ class TranslationHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroedHead(TranslationHead):
-    """The effect of zeroing one head of an encoder-decoder: the change of exact translations (`value`) and of correct
-    tokens, and the number of changed translations (`flipped`). p is corrected over heads.
-    """
+    """The effect of zeroing one head of an encoder-decoder: the change in exact translations (`value`) and correct
+    tokens, and the number of changed translations (`flipped`). p is corrected over heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("zeroed",)
     FIGURE = Figure("value", "change of exact rows", "{name}")
@@ -206,7 +204,7 @@ class ZeroedHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportantTranslationHead(TranslationHead):
-    """A head's importance."""
+    """The importance of one head of an encoder-decoder."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("importance",)
     FIGURE = Figure("value", "importance", "{name}")
@@ -214,9 +212,8 @@ class ImportantTranslationHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class PrunedColumn(Result):
-    """A pruning step of one stack of an encoder-decoder, with the number of pruned heads in `removed`. `change`, `low`
-    and `high` concern the fraction of exact translations.
-    """
+    """A pruning step in one stack of an encoder-decoder, after `removed` heads. `change`, `low` and `high` concern the
+    fraction of exact translations."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pruned",)
     column: str
@@ -233,9 +230,10 @@ class PrunedColumn(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedHead(TranslationHead):
-    """How often the largest weight of a cross-attention head is on the aligned word, over n sentences. `baseline` is
-    the best guess from positions, `above` the difference, and `best` marks the head with the highest accuracy on
-    training examples.
+    """How often a cross-attention head has its largest weight on the aligned word, over n sentences.
+
+    `baseline` is the best guess from positions and `above` the difference. `best` marks the best head on training
+    examples.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("alignment",)

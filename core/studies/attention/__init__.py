@@ -1,4 +1,4 @@
-"""What heads attend to: features, relations, statistics, roles and norms. Modules load on first use (decision 026)."""
+"""Studies of what heads attend to: features, relations, statistics, roles and norms."""
 
 import lazy_loader
 

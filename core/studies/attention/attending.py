@@ -1,4 +1,4 @@
-"""What the studies of what heads attend to share: their options, units of rows, and one pass a unit."""
+"""What the studies of attention share: options, units of inputs, and one forward pass per unit."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -24,27 +24,26 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """A study that observes attention in forward passes. It processes inputs in chunks, and the partial result of a
-    chunk is a sum over its inputs.
-    """
+    """Base class of studies that observe attention in forward passes. Inputs are processed in chunks; a partial result
+    is the sum over the inputs of one chunk."""
 
     arguments = ChunkUnit
     looks_at_maps = True
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
-        """Create the object that accumulates this study's sums for one checkpoint."""
+        """Create the object that accumulates the sums of this study for one checkpoint."""
         raise NotImplementedError
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure attention on some inputs, in one forward pass unless a study overrides this method."""
+        """Measure attention on some inputs. The default is one forward pass."""
         studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
-        """Compute the scores of one checkpoint and task from sums over all its inputs."""
+        """Compute the scores of one checkpoint and task from the sums over all its inputs."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
-        """Return validated options. Texts that a user typed take the place of tasks."""
+        """Validate options. Texts that a user typed replace the tasks."""
         return super().read({**given, "tasks": []} if given.get("texts") else given)
 
     def units(self, options: A) -> list[Unit]:
@@ -64,14 +63,16 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Make further measurements after a chunk of inputs that begins at index `start`. The default does nothing."""
+        """Make further measurements after each chunk of inputs, which begins at index `start`. The default does
+        nothing."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         """Return one record per head and statistic, for each checkpoint and task."""
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
-        """Measure the given texts with an open checkpoint. Raises InputError for invalid texts."""
+        """Measure the texts in the options with a checkpoint that is already open. Raises InputError for invalid
+        texts."""
         measure = self.measure(options, checkpoint)
         pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
@@ -79,13 +80,13 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score without a head from some sums. A `note` says why it has no number."""
+    """Create a score without a head for some sums. `note` states why no number could be computed."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Return a copy of a score with the value and interval of one head. `most` limits the upper end."""
+    """Return a copy of a score with the value and interval of one head. The upper bound is at most `most`."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -99,7 +100,8 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return one score per head, or a single one with the note `otherwise` if nothing was measured."""
+    """Return one score per head. If nothing was measured, return one score without a head, with the note
+    `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -107,14 +109,14 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Return a copy of a head's score with its baseline, and with the difference between the value and the baseline."""
+    """Return a copy of the score of a head with its baseline, and the difference between value and baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Return a copy of a score with its contrast (the log weight corrected for other explanations), if any."""
+    """Return a copy of a score with its contrast, the log weight corrected for other explanations (None: unchanged)."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)
@@ -122,7 +124,8 @@ def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head:
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
-    """Return the value of one head and both ends of its interval. `most` limits the upper end (1 for a fraction)."""
+    """Return the value of one head with the bounds of its interval. The upper bound is at most `most` (1 for a
+    fraction)."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),

@@ -1,11 +1,11 @@
-"""Where each head's attention goes, as shares that add up to 1: [CLS], [SEP], neighbours, syntax, other words ...
+"""Attention budget: how the attention of each head is divided between [CLS], [SEP], neighbours, syntax and other words.
 
-Rows, one a head, category, checkpoint and task, of two statistics: "budget" of the pieces of the text, and "classifying
-budget" of the token that classifiers read. value: the share, with its 95 % interval over inputs; baseline: the share
-under even attention; enrichment: value / baseline, with its interval. Of a word's other occurrences, its syntactic head
-and its dependents also effect: the share less what the head gives to other words at the same distances. One row of
-"contested" a head: the attention that goes to a syntactic head or dependent but is counted in an earlier category.
-`core.scoring.budget` defines the categories.
+The shares of a head add up to 1. Statistics: "budget" for the tokens of the text as queries, and "classifying budget"
+for the token that classifiers read. Each row has a head, category, checkpoint and task, with `value` (the share, with a
+95 % interval over inputs), `baseline` (the share under uniform attention) and `enrichment` (value / baseline, with an
+interval). For other occurrences of a word, its syntactic head and its dependents, `effect` is the share minus attention
+to other words at the same distances. The row "contested" is the attention to a syntactic head or dependent that is
+counted in an earlier category. `core.scoring.budget` defines the categories.
 """
 
 from collections.abc import Sequence
@@ -37,9 +37,7 @@ WITHOUT = "none"  # the pipeline that is none
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class BudgetOptions(AttendingOptions):
-    """Options of attention budgets: which inputs are measured. The pipeline "none" leaves out syntax, for languages
-    without a parser.
-    """
+    """Options of attention budgets. The pipeline "none" leaves out syntax, for languages without a parser."""
 
     pipeline: Pipeline = None
 
@@ -64,9 +62,6 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
     gives = "shares of attention by category"
 
     def measure(self, options: BudgetOptions, checkpoint: Any) -> "BudgetMeasure":
-        """Create the object that accumulates the attention budgets of one checkpoint. A pipeline that cannot parse is
-        not used.
-        """
         syntax = options.pipeline != WITHOUT
         if syntax and options.pipeline is not None:
             try:
@@ -76,7 +71,7 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax)
 
     def scores(self, options: BudgetOptions, sums: BudgetSums) -> list[BudgetScore]:
-        """Return each head's share of every category in both budgets, then of tokens in several categories."""
+        """Return the share of every category for each head in both budgets, then of tokens in several categories."""
         layout, whole, scores = scoring.budget, sums.means.result(), []
         left_out = {"next"} if sums.causal else set()
         left_out |= set() if sums.syntax else set(SYNTAX)

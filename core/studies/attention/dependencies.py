@@ -1,9 +1,9 @@
-"""How well single heads predict dependencies of gold trees (Clark et al. 2019, section 4.2, Table 1).
+"""How well single heads predict the dependencies of gold trees (Clark et al. 2019, section 4.2, Table 1).
 
-The head, its direction and the baseline's fixed distance are chosen on the treebank's dev split and evaluated on test.
-Contrast and p are those of `core.studies.attention.relations`, because a head that attends to verbs is right about many
-subjects without following the relation; q corrects p over all relations and directions. "chosen" is the direction with
-more correct links on dev.
+The head, its direction and the fixed distance of the baseline are chosen on the dev split of the treebank and evaluated
+on test. Contrast and p are defined as in `core.studies.attention.relations`, because a head that attends to all verbs
+is right for many subjects without following the relation. q is corrected over all relations and directions. "chosen"
+marks the direction with more correct links on dev.
 """
 
 from collections import Counter
@@ -48,9 +48,8 @@ SPLITS = ("dev", "test")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DependenciesOptions:
-    """Options of a test on gold dependencies: which checkpoint, on which treebank. `limit` is the largest number of
-    sentences from the beginning of each split.
-    """
+    """Options of a test on gold dependencies. `limit` is the largest number of sentences, from the beginning of each
+    split."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     treebank: Annotated[
@@ -98,7 +97,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         )
 
     def results(self, options: DependenciesOptions, merged: Pieces[RelationSums]) -> list[DependencyScore]:
-        """Return one record per relation and direction; none until dev and test have been measured."""
+        """Return one record per relation and direction. Empty until both dev and test have been measured."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(SPLITS):
             return []
@@ -157,12 +156,13 @@ def _relations() -> list[Relation]:
 
 
 def sentences(options: DependenciesOptions, part: str) -> list[GoldSentence]:
-    """Return the first sentences of a treebank split, at most as many as the limit in the options."""
+    """Return the first sentences of a treebank split, up to the limit in the options."""
     return read_conllu(file_of(options.treebank, part), options.limit)
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:
-    """Return (dependent, governor) of a relation or its subtypes; ALL means every label not in SKIPPED."""
+    """Return (dependent, governor) for each link with this label or a subtype of it. ALL matches every label not in
+    SKIPPED."""
     return [
         (k, word.head)
         for k, word in enumerate(words)
@@ -187,7 +187,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Return the score on test for the head that is best on dev, and for the fixed distance that is best on dev."""
+    """Return the test score of the head that is best on dev, compared with the fixed distance that is best on dev."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

@@ -1,5 +1,5 @@
-"""Raw and effective attention compared (Brunner et al. 2020, section 3, Figs 2 and 3): mean attention to token types,
-and Pearson's r between raw and effective weights by head and by input length."""
+"""Raw and effective attention (Brunner et al. 2020, section 3, Figs 2 and 3): mean weight on token types, and Pearson's
+r between raw and effective weights, by head and by input length."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,7 +57,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     gives = "effective attention"
 
     def units(self, options: EffectiveOptions) -> list[Unit]:
-        """Divide the inputs into small chunks, because every head needs a singular value decomposition."""
+        """Divide the inputs into small chunks, because every head requires a singular value decomposition."""
         all_units = []
         for unit in super().units(options):
             whole: ChunkUnit = unit.arguments
@@ -68,15 +68,13 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         return all_units
 
     def measure(self, options: EffectiveOptions, checkpoint: Any) -> "EffectiveMeasure":
-        """Create the object that accumulates raw and effective attention of one checkpoint."""
         return studies.attention.measures.EffectiveMeasure(checkpoint)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure the inputs one after another."""
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
 
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
-        """Return raw and effective weight on every token type, their correlation r, and r by input length."""
+        """Return raw and effective attention to every token type, their correlation r, and r by input length."""
         whole, scores = sums.means.result(), list[Result]()
         named: list[tuple[str, str | None]] = [
             (kind, kind_type) for kind in studies.attention.measures.KINDS for kind_type in TYPES
@@ -128,7 +126,7 @@ STUDY = Effective()
 
 
 def by_length(lengths: Sequence[LengthCorrelation], over: str = "") -> str:
-    """Return a sentence that compares raw and effective attention on short and on long inputs, "" without lengths."""
+    """Return a sentence that compares raw and effective attention on short and on long inputs; "" without data."""
     equal = max((length.length_to for length in lengths if length.mean > EQUAL), default=0)
     longer = [length for length in lengths if length.length_from > equal]
     if not longer:

@@ -1,11 +1,11 @@
-"""Which heads attend to nouns, verbs, subjects, negation, [CLS] and other features (Kovaleva et al. 2019, 4.4, Figs 6,
+"""Heads that attend to nouns, verbs, subjects, negation, [CLS] and other features (Kovaleva et al. 2019, 4.4, Figs 6,
 7).
 
-baseline: mean of as many random tokens at similar positions (for [CLS], separators and the first word of a causal
-model, what uniform attention gives). effect: value minus baseline. contrast: mean log weight corrected for query and
-distance, and for roles of words for the kind of word; undefined for special tokens. p: the larger of the one-sided p
-that effect and contrast are above 0. q: p corrected over all heads, features and definitions. A second checkpoint adds
-rows of "difference", first minus second, with a two-sided p.
+baseline: mean over equally many random tokens at similar positions (for [CLS], separators and the first word of a
+causal model, uniform attention). effect: value minus baseline. contrast: mean log weight corrected for query and
+distance, and for syntactic features also for the word class; undefined for special tokens. p: the larger one-sided p of
+effect and contrast. q: p corrected over all heads, features and definitions. With a second checkpoint, rows of
+"difference" contain the first minus the second, with a two-sided p.
 """
 
 from collections.abc import Sequence
@@ -59,9 +59,7 @@ FeatureNames = Annotated[
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FeaturesOptions(AttendingOptions):
-    """Options of attention to features: which features are measured, on which inputs. `word_types` also stores the
-    attention to each word type.
-    """
+    """Options of attention to features. `word_types` also stores the attention to each word type."""
 
     compare: Annotated[
         str | None,
@@ -93,13 +91,12 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return super().units(options)
 
     def measure(self, options: FeaturesOptions, checkpoint: Any) -> "FeatureMeasure":
-        """Create the object that accumulates attention to the chosen features for one checkpoint."""
         return studies.attention.measures.FeatureMeasure(
             checkpoint, options.features, seed=options.seed, word_types=options.word_types
         )
 
     def scores(self, options: FeaturesOptions, sums: FeatureSums) -> list[Score]:
-        """Return the scores of every feature under every definition."""
+        """Return the scores of every feature and definition."""
         return scores_of(sums)
 
     def results(self, options: FeaturesOptions, merged: Pieces[FeatureSums]) -> list[Result]:
@@ -166,7 +163,7 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
-    """Return the first checkpoint minus the second, paired by input; none if their shapes differ."""
+    """Return the scores of the first checkpoint minus the second, paired by input. Empty if their shapes differ."""
     if first.means.sums.shape != second.means.sums.shape:
         return []
     scores = []

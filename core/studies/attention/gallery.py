@@ -1,6 +1,6 @@
-"""The gallery of a head: the inputs with the highest, lowest and decile values of a score.
+"""Gallery of a head: the inputs with the highest, the lowest and the decile values of a score.
 
-One forward pass gives the score of every head on every input. Maps are captured again for the chosen inputs only.
+One forward pass computes the score for all heads and inputs. Only the maps of the chosen inputs are computed again.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,8 @@ ENDS, DECILES = 3, range(10, 100, 10)
 
 @dataclass(frozen=True)
 class Chosen:
-    """An input chosen for a gallery of a head. `input` is its index among all inputs, and `where` its place in the
-    ranking: "highest 1", "90 %", ... "lowest 1".
-    """
+    """An input in the gallery of a head. `input` is its index, and `where` its rank: "highest 1", "90 %", ... "lowest
+    1"."""
 
     input: int
     where: str
@@ -34,9 +33,7 @@ class Chosen:
 
 
 class InputScores:
-    """Observer of forward passes that computes one score of every head on every input, as float32 [input, layer, head];
-    NaN if undefined.
-    """
+    """Observer that computes one score for every input and head, as float32 [input, layer, head]; NaN if undefined."""
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
@@ -53,7 +50,7 @@ class InputScores:
         self.values = np.full(shape, np.nan, dtype=np.float32)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Compute the scores from the attention maps of one layer in one batch."""
+        """Compute the scores from the attention maps of one layer and batch."""
         maps = MapBatch(weights, [self.places[k] for k in inputs], self.causal)
         self.values[inputs, layer] = self.of(maps).float().cpu().numpy()
 
@@ -61,10 +58,9 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Return one score of every head on every input, NaN if undefined. `by_norms` uses norm-based maps instead of
-    attention weights.
+    """Return one score for every input and head, NaN if undefined. `by_norms` uses norm-based maps instead of weights.
 
-    Raises InputError if the score needs the maps of more than one input.
+    Raises InputError if the score requires the maps of several inputs.
     """
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
@@ -75,10 +71,9 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose inputs for a gallery by one head's score: the ENDS highest, one at each decile from 90 % down, and the
-    ENDS lowest.
+    """Choose inputs for a gallery: the ENDS highest values, one at each decile from 90 % down, and the ENDS lowest.
 
-    The choices are sorted from the highest value, and each input is chosen once. Inputs with NaN are left out.
+    The result is sorted from the highest value. Each input is chosen once, and inputs with NaN are left out.
     """
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]

@@ -1,4 +1,5 @@
-"""The inputs of a pass: rows of tasks or typed texts, in chunks that are units of work. Nothing here needs torch."""
+"""Inputs of a forward pass: examples of tasks or typed texts, in chunks that are units of work. Does not import
+torch."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -30,9 +31,8 @@ def _pairs(given: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class AttendingOptions:
-    """Options that studies of attention share: a checkpoint and its inputs. `compare` names a second checkpoint that is
-    measured on the same inputs.
-    """
+    """Options that studies of attention share: a checkpoint and its inputs. `compare` names a second checkpoint for the
+    same inputs."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     compare: str | None = None
@@ -56,9 +56,8 @@ class AttendingOptions:
 
 @dataclass(frozen=True)
 class SourceText:
-    """A text to be measured, before it is encoded. `number` is its index among all inputs of its task. `windows` marks
-    running text, which is split into as many inputs as the checkpoint needs.
-    """
+    """A text before it is encoded. `number` is its index among the inputs of its task. `windows` marks running text,
+    which is split into as many inputs as the checkpoint needs."""
 
     number: int
     row_id: str
@@ -68,9 +67,8 @@ class SourceText:
 
 
 def pair_of(line: str) -> str | tuple[str, str]:
-    """Parse a line that a user typed: a sentence, or two sentences as "first | second". Raises InputError if there are
-    more than two parts.
-    """
+    """Parse a line that a user typed: a sentence, or two sentences as "first | second". Raises InputError for more
+    parts."""
     first, _, second = line.partition(" | ")
     if " | " in second:
         raise InputError(
@@ -81,7 +79,7 @@ def pair_of(line: str) -> str | tuple[str, str]:
 
 
 def sources(options: AttendingOptions, task: str) -> list[SourceText]:
-    """Return the texts of one task, or the texts that a user typed, in their original order."""
+    """Return the texts of a task, or the texts that a user typed, in order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
         return [SourceText(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
@@ -92,9 +90,8 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 
 
 def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
-    """Divide the inputs of every checkpoint and task into chunks, and return each with its approximate size in tokens.
-    Raises InputError for invalid options.
-    """
+    """Divide the inputs of every checkpoint and task into chunks, and estimate the number of tokens in each. Raises
+    InputError for invalid options."""
     if options.limit is not None and options.limit < 1:
         raise InputError(f"The number of inputs must be at least 1; got a limit of {options.limit}. Raise the limit.")
     all_chunks = []

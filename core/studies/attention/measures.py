@@ -1,4 +1,4 @@
-"""The measurements of what heads attend to: features, relations, statistics and distances, effective attention."""
+"""Measurements of attention: features, relations, statistics and distances, budgets, patterns, effective attention."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -44,10 +44,9 @@ from .passes import Prepared
 
 @dataclass(frozen=True)
 class TaggedPieces:
-    """Annotations for each token of an input: whether it has the feature (`carried`), and the numbers of its word's
-    kind (part of speech, uninflected tag, first in its sentence) and of its spelling, ignoring case (-1 without a
-    word).
-    """
+    """Annotations of the tokens of an input: whether a token has the feature (`carried`), and numbers for the kind of
+    its word (part of speech, uninflected tag, first in its sentence) and for its lower-case spelling (-1 without a
+    word)."""
 
     carried: Bool[np.ndarray, "feature key"]
     kinds: Int[np.ndarray, " key"]
@@ -55,7 +54,7 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds the tokens of an input that have certain features, and caches the features of words by their tags."""
+    """Finds the tokens that have given features, and caches the features of words by their tags."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -66,7 +65,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Return the annotations of each token. It belongs to a word if they share characters."""
+        """Return the annotations of each token. A token belongs to a word if they share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -103,8 +102,7 @@ class FeatureFinder:
 
 def special_positions(name: str, encoding: Encoding) -> list[int]:
     """Return the positions of special tokens: "start", "separator", "first" (the first token of the text) or "last"
-    (the last token of the first sentence).
-    """
+    (the last token of the first sentence)."""
     if name == "start":
         return [] if encoding.first is None else [encoding.first]
     if name == "last":
@@ -125,9 +123,8 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 class FeatureMeasure:
-    """Accumulates attention to features over the inputs of one checkpoint. `word_types` also accumulates the attention
-    to each word type.
-    """
+    """Accumulates attention to features over the inputs of one checkpoint, and to each word type if `word_types` is
+    set."""
 
     tags = True
 
@@ -141,7 +138,6 @@ class FeatureMeasure:
         self.attention = FeatureAttention(checkpoint.layers, checkpoint.heads, names, causal=self.causal, places=places)
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare to observe the next inputs: mark which tokens have each feature, and return the observers."""
         roles, by_length = np.array([is_role(feature) for feature in self.features], dtype=bool), defaultdict(list)
         marked = [self._marked(ready, roles) for ready in inputs]
         for number, own in enumerate(marked):
@@ -176,14 +172,13 @@ class FeatureMeasure:
         return Marked(found.carried, ready.encoding.ordinary, kinds, at, (self.seed, ready.number))
 
     def sums(self, at: InputOffset) -> FeatureSums:
-        """Return the sums of attention to features over all inputs so far. `at` says which inputs they cover."""
         means, names = self.attention.means, tuple(feature.name for feature in self.features)
         shape, types = means.sums.shape[1:3], self.attention.types
         return FeatureSums(at, *shape, self.causal, means, names, types=types, attending=self.attending)
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
-    """Restore the observer of attention to features from stored sums, so that its results can be computed."""
+    """Restore the observer of attention to features from stored sums, to compute its results."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1])  # of a job from before contrasts were measured
     attention.means = sums.means
@@ -194,9 +189,7 @@ def features_again(sums: FeatureSums) -> FeatureAttention:
 
 
 class BudgetMeasure:
-    """Accumulates attention budgets over the inputs of one checkpoint. `syntax` says whether a language pipeline tags
-    and parses the texts.
-    """
+    """Accumulates attention budgets over the inputs of one checkpoint. `syntax` states whether the texts are parsed."""
 
     def __init__(self, checkpoint: Checkpoint, *, syntax: bool):
         self.causal, self.attending, self.tags = checkpoint.causal, checkpoint.attending, syntax
@@ -205,7 +198,6 @@ class BudgetMeasure:
         )
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare to observe the next inputs: annotate their tokens by category, and return the observers."""
         tokens = [self._tokens(ready) for ready in inputs]
         return [self.attention.take(tokens, [ready.number for ready in inputs])]
 
@@ -236,7 +228,6 @@ class BudgetMeasure:
         )
 
     def sums(self, at: InputOffset) -> BudgetSums:
-        """Return the sums of attention budgets over all inputs so far. `at` says which inputs they cover."""
         means = self.attention.means
         return BudgetSums(at, *means.sums.shape[1:3], self.causal, means, self.tags, attending=self.attending)
 
@@ -325,7 +316,8 @@ def linked_words(
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
-    """Return a number for each word of an input, equal if words differ only in case; special tokens differ."""
+    """Number the words of an input so that words that differ only in case have the same number. Special tokens all
+    differ."""
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
     for number, word in enumerate(words):
@@ -351,7 +343,6 @@ class StatisticsMeasure:
         self.distances = HeadDistances(layers, heads, self.attending, queries=queries, seed=seed)
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare to observe the next inputs: find their special tokens, and return the observers."""
         return [self.statistics_of(inputs), self.distances.take([ready.number for ready in inputs])]
 
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
@@ -365,7 +356,6 @@ class StatisticsMeasure:
         return self.statistics.take(places, [ready.number for ready in inputs])
 
     def sums(self, at: InputOffset) -> StatisticsSums:
-        """Return the sums of head statistics over all inputs so far. `at` says which inputs they cover."""
         means, distances = self.statistics.means, self.distances
         shape = means.sums.shape[1:3]
         return StatisticsSums(
@@ -374,21 +364,20 @@ class StatisticsMeasure:
 
 
 def distances_again(sums: StatisticsSums) -> HeadDistances:
-    """Restore the observer of distances between heads from stored sums, so that its results can be computed."""
+    """Restore the observer of distances between heads from stored sums, to compute its results."""
     distances = HeadDistances(sums.layers, sums.heads)
     distances.sums, distances.rows = sums.distances, sums.rows
     return distances
 
 
 class PatternMeasure:
-    """Accumulates distances between heads, and the heads' mean patterns, over the inputs of one checkpoint."""
+    """Accumulates distances between heads and mean maps of heads over the inputs of one checkpoint."""
 
     tags = False
 
     def __init__(self, checkpoint: Checkpoint, *, queries: int, seed: int, random: int = 0):
-        """Set up the measurement. `random` is the number of draws of random weights with which repeated patterns are
-        compared; 0 leaves repeated patterns out.
-        """
+        """Set up the measurement. `random` is the number of draws of random weights for comparison (0: no repeated
+        patterns)."""
         self.checkpoint, self.seed = checkpoint, seed
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
         self.distances = HeadDistances(*shape, queries=queries, seed=seed)
@@ -397,7 +386,7 @@ class PatternMeasure:
         self.repeats = [OwnAndOthers(*shape) for _ in sets]
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Return the observers of the next inputs. Models with random weights process them at once."""
+        """Return the observers of the next inputs. Models with random weights process these inputs immediately."""
         encodings = [ready.encoding for ready in inputs]
         for number, observer in enumerate(self.repeats[1:]):
             drawn = random_copy(self.checkpoint, seed=self.seed + number)
@@ -406,7 +395,6 @@ class PatternMeasure:
         return [self.distances.take([ready.number for ready in inputs]), self.patterns, *own]
 
     def sums(self, at: InputOffset) -> PatternSums:
-        """Return the sums of distances and patterns over all inputs so far. `at` says which inputs they cover."""
         checkpoint, distances, patterns = self.checkpoint, self.distances, self.patterns
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.causal)
         nothing = Means(checkpoint.layers, checkpoint.heads, 0)
@@ -423,9 +411,7 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Accumulates raw and effective attention to token types over the inputs of one checkpoint, and the correlation r
-    of both, also by input length.
-    """
+    """Accumulates raw and effective attention to token types over inputs of one checkpoint, and their correlation r."""
 
     tags = False
 
@@ -461,14 +447,13 @@ class EffectiveMeasure:
             self.squares[len(encoding)] = self.squares.get(len(encoding), 0.0) + r * r
 
     def sums(self, at: InputOffset) -> EffectiveSums:
-        """Return the sums of raw and effective attention over all inputs so far. `at` says which inputs they cover."""
         shape = self.means.sums.shape[1:3]
         more = (self.by_length, self.squares)
         return EffectiveSums(at, *shape, self.checkpoint.causal, self.means, *more, attending=self.checkpoint.attending)
 
 
 def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
-    """Return the raw and effective attention weights of one input, as float64 arrays [layer, head, query, key]."""
+    """Return the raw and the effective attention weights of one input, both float64 [layer, head, query, key]."""
     weights, values = maps_and_values(checkpoint, encoding)
     effective = np.empty_like(weights)
     for layer, head in np.ndindex(*weights.shape[:2]):

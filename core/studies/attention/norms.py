@@ -1,8 +1,8 @@
-"""Attention by norms |alpha f(x)|: features, statistics and the [SEP] analysis (Kobayashi et al. 2020).
+"""Norm-based attention |alpha f(x)|: features, statistics and the [SEP] analysis (Kobayashi et al. 2020).
 
-Rows of norm-based maps are divided by their sum, so they compare with weights. "vector norm" is the mean length of f(x)
-over tokens of a type divided by the input's mean length. The paper finds that separators and punctuation get weight but
-have short vectors.
+Rows of norm-based maps are divided by their sum, so that they can be compared with weights. "vector norm" is the mean
+norm of f(x) over the tokens of a type, divided by the mean over the input. The paper finds that separators and
+punctuation get large weights but have short vectors.
 """
 
 from collections.abc import Sequence
@@ -76,11 +76,10 @@ class Norms(Attending[NormsOptions, NormSums]):
         return super().units(options)
 
     def measure(self, options: NormsOptions, checkpoint: Any) -> "NormMeasure":
-        """Create the object that accumulates norm-based attention of one checkpoint."""
         return NormMeasure(checkpoint, options.features, seed=options.seed)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure in one forward pass, which reads value vectors in addition to attention weights."""
+        """Run one forward pass, which reads value vectors in addition to attention weights."""
         measure.observe(pipeline, inputs)
 
     def scores(self, options: NormsOptions, sums: NormSums) -> list[Score]:
@@ -125,7 +124,7 @@ class NormMeasure:
         self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Run one forward pass. Raises InputError if value vectors cannot be read from this family."""
+        """Run one forward pass. Raises InputError if value vectors are not available in this model family."""
         for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
             prepared = studies.attention.passes.prepare(
                 self.checkpoint, pipeline, inputs[start : start + studies.attention.passes.ROWS_A_CHUNK]
@@ -156,7 +155,6 @@ class NormMeasure:
         self.means.update(layer, sums, counts, numbers)
 
     def sums(self, at: InputOffset) -> NormSums:
-        """Return the sums of norm-based attention over all inputs so far. `at` says which inputs they cover."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         return NormSums(
             at, *shape, self.checkpoint.causal, self.means, self.features.sums(at), self.statistics.sums(at),

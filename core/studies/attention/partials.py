@@ -1,4 +1,4 @@
-"""What was seen of a chunk of inputs, as sums that add up over chunks. Nothing here needs torch."""
+"""Sums over a chunk of inputs, which are added over chunks. Does not import torch."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Generic, TypeVar
@@ -12,7 +12,7 @@ from ..merging import MergedBy, OfFirst, Smallest, Summed
 
 @dataclass(frozen=True)
 class InputOffset:
-    """Identifies the inputs that some sums cover: those of a task on a checkpoint, from index `start` on."""
+    """Identifies the inputs that some sums cover: those of a task on a checkpoint, starting at index `start`."""
 
     checkpoint: str
     task: str
@@ -21,7 +21,7 @@ class InputOffset:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of a measurement over some inputs, for a model with `layers` layers of `heads` heads."""
+    """Base class of sums over some inputs, for a model with `layers` layers of `heads` heads."""
 
     at: InputOffset
     layers: int
@@ -32,12 +32,12 @@ class Sums:
 
     @property
     def names(self) -> list[Head]:
-        """Return the heads of layers that have attention, layer by layer."""
+        """Return the heads of all layers with attention, layer by layer."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def numbers(self) -> list[int]:
-        """Return the indices of the heads that exist among layers x heads positions."""
+        """Return the flat indices (layer x heads + head) of the heads that exist."""
         return [head.layer * self.heads + head.head for head in self.names]
 
 
@@ -46,7 +46,7 @@ S = TypeVar("S", bound=Sums)
 
 @dataclass(frozen=True)
 class FeatureSums(Sums):
-    """Sums of attention to features, in the order of their names. `types` is empty if not requested."""
+    """Sums of attention to features, in the order of their names. `types` is empty if word types were not requested."""
 
     features: tuple[str, ...]
     types: Summed[dict[int, np.ndarray]] = field(default_factory=dict, kw_only=True)
@@ -54,7 +54,7 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations, in the order of their names, with links by distance."""
+    """Sums of attention along relations, in the order of their names, and counts of links by distance."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -70,16 +70,15 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of attention budgets. `syntax` says whether syntactic heads and dependents were measured."""
+    """Sums of attention budgets. `syntax` states whether syntactic heads and dependents were measured."""
 
     syntax: bool
 
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to token types. `by_length` holds, by input length in tokens, the sum of the
-    correlations r and the number of inputs; `squares` holds the sum of r squared.
-    """
+    """Sums of raw and effective attention to token types, and of the correlation r (`by_length`: by number of tokens,
+    sum of r and number of inputs; `squares`: sum of r squared)."""
 
     by_length: Summed[dict[int, tuple[float, float]]]
     squares: Summed[dict[int, float]] = field(default_factory=dict)
@@ -87,16 +86,16 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Sums of all roles, and the OV copying scores [layer, head], empty if they cannot be computed."""
+    """Sums of the scores of all head roles, and the OV copying scores [layer, head] (empty if they cannot be
+    computed)."""
 
     copying: OfFirst[np.ndarray]
 
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums of norm-based attention: means of |f(x)| over the tokens of each type, divided by the mean over the input's
-    tokens, and features and statistics of norm-based maps.
-    """
+    """Sums of norm-based attention: features and statistics of norm-based maps, and |f(x)| of token types relative to
+    the mean."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -104,14 +103,14 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums of distances between heads, of the heads' mean patterns, and of how patterns repeat
-    (`core.scoring.repetition`).
+    """Sums of distances between heads, of mean maps, and of repeated patterns (`core.scoring.repetition`).
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).
         patterns: sums of `inputs` resized maps. *Shape:* (layer, head, size, size).
-        nearer: sums, and sums of squares, over pairs of inputs of how much nearer other heads are than the head itself;
-            for the checkpoint, then for random weights. *Shape:* (set of weights, half of the inputs, 2, head, head).
+        nearer: how much nearer other heads are than the same head on another input, as sums and sums of squares over
+            pairs of inputs; first for the checkpoint, then for random weights. *Shape:* (set of weights, half of the
+            inputs, 2, head, head).
         pairs: number of pairs of inputs. *Shape:* (half of the inputs,), int.
     """
 
@@ -125,6 +124,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """The sums of several units of work, one item per chunk of inputs, or per checkpoint and task once merged."""
+    """The sums of several units of work: one item per chunk of inputs or, once merged, per checkpoint and task."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

@@ -1,7 +1,7 @@
 """One forward pass over inputs for any number of measurements.
 
-A `Measure` takes prepared inputs, observes maps as they are computed, and returns sums, which add up over units. Inputs
-are read in chunks, so memory does not grow with their number.
+A `Measure` receives encoded inputs, observes maps as they are computed, and returns sums that can be added over units.
+Inputs are processed in chunks, so memory does not grow with their number.
 """
 
 import gc
@@ -27,7 +27,7 @@ ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and
 
 @dataclass(frozen=True)
 class Prepared:
-    """An encoded input of one checkpoint, with the tags of its words (one entry per sentence)."""
+    """An encoded input with the tags of its words (one entry per sentence)."""
 
     number: int
     encoding: Encoding
@@ -40,12 +40,12 @@ class Prepared:
 
 
 class Measurement(Protocol):
-    """Accumulates one kind of measurement on one checkpoint. `tags` says whether it needs tagged words."""
+    """Accumulates one kind of measurement on one checkpoint. `tags` states whether it requires tagged words."""
 
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over all inputs so far. `at` says which inputs they cover."""
+        """Return the sums over all inputs so far. `at` identifies these inputs."""
 
 
 @runtime_checkable
@@ -53,11 +53,11 @@ class Measure(Measurement, Protocol):
     """A measurement that can share a forward pass with other measurements."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare for a forward pass over some inputs, and return the observers of the pass."""
+        """Prepare for some inputs, and return the observers of their forward pass."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
-    """Return the inputs, with running text split into windows that fit the checkpoint's maximum length."""
+    """Split running text into windows that fit the maximum length of the checkpoint. Other inputs are unchanged."""
 
     def fits(text: str) -> int:
         encoding = checkpoint.encode(text)
@@ -73,7 +73,7 @@ def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[Sou
 
 
 def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText]) -> list[Prepared]:
-    """Encode some inputs, and tag their words in batches. Without a pipeline (None), inputs have no tags."""
+    """Encode some inputs, and tag their words in batches (no tags if the pipeline is None)."""
     encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
     both = zip(inputs, encodings, strict=True)
     if pipeline is None:
@@ -89,7 +89,7 @@ def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText])
 
 
 def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText], measures: Iterable[Measure]) -> None:
-    """Run one forward pass over all inputs, chunk by chunk, that serves several measurements."""
+    """Run one forward pass over all inputs, in chunks, for several measurements."""
     kept, inputs = list(measures), in_windows(checkpoint, inputs)
     for start in range(0, len(inputs), ROWS_A_CHUNK):
         with _uncollected():
@@ -111,5 +111,5 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the language pipeline that a measurement needs, cached; None if it needs no tagged words."""
+    """Return the language pipeline that a measurement requires (cached), or None if it needs no tags."""
     return worker_cache.pipeline(name) if measure.tags else None

@@ -1,5 +1,4 @@
-"""Head scores: the rows of studies of where heads look (features, relations, roles, norms, statistics, effective,
-dependencies, change, redundancy, representation)."""
+"""Result records of head scores, for studies of attention and of representations."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ S = TypeVar("S", bound="Score")
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Result):
-    """A score of a head or layer, in the form in which most studies store scores. A field is None if the stored row has
-    no such column.
+    """A score of a head or layer, as most studies store it. Fields are None if the stored row lacks the column.
 
     Attributes:
         layer, head: from 0.
         contrast, contrast_low, contrast_high: log weight corrected for other explanations, as the study defines it.
-        kind: of row, if the study has several.
+        kind: kind of row, if the study has several.
     """
 
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -51,7 +49,7 @@ class Score(Result):
 
     @property
     def name(self) -> str:
-        """ "L1H2"."""
+        """Return the name of the head, such as "L1H2"."""
         return str(Head(int(self.layer or 0), int(self.head or 0)))
 
     @property
@@ -61,28 +59,25 @@ class Score(Result):
 
     @property
     def effect_estimate(self) -> Estimate:
-        """Return the value of the score minus its baseline, with its interval."""
+        """Return the value minus its baseline, with an interval."""
         return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the contrast of the score (the log weight corrected for other explanations) with its interval, if the
-        row has one.
-        """
+        """Return the contrast (log weight corrected for other explanations) with its interval; None if the row has no
+        contrast."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the scores of heads that have a value. Rows that only have a note are left out."""
+        """Return the scores of heads that have a value. Rows with only a note are left out."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """The score of a head along one relation in one direction (`statistic`). `accuracy` is how often its largest weight
-    is on the related word; the accuracies of the best fixed distance and of the previous and next word are given for
-    comparison.
-    """
+    """The score of a head for one relation in one direction (`statistic`). `accuracy` is how often its largest weight
+    is on the related word, compared with the best fixed distance, the previous word and the next word."""
 
     accuracy: float | None = None
     accuracy_low: float | None = None
@@ -95,9 +90,9 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test score, for one dependency relation and direction, of the head that is best on dev (accuracy `dev` on
-    `dev_n` links), with the fixed distance that is best on dev. `chosen` marks the better direction.
-    """
+    """The test score of the head that is best on dev for one dependency relation and direction. `dev` is its accuracy
+    there on `dev_n` links. The baseline is the fixed distance that is best on dev, and `chosen` marks the better
+    direction."""
 
     distance: int | None = None
     dev: float | None = None
@@ -107,9 +102,7 @@ class DependencyScore(Score):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the accuracy on test with its interval. Bounds are limited to 1, because early results may
-        exceed it.
-        """
+        """Return the accuracy on test with its interval. Bounds are limited to 1, which early results may exceed."""
         return Estimate(
             float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0), "accuracy"
         )
@@ -117,9 +110,10 @@ class DependencyScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetScore(Score):
-    """The share of a head's attention that goes to one category of keys (`feature`). `baseline` is the share under
-    uniform attention, `enrichment` is value / baseline, and `effect` is the share minus that of other words at the same
-    distances.
+    """The share of a head's attention that goes to one category of keys (`feature`).
+
+    `baseline` is the share under uniform attention, `enrichment` is value / baseline, and `effect` is the share minus
+    that of other words at the same distances.
     """
 
     enrichment: float | None = None
@@ -129,9 +123,8 @@ class BudgetScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):
-    """The score of a head for a role. `has` says whether the head has the role after correction; None if this is not
-    tested.
-    """
+    """The score of a head for a role. `has` states whether the head has the role after correction (None: not
+    tested)."""
 
     role: str | None = None
     has: bool | None = None
@@ -139,9 +132,8 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """A statistic of a head. For the statistic "place", also the head's position in the similarity plot (x, y, stress),
-    its most frequent behaviour (`kind`), and its mean distance from the other heads (`value`).
-    """
+    """A statistic of a head. The statistic "place" also has the position of the head in the similarity plot (x, y,
+    stress), its most frequent behaviour (`kind`), and as its value the mean distance from the other heads."""
 
     queries: int | None = None
     x: float | None = None
@@ -152,16 +144,15 @@ class PlaceScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveScore(Score):
-    """The attention of a head to one token type (`feature`), raw or effective (`statistic`); `feature` is None for the
-    correlation r of both.
-    """
+    """The raw or effective attention (`statistic`) of a head to one token type (`feature`; None for the correlation
+    r)."""
 
     feature: str | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LengthCorrelation(Result):
-    """The mean correlation r of raw and effective attention over n inputs whose length is in a range of tokens."""
+    """The mean correlation r between raw and effective attention over n inputs with lengths in a range of tokens."""
 
     BY: ClassVar[str] = "statistic"
     KINDS: ClassVar[tuple[str, ...]] = ("correlation by length",)
@@ -178,9 +169,8 @@ class LengthCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedInput(Result):
-    """An input on which fine-tuning changed a head's map much: its example ID, and the cosine of the maps before and
-    after.
-    """
+    """An input for which fine-tuning changed the map of a head much: its ID, and the cosine of the maps before and
+    after."""
 
     row: Any
     cosine: float
@@ -188,9 +178,7 @@ class ChangedInput(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeScore(Result):
-    """The similarity of attention maps before and after fine-tuning, of a head (kind "head") or a layer (kind "layer"),
-    over n inputs.
-    """
+    """The similarity of attention maps before and after fine-tuning over n inputs, for a head or layer (`kind`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head", "layer")
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -215,7 +203,7 @@ class ChangeScore(Result):
 
     @property
     def most_changed(self) -> list[ChangedInput]:
-        """Return the inputs on which fine-tuning changed the head's map most."""
+        """Return the inputs for which fine-tuning changed the map most."""
         return [ChangedInput.of(row) for row in self.changed_most or ()]
 
 
@@ -224,9 +212,7 @@ class ChangeScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlikeHead(Result):
-    """A head with its nearest head (`other`, at the distance `value`), its group of similar heads, and how clearly it
-    belongs to the group.
-    """
+    """A head with its nearest head (`other`, at the distance `value`), and its group of similar heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "distance to the nearest head|{task}")
@@ -246,9 +232,7 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """A head's membership in a group of similar heads, stored as scores: the number of the group (statistic "group"),
-    and how clearly the head belongs to it ("clear").
-    """
+    """The group of similar heads that a head belongs to: its number (statistic "group"), and how clearly ("clear")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -265,9 +249,8 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """The distance of a head to itself on other inputs, minus its distance to the nearest other head (`other`) on the
-    same inputs, with an interval over n pairs of inputs.
-    """
+    """The distance of a head to itself on other inputs minus the distance to its nearest head (`other`) on the same
+    inputs, with an interval over n pairs of inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
     FIGURE = Figure("value", "nearer to another head than to itself|{task}")
@@ -287,12 +270,12 @@ class RepeatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedShare(Result):
-    """The share of heads that are nearer to another head on the same inputs than to themselves on other inputs.
+    """The fraction of heads that are nearer to another head on the same inputs than to themselves on other inputs.
 
     Attributes:
-        draw: of random weights, from 1; None: the checkpoint.
+        draw: draw of random weights, from 1; None for the checkpoint.
         share: None if there are too few inputs.
-        low, high: share of heads that are significantly nearer (corrected over heads), and of heads that may be.
+        low, high: fractions of heads that are significantly nearer (corrected over heads), and that may be nearer.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeats", "repeats at random")
@@ -321,9 +304,7 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """How well the similarities between heads agree in two pairs of checkpoint and task: the correlation r over pairs
-    of heads.
-    """
+    """The correlation r, over pairs of heads, between the head similarities of two (checkpoint, task) pairs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str
@@ -341,7 +322,7 @@ class LikenessKept(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSimilarity(Result):
-    """A statistic of the words' vectors in one layer, over n rows."""
+    """A statistic of the word vectors in one layer, over n rows."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     FIGURE = Figure("value", "{similarity}|{task}")
@@ -368,10 +349,9 @@ SHOWN = (
 def above_null(
     scores: Sequence[Score], what: str, look: Callable[[Score], str], *, baseline: str, of: str = "inputs"
 ) -> Headline:
-    """Return a one-sentence summary: how many heads of the first checkpoint are significantly above their baseline, and
-    which is the strongest.
+    """Return a one-sentence summary: how many heads are significantly above their baseline, and which is the strongest.
 
-    `baseline` says in words what attention is compared with, and `of` says what the sample size counts.
+    Only the first checkpoint is counted. `baseline` describes the baseline, and `of` what the sample size counts.
     """
     first = scores[0].checkpoint if scores else None
     effects = [
@@ -404,9 +384,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Return the rows to print: those with the largest values in column `by`, for each checkpoint, task, statistic and
-    feature, then notes about what has no values. Differences are ranked by their size.
-    """
+    """Return the rows to print: the largest values in column `by` for each checkpoint, task, statistic and feature,
+    then notes about missing values. Differences are ranked by their absolute value."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

@@ -1,11 +1,10 @@
-"""Redundant heads: nearest heads, groups by mean pattern, and whether both are the same for other tasks and
-checkpoints.
+"""Redundant heads: nearest heads and groups by mean map, and whether they are the same for other tasks and checkpoints.
 
-Row kinds: "nearest", the head whose rows are most similar (Jensen-Shannon distance), with its group by mean pattern and
-how clearly it belongs to it (also scores "group" and "clear", kind "member"); "group", a mean pattern; "kept", the
-correlation of distances between heads for two (checkpoint, task) pairs. Bian et al. 2021 claim that redundancy is
-"phase-independent and task-agnostic". With `--random`, "repeated": how much nearer the nearest other head is on the
-same inputs than the head to itself on other inputs; "repeats" and "repeats at random": the share of heads above 0.
+Kinds of rows: "nearest", the head with the most similar rows (Jensen-Shannon distance), with its group by mean map and
+how clearly it belongs to this group (also stored as scores "group" and "clear", kind "member"); "group", a mean map;
+"kept", the correlation of head distances between two (checkpoint, task) pairs. Bian et al. 2021 claim that redundancy
+is "phase-independent and task-agnostic". With `--random`: "repeated", how much nearer the nearest other head is on the
+same inputs than the same head on other inputs; "repeats" and "repeats at random", the fraction of heads above 0.
 """
 
 import math
@@ -34,9 +33,7 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RedundancyOptions(AttendingOptions):
-    """Options of a search for redundant heads: which inputs are measured. `queries` is the number of map rows per input
-    from which distances between heads are computed.
-    """
+    """Options of a search for redundant heads. `queries` is the number of map rows per input that are compared."""
 
     compare: Annotated[str | None, Flag("second checkpoint, such as one that was fine-tuned from the first")] = None
     queries: Annotated[
@@ -73,13 +70,12 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         return super().units(options)
 
     def measure(self, options: RedundancyOptions, checkpoint: Any) -> "PatternMeasure":
-        """Create the object that accumulates distances between heads and mean patterns for one checkpoint."""
         return studies.attention.measures.PatternMeasure(
             checkpoint, queries=options.queries, seed=options.seed, random=options.random
         )
 
     def results(self, options: RedundancyOptions, merged: Pieces[PatternSums]) -> list[Result]:
-        """Return records of heads and groups of heads, then of pairs of checkpoint and task."""
+        """Return records of heads and groups of heads, then of pairs of (checkpoint, task)."""
         results: list[Result] = [result for sums in merged.pieces for result in alike(sums, groups=options.groups)]
         results += [result for sums in merged.pieces for result in repeated(sums)]
         return results + list(likeness_kept(merged.pieces, seed=options.seed))
@@ -101,7 +97,7 @@ STUDY = Redundancy()
 
 
 def alike(sums: PatternSums, *, groups: int) -> list[Result]:
-    """Return one record per head with its nearest head and group, then one record per group of similar heads."""
+    """Return one record per head with its nearest head and its group, then one record per group."""
     distances = _distances(sums) / max(sums.rows, 1)
     if len(distances) < 2 or not sums.rows:
         return []
@@ -142,9 +138,8 @@ def _head(sums: PatternSums, number: int) -> Row:
 
 
 def repeated(sums: PatternSums) -> list[Result]:
-    """Return whether patterns are repeated in different heads: one record per head, then the share of such heads in the
-    checkpoint and in each draw of random weights. Empty if not requested, or with too few inputs.
-    """
+    """Return how much nearer other heads are than the same head on other inputs: one record per head, then the fraction
+    of such heads, also for each draw of random weights. Empty if not requested, or with too few inputs."""
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
         return []
@@ -166,7 +161,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """Return whether the same heads are similar in each two pairs of checkpoint and task of the same shape."""
+    """Return how well head similarities agree between every two (checkpoint, task) pairs of the same shape."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

@@ -1,11 +1,11 @@
-"""Which heads attend from verb to subject, pronoun to noun, word to the same word and so on (Kovaleva et al. 2019,
+"""Heads that attend from verb to subject, pronoun to noun, word to the same word, and so on (Kovaleva et al. 2019,
 4.5).
 
-value: mean weight over links; its bootstrap draws inputs, not links. baseline: the same head's weight at the same
-distance elsewhere (between sentences, on the other words). contrast: mean log weight corrected for query, key and
-distance (0: explained by them), so a head that attends to nouns is not taken for one that attends to its object. p: the
-larger p of effect and contrast. q: p corrected over all heads, relations and directions. accuracy: share of links with
-the largest weight, next to the accuracy of the best fixed distance and of the previous and next word.
+value: mean weight over links, with a bootstrap over inputs. baseline: weight of the same head at the same distance
+elsewhere (between sentences: on the other words). contrast: mean log weight corrected for query, key and distance (0:
+no more than these explain), so that a head that attends to all nouns does not seem to attend to objects. p: the larger
+p of effect and contrast. q: p corrected over all heads, relations and directions. accuracy: fraction of links that have
+the largest weight, compared with the best fixed distance, the previous word and the next word.
 """
 
 from collections import Counter
@@ -73,7 +73,6 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         return super().units(options)
 
     def measure(self, options: RelationsOptions, checkpoint: Any) -> "RelationMeasure":
-        """Create the object that accumulates attention along the chosen relations for one checkpoint."""
         relations = [relation_of(name) for name in dict.fromkeys(options.relations)]
         return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
@@ -143,7 +142,8 @@ STUDY = Relations()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
-    """Count links by distance in one direction; in causal models, those whose key the query can see."""
+    """Count links by distance in one direction. In causal models, only links whose key the query can see are
+    counted."""
     if not causal:
         return Counter(distances)
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})

@@ -1,10 +1,10 @@
-"""Which roles heads play: previous, next, first, separator, duplicate, induction, rare word, dependency, copying.
+"""Roles of heads: previous, next, first, separator, duplicate, induction, rare word, dependency, copying.
 
-On a task's rows, and for duplicates and induction on random words that come twice. Rows, one a head and role: the
-weight (for the rare word: the share of largest weights) with its 95% interval and n inputs, baseline, effect (weight
-less baseline, with interval); the same with the first token, the sink, taken out, as "<role> without sink"; `has`:
-whether the weight is above `times` the baseline, with q corrected over all heads and roles, so a head may have several
-roles or none; and one a head of "copying", which is of the weights alone and has no interval.
+Measured on the examples of a task; duplicates and induction also on repeated sequences of random words. Each row has a
+head and a role: the weight (for the rare word: the fraction of largest weights) with its 95 % interval over n inputs,
+baseline, and effect (weight minus baseline). Rows "<role> without sink" leave out the first token. `has` states whether
+the weight exceeds `times` the baseline, with q corrected over all heads and roles; a head may have several roles or
+none. "copying" depends only on the model weights and has no interval.
 """
 
 from collections.abc import Sequence
@@ -111,7 +111,6 @@ class Roles(Attending[RolesOptions, RoleSums]):
         return super().units(options)
 
     def measure(self, options: RolesOptions, checkpoint: Any) -> "RoleMeasure":
-        """Create the object that accumulates the roles of heads for one checkpoint."""
         return RoleMeasure(checkpoint)
 
     def after(self, options: RolesOptions, measure: Any, start: int) -> None:
@@ -120,9 +119,8 @@ class Roles(Attending[RolesOptions, RoleSums]):
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
     def scores(self, options: RolesOptions, sums: RoleSums) -> list[RoleScore]:
-        """Return the scores of every role with and without the sink (the first token), and of copying. A role that
-        occurs in no input gets one score without a head.
-        """
+        """Return the scores of every role with and without the first token (the sink), and of copying. A role that does
+        not occur gets one score without a head."""
         roles = RoleMeans(sums.layers, sums.heads)
         roles.means = sums.means
         q, scores = role_q(roles, times=options.times), []
@@ -178,7 +176,7 @@ STUDY = Roles()
 
 
 class RoleMeasure:
-    """Accumulates the scores of every role of every head over the inputs of one checkpoint."""
+    """Accumulates the scores of all roles of all heads over the inputs of one checkpoint."""
 
     tags = True
 
@@ -191,13 +189,14 @@ class RoleMeasure:
         self._blocks: dict[int, RoleBlocks] = {}
 
     def take(self, inputs: "Sequence[Prepared]") -> "list[Observer]":
-        """Prepare to observe the next inputs: find the target positions of each role, and return the observers."""
+        """Find the target positions of each role in the next inputs, and return the observers."""
         self._places = [role_positions_of(ready, causal=self.checkpoint.causal) for ready in inputs]
         self._numbers = [ready.number for ready in inputs]
         return [self]
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """Process the maps [batch, head, query, key] of one layer, inputs with equal positions together."""
+        """Process the maps [batch, head, query, key] of one layer. Inputs with equal positions are processed
+        together."""
         maps = weights.double().cpu().numpy()
         groups: dict[RolePositions, list[int]] = {}
         for row, k in enumerate(inputs):
@@ -206,18 +205,18 @@ class RoleMeasure:
             self.roles.update_layer(layer, maps[rows], places, [self._numbers[inputs[row]] for row in rows])
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:
-        """Process the attention maps of all layers at once, as [batch, layer and head, query, key]."""
+        """Process the maps of all layers at once, as [batch, layer and head, query, key]."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request attention in blocks of queries for long inputs, so that whole maps are never stored."""
+        """Request long inputs in blocks of queries, so that whole maps are never stored."""
         if queries != keys:
             return None
         self._begin(inputs)
         return [Needs(blocks=partial(self._take, number)) for number in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Finish one layer of long inputs from sums over blocks of queries, without whole maps."""
+        """Process one layer of long inputs from sums over blocks of queries."""
         blocks = np.stack([self._blocks[number].result() for number in inputs])
         self.roles.add(layer, blocks, [self._numbers[number] for number in inputs])
         self._begin(inputs)
@@ -229,8 +228,7 @@ class RoleMeasure:
         self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
-        """Measure random sequences that are repeated, each with a control without repeats, and the copying scores of
-        heads.
+        """Measure repeated random sequences, with controls without repeats, and the copying scores of all heads.
 
         Raises InputError if the vocabulary has too few whole words.
         """
@@ -255,7 +253,6 @@ class RoleMeasure:
         self.copying = np.zeros((0, 0)) if values is None else values
 
     def sums(self, at: InputOffset) -> RoleSums:
-        """Return the sums so far and the copying scores. `at` says which inputs they cover."""
         shape = (self.checkpoint.layers, self.checkpoint.heads)
         made = (self.roles.means, self.copying)
         return RoleSums(at, *shape, self.checkpoint.causal, *made, attending=self.checkpoint.attending)
@@ -268,9 +265,7 @@ class _Pairs:
         self.roles, self.places, self.first = roles, places, first
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """Process the attention maps [batch, head, query, key] of one layer. Inputs with even numbers have repeats, and
-        those with odd numbers do not.
-        """
+        """Process the maps of one layer. Inputs with even numbers have repeats; those with odd numbers are controls."""
         maps = weights.double().cpu().numpy()[np.argsort(inputs)]
         pairs = len(maps) // 2
         self.roles.update_layer(
@@ -283,7 +278,7 @@ class _Pairs:
 
 
 def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
-    """Return the positions of separators, of the least frequent word and of the syntactic dependencies in an input."""
+    """Return the positions of separators, of the least frequent word, and of syntactic dependencies in an input."""
     encoding, links = ready.encoding, []
     for sentence, tagged in enumerate(ready.tagged):
         for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
@@ -306,11 +301,8 @@ def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
 
 
 def _rare(encoding: Encoding) -> tuple[int, ...]:
-    """Return the tokens of the least frequent word: the word with most tokens, otherwise the one with the highest token
-    ID.
-
-    Subword vocabularies join frequent sequences first. Empty if the input has only one word.
-    """
+    """Return the tokens of the least frequent word (most tokens, then highest token ID, because subword vocabularies
+    list frequent sequences first). Empty for a single word."""
     words = [word for word in groups_of(encoding) if encoding.offsets[word[0]] is not None]
     lettered = [word for word in words if any(encoding.tokens[k].strip("Ġ▁# ").isalnum() for k in word)]
     if len(lettered) < 2:
@@ -320,7 +312,7 @@ def _rare(encoding: Encoding) -> tuple[int, ...]:
 
 
 def whole_words(checkpoint: "Checkpoint") -> list[int]:
-    """Return the vocabulary IDs of tokens that are whole words and consist of letters only."""
+    """Return the IDs of tokens that are whole words of letters."""
     marked = ("Ġ", "▁")
     vocabulary: dict[str, int] = checkpoint.tokenizer.get_vocab()
     starts = any(piece.startswith(marked) for piece in vocabulary)

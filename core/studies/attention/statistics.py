@@ -1,8 +1,9 @@
 """Statistics of heads that do not depend on the words, and distances between heads (Clark et al. 2019, section 3, Fig
 6).
 
-"place" rows have the head's x and y in a plot of the distances, what it mostly does (kind), and its mean Jensen-Shannon
-distance to all other heads. stress measures how well the plot preserves the distances.
+Rows with the statistic "place" have the position of the head in a plot of head distances (x, y), its most frequent
+behaviour (`kind`), and its mean Jensen-Shannon distance to all other heads. `stress` measures how well the plot
+preserves the distances.
 """
 
 import math
@@ -44,9 +45,8 @@ BEHAVIOUR = {  # kind of head: what it does, in a sentence
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class StatisticsOptions(AttendingOptions):
-    """Options of head statistics: which inputs are measured. `queries` is the number of map rows per input from which
-    distances between heads are computed; None uses all rows.
-    """
+    """Options of head statistics. `queries` is the number of map rows per input from which distances are computed
+    (None: all)."""
 
     queries: Annotated[
         int | None, Flag("number of rows (queries) per input that are used for distances between heads", least=1)
@@ -76,11 +76,10 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         return super().units(options)
 
     def measure(self, options: StatisticsOptions, checkpoint: Any) -> "StatisticsMeasure":
-        """Create the object that accumulates head statistics and distances for one checkpoint."""
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def scores(self, options: StatisticsOptions, sums: StatisticsSums) -> list[PlaceScore]:
-        """Return every statistic of every head, then the positions of the heads in the similarity plot of all heads."""
+        """Return every statistic of every head, then the positions of the heads in the similarity plot."""
         whole, scores = sums.means.result(), []
         for number, name in enumerate(STATISTICS):
             scores += of_heads(PlaceScore, sums, whole.part(number), name, otherwise="not defined on these inputs")
@@ -118,6 +117,6 @@ STUDY = Statistics()
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:
-    """Return the most frequent behaviour of every head, layer by layer, as determined by its mean statistics."""
+    """Return the most frequent behaviour of every head according to its mean statistics, layer by layer."""
     heads = whole.value.reshape(-1, whole.value.shape[-1])
     return [kind_of({name: float(value) for name, value in zip(STATISTICS, means, strict=True)}) for means in heads]

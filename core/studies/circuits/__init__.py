@@ -1,4 +1,4 @@
-"""How heads work together: gates, pairs, Shapley values and circuits. Modules load on first use (decision 026)."""
+"""Studies of how heads work together: gates, pairs, Shapley values and circuits."""
 
 import lazy_loader
 

@@ -1,12 +1,13 @@
-"""Circuits: which connections between components the prediction depends on, decided with error control.
+"""Circuits: which connections between components a prediction depends on, with error control.
 
-A pair is an input A and a contrasting input B: another example of equal length, a perturbed example, or a line of a
-file. An edge goes from a component's contribution to the query, key or value of a head, to a feed-forward sublayer or
-to the output. Its effect is how far the logit difference of A falls if that one input is computed with the contribution
-from B. Integrated edge attribution proposes edges; a sequential test decides them by exact effects against a margin,
-with all verdicts jointly at 95 %. Held-out pairs show how much of the difference circuits of growing size keep
-(faithfulness), compared with random circuits and with the model without one layer's edges. Half-samples show which
-edges are stable. An edge that also matters for pairs with equal answers carries something other than the answer.
+A pair consists of an input A and a contrasting input B: another example of equal length, a perturbed example, or a line
+of a file. An edge leads from a component to the query, key or value of a head, to a feed-forward sublayer, or to the
+output. Its effect is the fall of the logit difference m of A if the edge carries the contribution from B instead.
+Integrated edge attribution proposes edges, and a sequential test of exact effects decides whether they exceed a margin;
+all verdicts hold jointly at 95 %. On held-out pairs, circuits of growing size are evaluated: the fraction of the
+difference that they preserve (faithfulness), compared with random circuits and with the model without the edges of one
+layer. Half-samples show which edges are stable. An edge that also matters for pairs with equal answers does not (only)
+carry the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -113,13 +114,12 @@ class CircuitOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """Measurements of a circuit search. A field is None if the unit of work did not measure it, and values are NaN for
-    edges that were not measured.
+    """Measurements of a circuit search. Fields are None, and values NaN, for what the unit of work did not measure.
 
     Attributes:
         pairs: all pairs, from the first unit.
         numbers: which pairs were measured.
-        attribution, exact: integrated attribution and exact effects in logits. *Shape:* (edge, pair).
+        attribution, exact: integrated attribution and exact effects, in logits. *Shape:* (edge, pair).
         kept: m of each circuit on evaluation pairs. *Shape:* (circuit, pair).
     """
 
@@ -143,11 +143,11 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Require a classifier and labels, unless the pairs name words that a language model fills in."""
+        """Return a classifier and labels, unless the pairs name words that a language model predicts."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
-        """Return the first unit of work, which finds the pairs of inputs. Invalid options raise an error here."""
+        """Return the first unit of work, which finds the pairs of inputs. Raises an AtlasError for invalid options."""
         if not 0 < options.margin < 1:
             raise InputError(
                 "The margin must be above 0 and below 1, as a fraction of the difference between the two "
@@ -164,7 +164,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return [Unit("pairs", ExampleUnit((), "pairs"), 1)]
 
     def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
-        """Return the units of the next measurement, which depend only on the effects measured so far."""
+        """Return the units of the next measurement, which depend on the effects measured so far."""
         state = CircuitState(options, self.merge(options, partials))
         wanted, done = state.next(), sum(part.numbers is not None for part in partials)
         order = sorted(wanted.positions, key=lambda k: (int(state.pairs.lengths[k]), k))
@@ -204,7 +204,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
     def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
-        """Return the summary, edges, their means, faithfulness and pairs; empty until all is measured."""
+        """Return the summary, edges, mean effects, faithfulness and pairs. Empty until everything is measured."""
         if merged.kept is None:
             return []
         state = CircuitState(options, merged)
@@ -303,51 +303,50 @@ NAMED = 3  # edges that the headline names
 
 @dataclass(frozen=True)
 class CircuitState:
-    """The state of a circuit search after the measurements in `taken`."""
+    """The state of a circuit search after some measurements (`taken`)."""
 
     options: "CircuitOptions"
     taken: CircuitPartial
 
     @property
     def pairs(self) -> "PairSet":
-        """Return all pairs of inputs that could be made."""
+        """Return all pairs of inputs."""
         assert self.taken.pairs is not None  # noqa: S101 - the first unit says
         return self.taken.pairs
 
     @cached_property
     def graph(self) -> Graph:
-        """Return the graph of the checkpoint's components and the edges between them."""
+        """Return the graph of the components of the checkpoint and the edges between them."""
         return Graph(self.pairs.layers, self.pairs.heads)
 
     @cached_property
     def division(self) -> "Division":
-        """Return which pairs test edges, which evaluate circuits, and which are controls."""
+        """Return which pairs test edges, evaluate circuits, or serve as controls."""
         return division_of(self.options, self.pairs)
 
     @cached_property
     def attributed(self) -> np.ndarray:
         """Return the numbers of the pairs on which attribution is computed: all pairs that test edges if attribution
-        selects edges, otherwise those of the first interim analysis.
-        """
+        selects edges, otherwise those of the first interim analysis."""
         deciding, count_of_edges = self.division.deciding, len(self.graph.edges)
         proposes = self.options.strongest > 0 or count_of_edges > EVERY_EDGE
         return deciding if proposes else deciding[: self.options.first]
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Return the attributed effects of edges, as [edge, pair], for the pairs on which attribution is computed."""
+        """Return the attributed effects [edge, pair]."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return exact effects [edge, pair] on the pairs that test edges; NaN if not measured."""
+        """Return the exact effects [edge, pair] on the pairs that test edges; NaN if not measured."""
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact[:, self.division.deciding]
 
     @cached_property
     def proposed(self) -> np.ndarray:
-        """Return the numbers of the edges that are tested because attribution estimates a strong effect."""
+        """Return the numbers of the edges that attribution proposes for testing."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
         edge_count = len(self.graph.edges)
         count = (
@@ -366,30 +365,30 @@ class CircuitState:
 
     @cached_property
     def raced(self) -> np.ndarray:
-        """Return the numbers of all edges that are tested."""
+        """Return the numbers of all edges to test."""
         return np.sort(np.concatenate([self.proposed, self.sampled]))
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean |m(A) - m(B)| over the pairs that test edges, of which margins are fractions."""
+        """Return the mean |m(A) - m(B)| over the pairs that test edges. Margins are fractions of this value."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the rules of the statistical test (margin, clip and error level), in logits."""
+        """Return the margin, clip and error level of the test, in logits."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
 
     @cached_property
     def standings(self) -> Standings:
-        """Return the verdict so far about each tested edge."""
+        """Return the current verdict on each tested edge."""
         return standings(self.exact[self.raced], self.rules)
 
     @cached_property
     def mattering(self) -> np.ndarray:
-        """Return the numbers of the edges that the test found to matter."""
+        """Return the numbers of the edges that matter according to the test."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
@@ -415,7 +414,7 @@ class CircuitState:
 
     @cached_property
     def ranked(self) -> np.ndarray:
-        """Return all edges, strongest first: tested ones by |effect|, then others by |attribution|."""
+        """Return all edges, strongest first: tested edges by |effect|, then the others by |attribution|."""
         means = np.zeros(len(self.graph.edges))
         raced = self.exact[self.raced]
         means[self.raced] = np.abs(np.nanmean(raced, 1)) + 1e-12
@@ -423,7 +422,7 @@ class CircuitState:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """Return every edge of the checkpoint's graph."""
+        """Return all edges of the graph."""
         return self.graph.edges
 
 
@@ -522,9 +521,8 @@ def _summary(
 
 
 def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | None]:
-    """Return the fraction of the randomly drawn edges that matter, among those that attribution did not propose, with
-    the Clopper-Pearson interval.
-    """
+    """Return the fraction of randomly drawn edges that matter but were not proposed, with its Clopper-Pearson
+    interval."""
     if not len(state.sampled):
         return None, None, None
     from scipy.stats import binomtest  # half a second of start-up
@@ -535,7 +533,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Say which edges of a circuit are stable: found in most half-samples of the pairs."""
+    """Return a sentence about the edges that were found in most half-samples of the pairs."""
     if circuit.level is None:
         return "an earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -550,7 +548,7 @@ def said_of_stability(circuit: CircuitSummary) -> str:
 
 
 def columns_of(path: str) -> list[list[str]]:
-    """Read pairs of inputs, two or four columns a line. Raises InputError for an invalid file."""
+    """Read a file of pairs with two or four columns. Raises InputError for an invalid file."""
     try:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
@@ -572,17 +570,18 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return whether each line of pairs ends in a word and a foil, to test a language model on their logits."""
+    """Return whether the lines of a file of pairs end in a word and a foil, whose logits a language model is tested
+    on."""
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
 def fills_words(options: "CircuitOptions") -> bool:
-    """Return whether the pairs in the options name words that a language model predicts."""
+    """Return whether the options name a file of pairs with words that a language model predicts."""
     return names_words(options.pairs_file)
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Open the classifier, or the language model if pairs name words. Raises CheckpointError."""
+    """Open the classifier, or the language model if the pairs name words. Raises CheckpointError."""
     if not fills_words(options):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -590,15 +589,14 @@ def opened_model(options: "CircuitOptions") -> setup.Opened:
 
 
 def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encoding":
-    """Encode a text (or two), with [MASK] replaced by the checkpoint's mask token."""
+    """Encode a text (or two), with [MASK] replaced by the mask token of the checkpoint."""
     mask = checkpoint.tokenizer.mask_token or MASK
     return checkpoint.encode(texts[0].replace(MASK, mask), texts[1])
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Return the position of the word that a language model fills in: the last token in a decoder, otherwise the mask.
-    Raises InputError if an encoder's text does not have exactly one mask.
-    """
+    """Return the position at which a language model predicts the word: the last token in a decoder, otherwise the mask.
+    Raises InputError unless an encoder's text has exactly one mask."""
     if checkpoint.causal:
         return len(encoding) - 1
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
@@ -611,7 +609,7 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
 
 
 def piece_of(checkpoint: "Checkpoint", word: str) -> int:
-    """Return the vocabulary ID of a word that is a single token after a space. Raises InputError for any other word."""
+    """Return the vocabulary ID of a word that is a single token after a space. Raises InputError for other words."""
     tokenizer = checkpoint.tokenizer
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
@@ -625,8 +623,8 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """For each pair of inputs A and B, return the logit of the named word minus that of its foil on A and on B, and the
-    vocabulary IDs of both words.
+    """Return, for each pair of inputs A and B, the logit of the word minus that of its foil on A and on B, and both
+    token IDs.
 
     `sides` holds the encodings of all A, then of all B. Raises InputError for a word that is not a single token or
     equals its foil.
@@ -648,14 +646,13 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """All pairs of inputs A and B that could be made and whose logit differences are far enough apart. Arrays have one
-    element per pair.
+    """All pairs of inputs A and B whose logit differences m are far enough apart. Arrays have one element per pair.
 
     Attributes:
         firsts: position of A in the task, or its line in a file of pairs.
-        seconds: position of B; -1 if B was made from A or both are in a file.
-        first_m, second_m: the logit difference of A and of B.
-        answer, rival: outputs whose logits are subtracted (for a language model, token numbers); rival -1 for a score.
+        seconds: position of B; -1 if B was created from A, or both are in a file.
+        first_m, second_m: m(A) and m(B).
+        answer, rival: outputs whose logits are subtracted (token IDs for a language model); rival is -1 for a score.
         same: whether A and B have the same answer.
         under_floor: number of pairs left out because their m differ by less than FLOOR.
     """
@@ -676,9 +673,8 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """The numbers of the pairs that test edges (`deciding`), evaluate circuits (`judging`), and serve as a control
-    because both inputs have the same answer.
-    """
+    """The numbers of the pairs that test edges (`deciding`), that evaluate circuits (`judging`), and that serve as
+    controls because both inputs have the same answer."""
 
     deciding: np.ndarray
     judging: np.ndarray
@@ -686,7 +682,7 @@ class Division:
 
 
 def check(options: "CircuitOptions") -> None:
-    """Raise InputError for options that do not fit the way in which pairs of inputs are made."""
+    """Raise InputError if the options do not fit the way in which pairs of inputs are created."""
     if options.kind not in PAIR_KINDS:
         raise InputError(
             f'The kind of pair must be one of {", ".join(PAIR_KINDS)}; got "{options.kind}". Choose one of them.'
@@ -702,14 +698,14 @@ def check(options: "CircuitOptions") -> None:
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
-    """Return the texts of input A of each pair and, from a file of pairs, those of input B (otherwise None)."""
+    """Return the texts of each input A and, for a file of pairs, of input B (otherwise None)."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in setup.rows_of(options)]
     return [((parts[0], None), (parts[1], None)) for parts in columns_of(options.pairs_file)]
 
 
 def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
-    """Return every pair of inputs with its logit differences. Raises InputError if there is none."""
+    """Return all pairs of inputs with their logit differences. Raises InputError if there are none."""
     every = texts_of(options)
     if fills_words(options):
         words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
@@ -776,7 +772,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """Return the texts of input B that belongs to input A, or None if they cannot be made."""
+    """Return the texts of the input B that belongs to an input A, or None if B cannot be created."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)
@@ -784,9 +780,8 @@ def other_text(
 
 
 def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pair examples with equal numbers of tokens, each in at most one pair: those with different answers first, then
-    those with the same answer.
-    """
+    """Pair examples with equal numbers of tokens, each once: first those with different answers, then with the same
+    answer."""
     generator = np.random.default_rng(seed)
     by_length: dict[int, list[int]] = {}
     for number in generator.permutation(len(encodings)).tolist():
@@ -805,8 +800,7 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
 
 def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     """Divide the pairs at random into those that test edges and those that evaluate circuits. If there are too few, two
-    thirds test edges. Raises InputError if no pair can test edges.
-    """
+    thirds test edges. Raises InputError if no pair can test edges."""
     same = pairs.same.astype(bool)
     wanted = np.ones(len(same), dtype=bool) if options.answers == "any" else same == (options.answers == "same")
     order = np.random.default_rng([options.seed, len(same)]).permutation(len(same))
@@ -828,9 +822,8 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Group the pairs with the given numbers into batches in which all inputs A have the same length and answer
-    position. Each batch holds indices in `numbers`, and the inputs.
-    """
+    """Group the numbered pairs into batches with equal length and answer position of A. Each batch holds indices in
+    `numbers`, and the inputs."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:
@@ -896,7 +889,8 @@ def _stack(
 
 
 def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
-    """Measure attribution, exact effects of edges, or the faithfulness of circuits on the pairs of one unit of work."""
+    """Measure attribution, exact effects or the faithfulness of circuits (`wanted.step`) on the pairs of one unit of
+    work."""
     numbers = np.array(wanted.positions, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = run_inputs(options, opened, pairs, wanted.positions)
@@ -926,7 +920,7 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """Return a function from logits [..., pair, choice] to logit differences m [..., pair]."""
+    """Return a function that computes logit differences m [..., pair] from logits [..., pair, choice]."""
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":
@@ -937,7 +931,7 @@ def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Differenc
 
 
 def circuit_values(options: CircuitOptions, run: object, wanted: ExampleUnit, difference: object) -> np.ndarray:
-    """Return m of every circuit of `circuits_of` on some pairs. *Shape:* (circuit, pair), float64."""
+    """Return m of every circuit from `circuits_of` on some pairs. *Shape:* (circuit, pair), float64."""
     import torch  # 1.3 s of start-up
 
     graph = run.graph  # type: ignore[attr-defined]

@@ -1,6 +1,6 @@
-"""Exact effects of named edges between heads, on pairs of a task's examples, as in `circuit` but without a search.
+"""Exact effects of named edges between heads on pairs of examples, defined as in `circuit` but without a search.
 
-Each edge is compared with those from the other heads in its sender's layer to the same input.
+Each edge is compared with the edges from the other heads in the same layer to the same input.
 """
 
 from collections.abc import Sequence
@@ -43,12 +43,12 @@ class EdgeEffectsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class EdgePartial:
-    """The exact effects of named edges between components on pairs of inputs A and B.
+    """The exact effects of named edges on pairs of inputs A and B.
 
     Attributes:
         names: such as "L1H2>L3H4.q".
         effects: fall of m, in logits. *Shape:* (edge, pair).
-        gap: m(A) - m(B). same: whether both have the same answer. *Shape:* (pair,).
+        gap, same: m(A) - m(B), and whether both have the same answer. *Shape:* (pair,).
     """
 
     names: tuple[str, ...]
@@ -103,7 +103,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in setup.rows_of(options)]))
 
     def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:
-        """Return each edge's mean effect on pairs with different answers, and with the same answer."""
+        """Return the mean effect of each edge on pairs with different answers, and on pairs with the same answer."""
         different, results = ~merged.same.astype(bool), []
         for number, name in enumerate(merged.names):
             sender, reader, kind = ends_of(name)

@@ -1,10 +1,11 @@
-"""Causal head gating (arXiv 2505.13737): which heads the task needs, which interfere, and which are irrelevant.
+"""Causal head gating (arXiv 2505.13737): which heads a task needs, which heads interfere, and which are irrelevant.
 
-A gate in (0, 1) on every head is fitted twice, with weights frozen, pushed up and pushed down by a price per head. High
-both times: facilitating; low both times: interfering; high only if pushed up: irrelevant. Fits are repeated over
-bootstrap samples and random starts, and a class holds if 95 % of them agree. The price is the largest at which gates
-pushed down add at most the margin to the loss. On held-out examples: each head's ablation effect and gradient, and
-whether ablating all irrelevant heads stays within the margin and ablating all interfering heads lowers the loss.
+A gate in (0, 1) on every head is fitted twice with frozen weights: once a price rewards open gates (pushed up), once
+closed gates (pushed down). A head is facilitating if its gate stays open both times, interfering if it stays closed
+both times, and irrelevant if it only follows the price. Fits are repeated over bootstrap samples and random starts; a
+class holds if 95 % of the fits agree. The price is the largest at which the gates pushed down add at most the margin to
+the loss. On held-out examples: the ablation effect and gradient of each head, whether ablating all irrelevant heads
+stays within the margin, and whether ablating all interfering heads lowers the loss.
 """
 
 from collections.abc import Sequence
@@ -59,17 +60,18 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of gates on heads; a field is None if the unit of work did not measure it. Heads are ordered by
-    layer, and gates are between 0 and 1.
+    """Measurements of gates on heads, ordered by layer. Fields are None for what the unit did not measure.
 
     Attributes:
-        margin: in units of the task's loss.
-        path_gates: pushed down at each price. *Shape:* (price, head).
-        path_losses: under these gates, the unmodified model last. *Shape:* (price + 1, example).
+        margin: in units of the loss.
+        path_gates: pushed down at each price, 0 to 1. *Shape:* (price, head).
+        path_losses: with these gates, then of the unmodified model. *Shape:* (price + 1, example).
         price: the chosen price.
-        fits: their numbers. up, down: gates pushed up and down. *Shape:* (fit, head).
+        fits: numbers of the fits.
+        up, down: gates pushed up and down, 0 to 1. *Shape:* (fit, head).
         effects: on the loss of held-out examples: without each head, without all irrelevant heads, without as many
-            random heads RANDOM_SETS times, then the same for interfering heads; NaN for an empty set. *Shape:* (target,
+            random
+            heads (RANDOM_SETS times), then the same for interfering heads; NaN for an empty set. *Shape:* (target,
             example).
         gradient: importance on these examples. *Shape:* (head,).
     """
@@ -134,7 +136,8 @@ class Gates(Study[GatesOptions, GatePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
-        """Return the fits by price, heads, classes and agreement of rankings; empty until all is measured."""
+        """Return the fits by price, the heads, the classes and the agreement of rankings. Empty until everything is
+        measured."""
         if merged.effects is None:
             return []
         assert merged.up is not None  # noqa: S101 - all stages are there
@@ -221,9 +224,8 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates at the chosen price on several bootstrap samples and from several starts, once rewarding open gates
-    (pushed up) and once closed ones (pushed down).
-    """
+    """Fit gates, pushed up and pushed down, at the chosen price on several bootstrap samples and from several
+    starts."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -251,9 +253,8 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
 
 
 def margin_of(options: GatesOptions) -> float:
-    """Return the smallest change of the task's loss that counts. By default, it is 5 % of the loss of the best constant
-    prediction on the examples on which gates are fitted.
-    """
+    """Return the smallest change of the loss that counts; by default 5 % of the loss of the best constant
+    prediction."""
     if options.margin is not None:
         return options.margin
     rows = setup.rows_of(options, split="train", limit=options.fit_rows)
@@ -261,7 +262,7 @@ def margin_of(options: GatesOptions) -> float:
 
 
 def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
-    """Fit gates that are pushed down at each of the prices, with equal weights for all examples."""
+    """Fit gates that are pushed down at each price, with equal weights for all examples."""
     import torch  # 1.3 s of start-up
 
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)
@@ -282,9 +283,8 @@ def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -
 
 
 def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Measure exact effects on the loss of held-out examples when heads are zeroed: every head alone, each class of
-    heads together, and random heads.
-    """
+    """Measure exact effects on the loss of held-out examples of zeroing each head, each class of heads, and random
+    heads."""
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
@@ -310,9 +310,8 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """Return the largest price of an open gate at which closing gates adds at most the margin to the loss. If all
-    prices add more, return the smallest one.
-    """
+    """Return the largest price at which closing gates adds at most the margin to the loss, otherwise the smallest
+    price."""
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 

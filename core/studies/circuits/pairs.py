@@ -1,9 +1,9 @@
-"""Pairs of heads: which are redundant, which cooperate, and which only add.
+"""Interactions between pairs of heads: redundant, cooperating, or additive.
 
-interaction(i, j) = effect of ablating both - effect(i) - effect(j), where an effect is how far the logit of the gold
-label, minus that of its strongest rival, falls. Above 0, each head replaces the other (redundant); below 0, they
-cooperate. With more than 48 heads, only pairs of the --strongest heads, chosen on training examples, and --sample
-random others are measured. p is corrected over all pairs (max-T).
+interaction(i, j) = effect of ablating both - effect(i) - effect(j). An effect is the fall of the gold label's logit
+minus that of the strongest other label. A positive interaction means that each head can replace the other (redundant),
+a negative one that both cooperate. With more than 48 heads, only pairs of the --strongest heads, chosen on training
+examples, and --sample random pairs are measured. p is corrected over all pairs (max-T).
 """
 
 from collections.abc import Sequence
@@ -61,14 +61,14 @@ class PairsOptions(references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class PairPartial:
-    """The effects of ablating each head alone and each pair of heads together. Heads are ordered by layer.
+    """The effects of ablating single heads and pairs of heads. Heads are ordered by layer.
 
     Attributes:
-        alone, together: how far the logit difference falls. *Shape:* (head, example), (pair, example).
-        lost_alone, lost_together: how far the loss rises, in the same shapes.
-        pairs: numbers of both heads, None from the unit that chooses them. *Shape:* (pair, 2), int.
+        alone, together: fall of the logit difference. *Shape:* (head, example), (pair, example).
+        lost_alone, lost_together: rise of the loss, in the same shapes.
+        pairs: numbers of both heads; None from the unit that chooses them. *Shape:* (pair, 2), int.
         sampled: 1 for pairs drawn at random, otherwise 0. *Shape:* (pair,).
-        strongest: heads to be paired with each other, from the unit that chooses them; empty: all heads.
+        strongest: heads that are paired with each other, from the unit that chooses them; empty for all heads.
     """
 
     rows: Positions
@@ -136,7 +136,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
-        """Return the pairs, strongest interaction first, then how many randomly drawn pairs interact."""
+        """Return the pairs, strongest interaction first, then how many of the random pairs interact."""
         if merged.pairs is None or merged.sampled is None or not len(merged.pairs):
             return []
         tested = interactions(merged.alone, merged.together, merged.pairs)
@@ -205,7 +205,7 @@ def check_operator(operator: str) -> None:
 def measured(
     options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return how far the logit difference falls and the loss rises without each head and pair of heads."""
+    """Return the fall of the logit difference and the rise of the loss without each head and each pair of heads."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
@@ -224,11 +224,11 @@ def measured(
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logit difference m of every example, without ablation [example] and under every ablation [target,
-    example], as float64.
+    """Return the logit difference m per example without ablation [example] and with each ablation [target, example],
+    float64.
 
-    m is the logit of the gold label minus that of its strongest rival without ablation, so it is linear in the logits;
-    for a score, the score.
+    m is the logit of the gold label minus that of its strongest rival without ablation, so it is linear in the logits.
+    For a score task, m is the score.
     """
     plain_logits, changed_logits = plain.double().numpy(), changed.double().numpy()
     if opened.task.is_score:

@@ -1,4 +1,4 @@
-"""The rows of the studies of heads together: gates, pairs, shapley."""
+"""Result records of studies of heads together: gates, pairs, Shapley values and circuits."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ..records import Figure, Result, stated
 
 
 def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
-    """Return result rows as one table per kind of row, leaving out the given kinds."""
+    """Return result rows as one table per kind of row, without the given kinds."""
     left_out = {name for kind in kinds for name in kind.KINDS}
     tables: dict[str, list[Row]] = {}
     for row in rows:
@@ -20,13 +20,13 @@ def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] |
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """A head with the class that its fitted gates assign to it.
+    """A head with its fitted gates and the class that follows from them.
 
     Attributes:
         gate_class: "undecided" if no class holds.
-        facilitating, interfering, irrelevant: share of the fits in each class, 0 to 1.
+        facilitating, interfering, irrelevant: fraction of the fits in each class.
         up, down: mean gate pushed up and down, 0 to 1.
-        effect, low, high: what zeroing the head adds to the loss of n held-out examples, with a 95 % interval.
+        effect, low, high: rise of the loss on n held-out examples when the head is zeroed, with its 95 % interval.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
@@ -50,9 +50,8 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The effect of ablating all heads of a class together. `effect` is the rise of the loss, None for an empty class;
-    `random`, `random_low` and `random_high` are its mean, least and largest value for as many random heads.
-    """
+    """The effect of ablating all heads of a class together. `effect` is the rise of the loss (None for an empty class).
+    The `random` fields are the mean, smallest and largest effect of equally many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -71,9 +70,8 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One price of an open gate: how many gates stay open when pushed down, and how much that adds to the loss of the
-    fitted examples. `chosen` marks the largest price that adds at most the margin.
-    """
+    """One price of an open gate: how many gates stay open when pushed down, and how much this adds to the loss of the
+    fitted examples. `chosen` marks the largest price that adds at most the margin."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -101,9 +99,8 @@ class RankingCorrelation(Result):
 @dataclass(frozen=True, kw_only=True)
 class HeadPair(Result):
     """The interaction between two heads, in logits. `first`, `second` and `both` are the fall of the logit difference
-    without each head and without both. `loss_interaction` is the interaction in the loss, in which heads that only add
-    look redundant, and `sampled` marks randomly drawn pairs.
-    """
+    without one head and without both. `loss_interaction` is the interaction in the loss, where additive heads appear
+    redundant. `sampled` marks randomly drawn pairs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     FIGURE = Figure("interaction", "interaction of two heads")
@@ -126,9 +123,8 @@ class HeadPair(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSample(Result):
-    """How many of the randomly drawn pairs of heads interact significantly, with the Clopper-Pearson interval of their
-    fraction. It estimates how many interactions the selection of pairs missed.
-    """
+    """How many randomly drawn pairs of heads interact significantly, with the Clopper-Pearson interval of their
+    fraction. It shows how many interactions the selection of pairs missed."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
     interacting: int
@@ -140,7 +136,7 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """The Shapley value of a head: how many logits it adds, as a mean over orders and examples. Rank 1 adds most."""
+    """The Shapley value of a head: the logits that it adds, as a mean over orders and examples. Rank 1 adds most."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -160,9 +156,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and without heads. The Shapley values of all heads add up to the
-    difference of these two.
-    """
+    """The mean logit difference with all heads and without any head; the Shapley values add up to the difference."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -173,7 +167,7 @@ class ShapleySum(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderStep(Result):
-    """The mean logit difference of n held-out examples after `removed` heads are pruned, weakest first."""
+    """The mean logit difference on n held-out examples after `removed` heads are pruned, weakest first."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order",)
     FIGURE = Figure("value", "logit difference, heads removed by {order}", "{removed} heads")
@@ -187,10 +181,9 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """A comparison of two pruning orders: the mean over all steps of the logit difference in the order by Shapley
-    values minus that in Michel et al.'s gradient order, paired by example. `verdict` says which order retains more, or
-    that they do not differ significantly.
-    """
+    """A comparison of two pruning orders: the mean over steps of the logit difference when pruning by Shapley value
+    minus that when pruning by gradient (Michel et al.), paired by example. `verdict` names the order that retains more,
+    if significant."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")
@@ -208,13 +201,13 @@ class CircuitEdge(Result):
     Attributes:
         input: q, k or v; "" for sublayers and the output.
         sender_layer, receiver_layer: from 0; -1 for the embeddings, the number of layers for the output.
-        estimator: what `effect` is.
-        effect, low, high: mean fall of the logit difference over n pairs, in logits, each pair clipped; the interval
-            holds for all edges together. None for edges that were not tested.
+        estimator: how `effect` was measured.
+        effect, low, high: mean fall of the logit difference over n pairs, each clipped, in logits; the interval holds
+            jointly for all edges. None for edges that were not tested.
         attribution: first-order estimate of the effect.
         rank: from 1: tested edges by |mean effect| before clipping, then the others by |attribution|.
-        proposed: whether attribution proposed it, rather than a random draw.
-        selection: share of half-samples in which its mean effect differs from 0; 0 within the margin.
+        proposed: whether attribution proposed the edge, rather than a random draw.
+        selection: fraction of half-samples in which the mean effect differs from 0; 0 within the margin.
         stable: whether `selection` reaches the threshold.
     """
 
@@ -242,7 +235,7 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """An edge's mean effect in logits without clipping, and its interval, on `pairs` of one kind."""
+    """The mean effect of an edge in logits, without clipping, and its interval, on `pairs` of one kind."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -257,7 +250,8 @@ class EdgeMean(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeEffect(Result):
-    """An edge that the user named: the mean fall of m over n pairs with different answers."""
+    """An edge named by the user, with its mean effect (the fall of the logit difference) over n pairs with different
+    answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
     FIGURE = Figure("effect", "effect of an edge")
@@ -278,12 +272,12 @@ class CircuitSummary(Result):
     """The summary of a circuit search: margins, number of edges that matter, and what attribution missed.
 
     Attributes:
-        margin_share: of the difference that an edge must carry.
+        margin_share: fraction of the difference that an edge must carry.
         margin, clip: in logits.
         level: of the test of each edge in each half-sample; None in results of earlier versions.
-        bound: expected number of stable edges without an effect, at most.
-        of_matter_proposed: edges that matter and are among as many strongest by attribution.
-        missed, missed_low, missed_high: share of edges not proposed by attribution that matter; None if all were
+        bound: largest expected number of stable edges without an effect.
+        of_matter_proposed: number of edges that matter and are among equally many strongest edges by attribution.
+        missed, missed_low, missed_high: fraction of the edges not proposed by attribution that matter; None if all were
             tested.
     """
 
@@ -324,8 +318,8 @@ class CircuitSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness(Result):
-    """The fraction of m(A) - m(all from B) that a circuit retains on n held-out pairs, with its interval. `order` is
-    "effect" (the strongest edges), "random" (mean of draws), or "without L3" (every edge except those into a layer).
+    """The fraction of m(A) - m(all from B) that a circuit preserves on n held-out pairs, with its interval. `order` is
+    "effect" (the strongest edges), "random" (mean of draws), or "without L3" (all edges except those into one layer).
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("faithfulness",)
@@ -340,9 +334,8 @@ class Faithfulness(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitPair(Result):
-    """A pair of inputs, given by the zero-based indices of its examples; `second` is -1 if input B was made from A.
-    `use` says what the pair is for: decides (tests edges), judges (evaluates circuits) or control.
-    """
+    """A pair of inputs, by the zero-based indices of its examples (`second` is -1 if B was created from A). `use` is
+    "decides" (tests edges), "judges" (evaluates circuits) or "control"."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     use: str

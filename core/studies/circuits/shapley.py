@@ -1,9 +1,9 @@
-"""Shapley values of heads: what each head adds to the logit difference, with other heads present or absent at random.
+"""Shapley values of heads: what each head adds to the logit difference when random other heads are present.
 
-Heads are removed one after another in random orders, each followed by its reverse, drawn anew for every example, so the
-interval over examples covers orders too. The values sum to the logit difference with all heads minus that with none.
-They are compared with each head's ablation effect and gradient. Heads are then pruned in the order of Shapley values
-and of gradients (Michel et al. 2019) on other examples: which order keeps more of the logit difference?
+Heads are removed one after another in random orders, each followed by the reverse order. Every example has its own
+orders, so the interval over examples includes their variation. The values add up to the logit difference with all heads
+minus that without heads. They are compared with the ablation effect and the gradient of each head. On other examples,
+heads are then pruned in the order of Shapley values and of gradients (Michel et al. 2019) to compare both orders.
 """
 
 from collections.abc import Sequence
@@ -64,10 +64,11 @@ class ShapleyPartial:
     """Contributions of heads to the logit difference, in logits. Heads are ordered by layer.
 
     Attributes:
-        whole, none: the logit difference with all heads and with none. *Shape:* (example,).
+        whole, none: the logit difference with all heads and without heads. *Shape:* (example,).
         values, alone: Shapley values, and the fall without each head. *Shape:* (head, example).
         gradients: sums over examples of |d loss / d gate|. *Shape:* (head,).
-        kept: logit difference along each pruning order, step 0 with all heads; None from other units. *Shape:* (order,
+        kept: logit difference along each pruning order, starting with all heads; None from other units. *Shape:*
+            (order,
             step, example).
     """
 
@@ -121,7 +122,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
-        """Return one record per head, the sum of values, rank correlations, and the pruning orders."""
+        """Return one record per head, the sum of values, rank correlations, and the comparison of pruning orders."""
         means, n = merged.values.mean(1), len(merged.rows)
         ends = effects.mean_intervals(np.zeros(n), merged.values, most=None)
         ranks = {int(k): rank + 1 for rank, k in enumerate(np.argsort(-means, kind="stable"))}
@@ -188,7 +189,7 @@ STUDY = Shapley()
 def values_of(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
-    """Estimate every head's Shapley value for some examples, each with its own random orders."""
+    """Estimate the Shapley value of every head for some examples, each with its own random orders."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     source, columns = references.sources(options.operator, opened, options)[0], []
@@ -220,7 +221,7 @@ def values_of(
 def along_orders(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
-    """Return the logit difference of held-out examples while heads are pruned one after another in each order."""
+    """Return the logit difference on held-out examples while heads are pruned one after another in each order."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
@@ -240,7 +241,7 @@ def along_orders(
 
 
 def weakest_first(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
-    """Return the heads ordered by Shapley value and by gradient-based importance, each with the weakest head first."""
+    """Return the heads sorted by Shapley value and by gradient-based importance, weakest first."""
     ways = (partial.values.mean(1), _gradient(partial))
     return tuple(tuple(int(k) for k in np.argsort(way, kind="stable")) for way in ways)
 

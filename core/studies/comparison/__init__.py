@@ -1,4 +1,4 @@
-"""Heads across checkpoints: counterparts, and development in training. Modules load on first use (decision 026)."""
+"""Studies that compare heads across checkpoints: counterparts, and development during training."""
 
 import lazy_loader
 

@@ -1,8 +1,8 @@
 """Counterparts: which head of one checkpoint corresponds to which head of another, on common inputs.
 
-Row kinds: "counterpart", the one-to-one match of a head, its similarity, the margin to the runner-up, whether both
+Kinds of rows: "counterpart", the one-to-one match of a head, its similarity, the margin to the runner-up, whether both
 halves of the inputs agree, and p compared with random weights of equal entropy, corrected over heads; "match", the
-summary; with several other checkpoints "recurrence" and "recurring", how many of them have the head.
+summary; with several other checkpoints, "recurrence" and "recurring", the number of checkpoints that have the head.
 """
 
 from collections.abc import Sequence
@@ -53,19 +53,18 @@ class CounterpartsOptions(AttendingOptions):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Return the checkpoints in which counterparts are searched, without duplicates."""
+        """Return the checkpoints in which counterparts of heads are searched for, without duplicates."""
         return tuple(dict.fromkeys(name for name in (self.compare, *self.also) if name))
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Sums of the similarities between all heads of two checkpoints over some inputs
-    (`core.scoring.counterparts.SimilaritySums`).
+    """Sums of the similarities between all heads of two checkpoints (`core.scoring.counterparts.SimilaritySums`).
 
     Attributes:
         keys: "tokens" or "words".
-        backward: whether keys after the query are left out, because one checkpoint cannot see them.
-        layers, other_layers: layers with attention of either checkpoint, from 0; (): all.
+        backward: whether keys after the query are left out because one checkpoint cannot see them.
+        layers, other_layers: layers with attention in each checkpoint, from 0; () for all.
     """
 
     sums: Summed[np.ndarray]
@@ -81,20 +80,19 @@ class Compared:
     other_layers: tuple[int, ...] = ()
 
     def head_of(self, number: int) -> Head:
-        """Return the head of the first checkpoint that has the given index in the similarity sums."""
+        """Return the head of the first checkpoint with the given index in the similarity sums."""
         layer, head = divmod(number, self.heads)
         return Head(self.layers[layer] if self.layers else layer, head)
 
     def other_of(self, number: int) -> Head:
-        """Return the head of the other checkpoint that has the given index in the similarity sums."""
+        """Return the head of the other checkpoint with the given index in the similarity sums."""
         layer, head = divmod(number, self.others)
         return Head(self.other_layers[layer] if self.other_layers else layer, head)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Similarities between the first checkpoint and random weights that have the shape of the other checkpoint, as a
-    baseline.
+    """Similarities between the first checkpoint and random weights in the shape of the other checkpoint, as a baseline.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
@@ -109,7 +107,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class CounterpartsPartial:
-    """Similarities measured by some units of work, in a form that can be merged."""
+    """Similarities measured by some units of work."""
 
     compared: Annotated[tuple[Compared, ...], MergedBy("compare")] = ()
     drawn: tuple[Drawn, ...] = ()
@@ -198,7 +196,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         return Done(partial, provenance)
 
     def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
-        """Return one record per head, a summary per checkpoint and, if there are several, how heads recur."""
+        """Return one record per head, a summary per checkpoint and, for several checkpoints, how often heads recur."""
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
         counterparts_of_all: list[Counterpart] = []
@@ -267,7 +265,7 @@ def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
 
 
 def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> list[Counterpart]:
-    """Return one record per head of the first checkpoint: its match in the other checkpoint and the similarity."""
+    """Return one record per head of the first checkpoint: its match in the other checkpoint and their similarity."""
     whole = merged.compared[0]
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
@@ -309,7 +307,7 @@ def _number(value: float) -> float | None:
 def summary(
     options: CounterpartsOptions, merged: CounterpartsPartial, heads: Sequence[Counterpart]
 ) -> CounterpartsSummary:
-    """Return a record that describes the comparison of two checkpoints and counts the heads that have a counterpart."""
+    """Return a summary of the comparison of two checkpoints, with the number of heads that have a counterpart."""
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
     return CounterpartsSummary(
@@ -326,7 +324,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """Return one record per head and a summary: in how many of the other checkpoints the head has a counterpart."""
+    """Return, for each head and in summary, the number of other checkpoints in which the head has a counterpart."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

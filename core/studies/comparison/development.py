@@ -1,7 +1,7 @@
-"""Heads over training: scores of maps on snapshots in order, when each role begins, and which role comes first.
+"""Development of heads during training: scores on snapshots, when each role begins, and which role is first.
 
-Row kinds: "curve", a score of a head at a snapshot; "beginning", the two snapshots between which a head took on its
-role; "order", for each role the number of heads, when they begin, and how often the role is first.
+Kinds of rows: "curve", a score of a head at a snapshot; "beginning", the two snapshots between which a head acquired
+its role; "order", for each role the number of heads, when they begin, and how often the role is first.
 """
 
 import re
@@ -40,7 +40,7 @@ OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weig
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DevelopmentOptions(AttendingOptions):
-    """Options of a study of training: which snapshots are measured, in order, and on which inputs."""
+    """Options of a study of training: which snapshots are measured, in which order, and on which inputs."""
 
     checkpoint: str = ""  # none of its own: the snapshots are
     checkpoints: Annotated[
@@ -76,7 +76,7 @@ class StageScores:
     """The scores of all heads in one snapshot of training.
 
     Attributes:
-        order: of the snapshot, from 0.
+        order: position of the snapshot, from 0.
         value, low, high: means over inputs with their 95 % intervals. *Shape:* (score, layer, head).
         at: number of the head here that matches each head of the last snapshot. *Shape:* (head,), int.
     """
@@ -94,7 +94,7 @@ class StageScores:
 
 @dataclass(frozen=True)
 class Stages:
-    """The scores of several snapshots, as a partial result that can be merged."""
+    """The scores of several snapshots of training."""
 
     stages: Annotated[tuple[StageScores, ...], SortedBy("order")]
 
@@ -110,11 +110,11 @@ class Development(Study[DevelopmentOptions, Stages]):
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return an empty list. A range of revisions is only resolved when the job is divided into units of work."""
+        """Return an empty list, because a range of revisions is resolved only when the job is divided into units."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
-        """Return one unit per snapshot. Revisions of a repository are resolved here, once."""
+        """Return one unit per snapshot. Revisions of a repository are resolved here."""
         unknown = [score for score in options.scores if score not in STATISTICS]
         if unknown:
             raise InputError(
@@ -147,7 +147,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         return Done(Stages((measured,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def results(self, options: DevelopmentOptions, merged: Stages) -> Sequence[Result]:
-        """Return curves, beginnings and order of roles. Raises InputError if shapes of snapshots differ."""
+        """Return the curves, beginnings and order of roles. Raises InputError if the shapes of snapshots differ."""
         last = merged.stages[-1]
         if other := next((stage for stage in merged.stages if stage.value.shape != last.value.shape), None):
             raise InputError(
@@ -187,10 +187,10 @@ def map_scores(
 def class_shares(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], class_set: str
 ) -> dict[str, Ends]:
-    """Return the share of each head's maps in every pattern class, with Wilson intervals, as classified by a bundled
+    """Return the fraction of the maps of each head in every pattern class, with Wilson intervals, by a bundled
     classifier.
 
-    Inputs of up to three tokens have no pattern and are left out. Raises InputError if none is longer.
+    Inputs of up to three tokens are left out, because they have no pattern. Raises InputError if all are that short.
     """
     encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
     large = [encoding for encoding in encodings if len(encoding) > patterns.suggestions.TOO_SMALL]
@@ -229,7 +229,7 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """Return when each head acquired each role, and the order of the roles; pattern classes are separate."""
+    """Return when each head acquired each role, and the order of the roles; pattern classes have their own order."""
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
@@ -285,7 +285,7 @@ ROLE_NAMES = {"previous": "previous token", "next": "next token", "first": "firs
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Say in which order roles appear during training, then pattern classes if they were measured."""
+    """Return a sentence with the order in which roles appear in training, and one for pattern classes if measured."""
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     others = [order for order in orders if order not in classes]
     places = _order_of(others, "During training, heads come to attend mostly to one position")
@@ -317,7 +317,7 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
 
 
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
-    """Return the bundled curves by run ("its own weights", "seed 0"); empty if there are none."""
+    """Return the bundled curves of each training run ("its own weights", "seed 0"); empty if there are none."""
     folder = config.BUNDLED_MODELS / name
     if name not in bundled_names():
         return {}
@@ -343,7 +343,7 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Say whether runs from other seeds acquire the same roles in the same order, and how far apart."""
+    """Return a sentence on whether runs with other seeds acquire the same roles in the same order, and when."""
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
@@ -371,14 +371,14 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """One checkpoint of a training run. `name` is what opens it; for a checkpoint on the hub it includes the commit."""
+    """A checkpoint in a training run. `name` opens it; on the hub it includes the commit."""
 
     label: str
     name: str
 
 
 def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
-    """Return the snapshots of training that the names denote, in order. A range of revisions is resolved on the hub.
+    """Return the named snapshots of training in order. A range of revisions is resolved on the hub.
 
     Raises:
         InputError: there are fewer than two, or duplicates.
@@ -472,7 +472,7 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return the first snapshot from which each head's score stays above a bound (NaN is not), or NEVER."""
+    """Return the first snapshot from which the score of each head stays above a bound (NaN does not), or NEVER."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)
@@ -480,11 +480,11 @@ def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -
 
 @dataclass(frozen=True)
 class RoleOrder:
-    """When the heads of one role acquired the role during training.
+    """When the heads with a role acquired it during training.
 
     Attributes:
-        median, low, high: the first snapshot by which half of the heads have it, with its 95 % bootstrap interval over
-            heads; NaN without heads.
+        median, low, high: the first snapshot at which half of the heads have the role, with its 95 % bootstrap interval
+            over heads; NaN without heads.
         first: fraction of bootstrap draws in which no other role has an earlier median; ties count for all.
     """
 

@@ -1,4 +1,4 @@
-"""Two checkpoints on common inputs: the distances between all their heads, and those to random weights."""
+"""Distances between all heads of two checkpoints on common inputs, and between these heads and random weights."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -39,9 +39,8 @@ MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
 
 @dataclass(frozen=True)
 class CommonInputs:
-    """Inputs that two checkpoints can both encode, with the tokens or words that both have in common. `backward`
-    excludes keys after the query, because one checkpoint is causal; `numbers` are indices of the inputs in the study.
-    """
+    """Inputs that two checkpoints can both encode, with the tokens or words in common. `backward` excludes keys after
+    the query, because one checkpoint is causal; `numbers` are indices of the inputs in the study."""
 
     keys: str
     backward: bool
@@ -57,11 +56,11 @@ class CommonInputs:
         return CommonInputs(self.keys, self.backward, self.numbers[list(chosen)], *picked)  # type: ignore[arg-type]
 
     def rows_of_first(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Compute the rows of the first checkpoint's attention maps for these inputs."""
+        """Compute the rows of the attention maps of the first checkpoint for these inputs."""
         return self._rows(checkpoint, self.first, [common.first for common in self.common])
 
     def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Compute the rows of maps in the other checkpoint, or with other weights of its shape."""
+        """Compute the rows of the attention maps of the other checkpoint, or of other weights in its shape."""
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
     def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:
@@ -75,8 +74,8 @@ def common_inputs(
 ) -> CommonInputs:
     """Return the inputs for which two checkpoints have at least LEAST_UNITS tokens or words in common.
 
-    `queries` is the number of tokens or words per input that are compared as queries; None compares all. Raises
-    InputError if a vocabulary lacks most of the texts, or no input has words in common.
+    `queries` is the number of tokens or words per input that are compared as queries (None: all). Raises InputError if
+    a vocabulary lacks most of the texts, or no input has words in common.
     """
     encodings = [(first.encode(source.text, source.pair), other.encode(source.text, source.pair)) for source in sources]
     for checkpoint, side in ((first, 0), (other, 1)):
@@ -116,9 +115,8 @@ def common_inputs(
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Return the distance between every two heads of two checkpoints on each input, (input, head, other head): the mean
-    over map rows of the square root of the Jensen-Shannon divergence (base 2).
-    """
+    """Return the distance between every two heads of two checkpoints on each input, [input, head, other head]: the mean
+    over map rows of the square root of the Jensen-Shannon divergence (base 2)."""
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -130,7 +128,7 @@ def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarra
 
 
 def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> SimilaritySums:
-    """Return the similarities between all heads of two checkpoints on these inputs, as sums over inputs."""
+    """Return the similarities between all heads of two checkpoints, as sums over the inputs."""
     measured = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
     return similarity_sums(measured, inputs.numbers)
 
@@ -138,11 +136,11 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the similarity between all heads of two checkpoints, and the largest similarity of each head to heads with
-    random weights [draw, head].
+    """Return the similarity between all heads of two checkpoints, and the largest similarity of each head to random
+    heads.
 
-    Each random head is scaled so that its rows have the mean entropy of the other checkpoint's head at the same layer
-    and number, because fresh weights attend nearly uniformly. `seeds` holds one seed per draw.
+    Each random head is scaled to the mean row entropy of the head at the same position, because random weights attend
+    nearly uniformly. `seeds` has one seed per draw. *Shape:* (head, other head), (draw, head).
     """
     mine, theirs = inputs.rows_of_first(first), inputs.rows_of_other(other)
     sums = similarity_sums(distances(mine, theirs), inputs.numbers).similarity()

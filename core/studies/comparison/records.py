@@ -1,4 +1,4 @@
-"""The rows of the studies that compare heads across checkpoints."""
+"""Result records of studies that compare heads across checkpoints."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,15 +8,16 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class Counterpart(Result):
-    """The head of another checkpoint that is matched with a head, and how similar the two are.
+    """The head of another checkpoint that is matched with a head, and how similar both are.
 
     Attributes:
         match_layer, match_head: one to one; None if the other checkpoint has no head left.
-        similarity: to the match, 1 - mean Jensen-Shannon distance of rows, 0 to 1.
-        best_layer, best_head, best: the most similar head, whether or not it is matched with another head.
-        margin: similarity minus the largest that either head has to another head; negative if another is more similar.
-        p: of being as similar to a head with random weights of equal entropy, corrected over all heads.
-        agrees: whether both halves of the inputs give this match.
+        similarity: to the match: 1 - mean Jensen-Shannon distance of rows, 0 to 1.
+        best_layer, best_head, best: the most similar head, even if it is matched with another head.
+        margin: similarity minus the largest that either head has to another head; negative if another head is more
+            similar.
+        p: p-value of the similarity under random weights of equal entropy, corrected over all heads.
+        agrees: whether both halves of the inputs yield this match.
         matched: whether the match is a counterpart (`core.scoring.counterparts.counterparts`).
     """
 
@@ -44,7 +45,7 @@ class Counterpart(Result):
 
     @property
     def name(self) -> str:
-        """Return the name of the head, such as "L1H2"; layers and heads are counted from 1."""
+        """Return the name of the head, such as "L1H2"."""
         return f"L{self.layer + 1}H{self.head + 1}"
 
     @property
@@ -55,13 +56,13 @@ class Counterpart(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CounterpartsSummary(Result):
-    """A summary of comparing two checkpoints: how maps were compared, and how many heads have a counterpart.
+    """A summary of the comparison of two checkpoints: how maps were compared, and how many heads have a counterpart.
 
     Attributes:
         keys: "tokens", or "words" if the tokenizers differ.
         visible: "all", or "up to the query" if one checkpoint is causal.
         identical: whether both have the same weights.
-        same_place: matched with the head of the same layer and number.
+        same_place: number of heads matched with the head of the same layer and number.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("match",)
@@ -83,7 +84,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """How many other checkpoints (`runs`) contain a head's counterpart, and how many at the same numbers."""
+    """The number of other checkpoints (`runs`) with a counterpart of a head, and with one at the same layer and
+    number."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -101,9 +103,8 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """How many heads recur in all other checkpoints, and how many in none. `share` is the mean fraction of heads with a
-    counterpart, with a t interval over checkpoints.
-    """
+    """The numbers of heads that recur in all other checkpoints and in none. `share` is the mean fraction of heads with
+    a counterpart, with a t interval over checkpoints."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -122,8 +123,8 @@ class CurvePoint(Result):
     """The score of one head in one snapshot of training.
 
     Attributes:
-        layer, head: in the last snapshot if heads are followed, otherwise the place.
-        at_layer, at_head: the head that was measured: the matched one, or the same place.
+        layer, head: in the last snapshot if heads are tracked, otherwise in this snapshot.
+        at_layer, at_head: the head that was measured: the matching head, or the same layer and number.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
@@ -144,13 +145,14 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """The time in training at which a head permanently acquired a role.
+    """The time in training from which a head has a role permanently.
 
     Attributes:
-        score, bound: it has the role while the score is above the bound.
-        after, by: it began between these snapshots; after is None if it began in the first one.
-        earliest, latest: by which snapshot, by the upper and lower ends of the intervals; latest is None if the lower
-            end is not above the bound at the end.
+        score, bound: the head has the role while the score is above the bound.
+        after, by: the role began between these snapshots; after is None if it began in the first one.
+        earliest, latest: the same according to the upper and lower ends of the intervals; latest is None if the lower
+            end
+            is not above the bound at the end.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("beginning",)
@@ -167,13 +169,13 @@ class Beginning(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleBeginnings(Result):
-    """The times in training at which the heads of one role acquired the role.
+    """The times in training at which heads acquired one role.
 
     Attributes:
-        median, low, high: the first snapshot by which half of the heads have begun, with a bootstrap interval over
+        median, low, high: the first snapshot at which half of the heads have the role, with a bootstrap interval over
             heads.
         place: the median as a number, from 0.
-        first: share of the draws over heads in which no other role is earlier.
+        first: fraction of the draws over heads in which no other role is earlier.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("order",)
