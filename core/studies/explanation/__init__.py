@@ -1,4 +1,4 @@
-"""Why heads attend where they do: scores decomposed by earlier components. Modules load on first use (decision 026)."""
+"""Studies that decompose attention scores into contributions of earlier components."""
 
 import lazy_loader
 

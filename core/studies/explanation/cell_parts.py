@@ -1,4 +1,4 @@
-"""Decomposition of one layer's scores on one input, after one pass by `layer_scores`."""
+"""Decomposition of the attention scores of one layer for one input, after a forward pass by `layer_scores`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of the attention score between a query and a key: how much a part of the query and a part of the key
-    together add. It is a natural logarithm of odds between keys, relative to its mean over visible keys.
+    """One term of the attention score between a query and a key: what one contribution to the query and one to the key
+    add.
 
-    `query_part` and `key_part` name the parts in words, such as "position 5" or "L1H4's output on 'teacher'"; groups
-    are such as "heads of L1".
+    Terms are log odds between keys (nats), relative to their mean over visible keys. `query_part` and `key_part` name
+    the contributions, such as "position 5", "L1H4's output on 'teacher'" or, for groups, "heads of L1".
     """
 
     query_part: str
@@ -36,16 +36,15 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The explanation of one cell of an attention map. `score` is the attention score minus the mean of its row over
-    visible keys, and equals the sum of the terms.
-    """
+    """The decomposition of one cell of an attention map. `score` is the attention score minus the mean of its row over
+    visible keys, and the sum of all terms."""
 
     score: float
     weight: float
     terms: tuple[CellTerm, ...]
 
     def largest(self, count: int) -> list[CellTerm]:
-        """Return the largest terms by absolute value, then the sum of the others, which add up to the score."""
+        """Return the largest terms by absolute value, then the sum of the others. They add up to the score."""
         rest = self.terms[count:]
         others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
         return [*self.terms[:count], *others]
@@ -53,7 +52,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class LayerScores:
-    """The attention scores of all heads of one layer on one input, divided into contributions.
+    """The attention scores of all heads of one layer for one input, decomposed into contributions.
 
     `key_encoding` holds the tokens of the keys, which differ from those of the queries only in cross-attention.
     """
@@ -63,7 +62,7 @@ class LayerScores:
     key_encoding: Encoding
 
     def cell(self, head: int, query: int, key: int) -> Cell:
-        """Explain why a query attends to a key. Raises InputError for a head or token that is not there."""
+        """Decompose the score between a query and a key. Raises InputError for a head or token that does not exist."""
         self.check(head, query, key)
         visible = self._visible(head)[query]
         inputs = self.inputs
@@ -89,12 +88,13 @@ class LayerScores:
         return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
 
     def groups(self, side: Literal["query", "key"]) -> list[str]:
-        """Return the names of the groups of contributions to queries or to keys, in the order of the layers."""
+        """Return the names of the groups of contributions to queries or keys, in the order of the layers."""
         components = self.inputs.query_components if side == "query" else self.inputs.key_components
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Return the map of one group of query (or key) terms alone. Raises InputError if unknown."""
+        """Return the map of the terms of one group of contributions to the queries or keys. Raises InputError if
+        unknown."""
         self.check(head, 0, 0)
         if group not in self.groups(side):
             raise InputError(
@@ -115,7 +115,7 @@ class LayerScores:
         return visible[min(head, len(visible) - 1)]
 
     def check(self, head: int, query: int, key: int) -> None:
-        """Raise InputError if the layer does not have the head, or the input does not have the token."""
+        """Raise InputError if the layer does not have the head, or the input does not have the tokens."""
         sizes = (self.inputs.query.shape[2], self.inputs.query.shape[3], self.inputs.key.shape[3])
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:
@@ -147,12 +147,11 @@ def in_words(component: Component, encoding: Encoding, position: int) -> str:
 def layer_scores(
     checkpoint: Checkpoint, encoding: Encoding, layer: int, *, part: str = "", by_head: bool = True
 ) -> LayerScores:
-    """Return the attention scores of a layer on one input, divided into contributions of embeddings, earlier heads and
-    MLPs.
+    """Decompose the attention scores of a layer for one input into contributions of embeddings, earlier heads and MLPs.
 
-    `part` is the kind of heads in an encoder-decoder ("" for the first). `by_head` makes each earlier head a separate
-    contribution, instead of each layer. Raises InputError if the layer does not exist, and InterventionError if the
-    model cannot be decomposed exactly.
+    `part` is the kind of heads in an encoder-decoder ("": the first). `by_head` separates earlier heads instead of
+    layers. Raises InputError if the layer does not exist, and InterventionError if the model cannot be decomposed
+    exactly.
     """
     heads = checkpoint.head_set(part)
     if not 0 <= layer < heads.layers:

@@ -1,4 +1,4 @@
-"""The rows of the studies that explain where heads look."""
+"""Result records of studies that explain attention scores."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -11,14 +11,16 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreShare(Result):
-    """The share of a head's attention scores that is due to one part, such as positions or an earlier head.
+    """The share of the attention scores of a head that is due to one contribution, such as positions or an earlier
+    head.
 
     Attributes:
-        level: "pair" of groups, "query" or "key" (a group on this side, the other summed: "any"), "query head" or "key
-            head" (a single earlier head), "sort" (mean of both sides; query_part names it).
-        weighting: "even" (every visible key counts the same) or "attention" (by its weight).
-        share: of the variance of the scores over keys; a level without single heads sums to 1; may be negative.
-        null: the same share with random weights, mean over the layer's heads.
+        level: "pair" of groups; "query" or "key" (a group on this side, summed over the other side: "any"); "query
+            head" or
+            "key head" (a single earlier head); "sort" (mean of both sides, named in query_part).
+        weighting: of keys: "even", or "attention" (by their weight).
+        share: of the variance of the scores over keys; may be negative. A level without single heads sums to 1.
+        null: the same share with random weights, mean over the heads of the layer.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("score share",)
@@ -40,12 +42,11 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """How well the terms of the decomposition predict, by rank, which contributions change a head's maps most when
-    removed.
+    """How well the terms predict, by rank, which contributions change the maps of a head most when they are removed.
 
     Attributes:
         layer, head: None in the row with the median over heads.
-        scale: of the LayerNorm before the head, "held" or "recomputed"; "held to recomputed" compares both.
+        scale: of the LayerNorm before the head: "held" or "recomputed"; "held to recomputed" compares both.
         agreement: Spearman's correlation over contributions.
         low, high: exact interval of the median; None for one head.
     """
@@ -67,10 +68,10 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The share of one kind of contribution in a head's attention scores, stored as a score of the head.
+    """The share of one kind of contribution in the attention scores of a head, stored as a head score.
 
     Attributes:
-        statistic: "score share" of a kind of contribution, or "composition" with the earlier head that it reads most.
+        statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
         feature: "position", "token", "earlier heads" or "feed-forward"; for "composition" such as "L2H5 in the key".
     """
 
@@ -92,13 +93,13 @@ class SortScore(Result):
 
 @dataclass(frozen=True)
 class Removal:
-    """How far the maps of a layer's heads move (mean distance, 0 to 1) if a contribution to queries or keys is removed.
+    """The change of the maps of a layer (mean distance, 0 to 1) when a contribution to queries or keys is removed.
 
     Attributes:
-        names: groups on the side of the query, then of the key.
-        foretold: from the scores minus its terms. *Shape:* (part, head), as the next two.
-        held: replaced by its mean over inputs and positions, with the LayerNorm's scale unchanged.
-        recomputed: likewise with the scale computed again; NaN without a LayerNorm.
+        names: groups of contributions to queries, then to keys.
+        foretold: predicted by leaving out terms. *Shape:* (part, head), like the next two.
+        held: contribution replaced by its mean over inputs and positions, with a fixed LayerNorm scale.
+        recomputed: likewise with a recomputed scale; NaN without a LayerNorm.
     """
 
     layer: int

@@ -1,10 +1,10 @@
 """Why heads attend where they do: an exact decomposition of scores into pairs of contributions (Elhage et al. 2021).
 
-A score is a sum of terms, one per contribution to the query and to the key (embeddings, earlier heads, feed-forward
-sublayers, constants; LayerNorm scales unchanged). Rows: the share of the scores' variance over keys of each pair of
-groups, each group on one side, and each earlier head on one side (--single-heads), weighting keys evenly or by
-attention, next to the share with random weights. Pairs below --least are left out. On --removal examples: whether
-removing a contribution changes maps in the order that its terms predict, by Spearman's correlation over contributions.
+A score is a sum of terms, one per contribution to the query and contribution to the key (embeddings, earlier heads,
+feed-forward sublayers, constants), with fixed LayerNorm scales. Rows have the share of the variance of the scores over
+keys for each pair of groups, each group on one side, and each earlier head on one side (--single-heads), weighting keys
+evenly or by attention, compared with random weights. Pairs below --least are left out. On the --removal examples,
+Spearman's correlation over contributions shows whether removing them changes maps as their terms predict.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,8 +57,8 @@ SIDES = ("query", "key")
 def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:
     """Measure how removing each group of contributions changes the maps of every head, in two passes over the inputs.
 
-    Raises InputError if there are no inputs, or if positions are not embeddings (rotary, or added to scores), because
-    then they have no mean contribution. Raises InterventionError if scores cannot be decomposed.
+    Raises InputError without inputs, or if positions are not embeddings (but rotary, or added to scores), because they
+    then have no mean contribution. Raises InterventionError if scores cannot be decomposed.
     """
     if not encodings:
         raise InputError("Contributions must be removed on at least one input; got none. Name examples.")
@@ -102,9 +102,8 @@ class WhyOptions(AttendingOptions):
 
 @dataclass(frozen=True)
 class LayerMoments:
-    """Sums from which the score shares of a layer's heads and their intervals are computed. `model` is TRAINED or
-    RANDOM; `names` holds the parts as (level, query part, key part).
-    """
+    """Sums for the score shares of the heads in one layer, with their intervals. `model` is TRAINED or RANDOM; `names`
+    holds the contributions as (level, query part, key part)."""
 
     model: str
     layer: int
@@ -115,7 +114,7 @@ class LayerMoments:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums of score shares and removal effects over some inputs of a task on a checkpoint."""
+    """Sums for score shares and removal effects over some inputs of a task on a checkpoint."""
 
     checkpoint: str
     task: str
@@ -125,7 +124,7 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums of score shares and removal effects, by checkpoint and task, as a partial result that can be merged."""
+    """Sums for score shares and removal effects, by checkpoint and task."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -153,7 +152,7 @@ class Why(Study[WhyOptions, WhyPartial]):
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
-        """Return score shares, in the checkpoint and with random weights; the first unit also measures removal."""
+        """Compute score shares in the checkpoint and with random weights. The first unit also measures removal."""
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.inputs)
@@ -181,7 +180,8 @@ class Why(Study[WhyOptions, WhyPartial]):
         return results
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """Say which group of contributions has most of a head's scores, and which earlier heads it reads."""
+        """Return sentences about the largest group of contributions to the scores of a head, and its strongest earlier
+        heads."""
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
             chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
@@ -253,7 +253,7 @@ STUDY = Why()
 def layer_moments(
     model: str, checkpoint: "Checkpoint", encodings: "Sequence[Encoding]", *, by_head: bool
 ) -> list[LayerMoments]:
-    """Compute the sums of score shares of every layer. Raises InterventionError if they cannot be divided."""
+    """Compute the sums for the score shares of every layer. Raises InterventionError if scores cannot be decomposed."""
     return [
         LayerMoments(
             model,
@@ -267,7 +267,7 @@ def layer_moments(
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Return the effects of removing contributions in every layer; none if positions are not embeddings."""
+    """Return the effects of removing contributions in every layer; empty if positions are not embeddings."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
     return tuple(removal(checkpoint, encodings))
@@ -298,9 +298,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Return four score shares per head for the atlas (one per kind of contribution), and for queries and keys the
-    earlier head with the largest share.
-    """
+    """Return four score shares per head for the atlas, and for queries and keys the earlier head with the largest
+    share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:
@@ -321,9 +320,8 @@ def _score(share: ScoreShare, statistic: str, feature: str) -> SortScore:
 
 
 def _said_of_removal(rows: Sequence[Row]) -> str:
-    """Return how well the terms predict what removal does and, if the correlation is below HOPED_FOR, possible
-    reasons.
-    """
+    """Return sentences on how well the terms predict removal and, for a correlation below HOPED_FOR, possible
+    reasons."""
     medians = [row for row in RemovalAgreement.among(rows) if row.kind == "removal, median" and row.scale == "held"]
     if not medians or medians[0].low is None or medians[0].high is None:
         return ""
@@ -340,8 +338,10 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Return how well terms predict the changes of each head's maps by rank, and the median over heads. The LayerNorm
-    scale is fixed, then recomputed, and both cases are also compared with each other.
+    """Return the rank correlation between predicted and measured changes of the maps of each head, and its median over
+    heads.
+
+    The LayerNorm scale is fixed, then recomputed, and both cases are also compared with each other.
     """
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
@@ -376,10 +376,10 @@ def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[Removal
 
 
 class _Means:
-    """Mean contributions over inputs and positions, by layer and by side (query or key).
+    """Mean contributions over inputs and positions, by layer and side (query or key).
 
-    "scaled": as in queries and keys, divided by the norm's spread; "projected": not divided; "before": in the norm's
-    input.
+    "scaled": divided by the spread of the norm, as in queries and keys; "projected": not divided; "before": in the
+    input of the norm.
     """
 
     def __init__(self) -> None:
@@ -440,9 +440,8 @@ class _RemovalSums:
         self.distances[inputs.layer] = self.distances.get(inputs.layer, 0) + sums
 
     def _map(self, inputs: "HeadInputs", side: str, number: int, how: int, norm: "FrozenNorm | None") -> "Tensor":
-        """Return the map without a contribution: with its terms left out (0), with its mean instead (1), or also with a
-        recomputed scale (2).
-        """
+        """Return the map without a contribution: its terms left out (0), replaced by their mean (1), or with a new
+        scale too (2)."""
 
         import torch  # 1.3 s of start-up
 
@@ -478,7 +477,7 @@ class _RemovalSums:
 
 @dataclass(frozen=True)
 class PartName:
-    """Names the part of the attention scores that a share describes. `level` is as in `ScoreShare.level`."""
+    """Names the contribution that a share describes. `level` is as in `ScoreShare.level`."""
 
     level: str
     query_part: str
@@ -487,7 +486,7 @@ class PartName:
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums for the score shares of a layer. `weighting`: of the keys (see core.scoring.score_parts)."""
+    """Sums for the score shares of a layer. `weighting` is that of the keys (see core.scoring.score_parts)."""
 
     layer: int
     weighting: "Weighting"
@@ -499,20 +498,20 @@ class LayerShares:
 
 
 class ShareSums:
-    """Accumulates score shares, by layer and weighting, from what `take_head_inputs` passes to it."""
+    """Accumulates sums for score shares, by layer and weighting, from the output of `take_head_inputs`."""
 
     def __init__(self) -> None:
         self.layers: "dict[tuple[int, Weighting], LayerShares]" = {}
 
     def take(self, inputs: "HeadInputs", numbers: list[int]) -> None:
-        """Add one layer of a batch to the sums of score shares."""
+        """Add one layer of a batch to the sums."""
         for weighting, shares in zip(scoring.score_parts.WEIGHTINGS, layer_shares(inputs), strict=True):
             before = self.layers.get((inputs.layer, weighting))
             self.layers[inputs.layer, weighting] = before.merge(shares) if before else shares
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """Return the sums of score shares for one layer of a batch, for each weighting of keys."""
+    """Return the sums for the score shares of one layer and batch, for each weighting of keys."""
 
     from torch import nn  # 1.3 s of start-up
 

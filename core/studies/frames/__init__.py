@@ -1,4 +1,4 @@
-"""Heads that attend along frame relations. Modules load on first use (decision 026)."""
+"""Studies of heads that attend along frame-semantic relations."""
 
 import lazy_loader
 

@@ -1,6 +1,6 @@
-"""How much each head looks along links of one shape in sentences at large: what stands beside a link whose own
-sentence has no other place for it. Like with like: the same pieces, pairing and largest weight, with or without the
-first key."""
+"""Attention at the same distances in general sentences, as a baseline for links whose own sentence has no other
+positions with the same distances. The same scoring is used: tokens, pairing, largest weight, with or without the first
+key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,17 +22,15 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Attention maps of general sentences, on which links are placed at other positions to obtain a null distribution.
-    `sentences` holds the maps of each sentence and the positions of its text's tokens.
-    """
+    """Attention maps of general sentences, in which links are placed at other positions to obtain a null distribution.
+    `sentences` holds the maps of each sentence and the positions of its tokens."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Move links together to every possible position in the sentences, and return the mean of their score over
-        positions, with the number of positions.
+        """Return the mean score of links moved together to every possible position, and the number of positions.
 
         The result is NaN and 0 if the links fit nowhere. `how` holds arguments of `pairs_of`; `without_first` leaves
         out position 0.
@@ -66,7 +64,7 @@ def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> Distan
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """Create the null distribution by capturing the attention maps of the bundled sentences with a checkpoint."""
+    """Create the null distribution from the attention maps of the bundled sentences in a checkpoint."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

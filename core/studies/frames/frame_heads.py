@@ -1,7 +1,7 @@
-"""Which heads attend along frame-semantic relations (Kovaleva et al. 2019, section 4.2, Fig 3).
+"""Heads that attend along frame-semantic relations (Kovaleva et al. 2019, section 4.2, Fig 3).
 
 The score is the mean over sentences of the largest weight between the tokens of a frame element and of its target. Four
-permutation baselines (position, and which word attends) test whether it exceeds the head's habits.
+permutation baselines (position, and which word attends) test whether it exceeds what the head always does.
 """
 
 from collections import Counter
@@ -82,17 +82,15 @@ class Filter:
 
     Attributes:
         longest_sentence: at most this many tokens of nltk.word_tokenize (section 4.2).
-        longest_element: a sentence is dropped if an overt element has a longer span in tokens (notebook).
-        nearest: least distance in tokens between target and element; the prose says "2 apart", the notebook drops what
-            is
-            within 2.
+        longest_element: drop a sentence if an overt element has a longer span in tokens (notebook).
+        nearest: smallest distance in tokens between target and element; the paper says "2 apart", the notebook drops
+            distances up to 2.
         distance: "strings" compares spellings near the first occurrence of the target (notebook); "places" compares
             positions.
         one_span: the target must be one span (notebook).
         one_word: the target must be one token (notebook).
         core: "core_sets" for elements in the frame's FEcoreSets (notebook), "core_type" for FrameNet's coreType, or
-            "any"; a
-            sentence without such an element is dropped.
+            "any". A sentence without such an element is dropped.
     """
 
     longest_sentence: int | None = 12
@@ -122,14 +120,14 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many each rule dropped; a sentence counts for the first rule that it fails."""
+    """The selected sentences, and how many each rule dropped. A sentence counts for the first rule that it fails."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
 
 
 def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) -> Selection:
-    """Return the sentences that pass the rules (default: the paper's), and how many each rule dropped."""
+    """Return the sentences that pass the rules (default: those of the paper), and how many each rule dropped."""
     kept, dropped = [], Counter[str]()
     for sentence in sentences:
         reason = why_dropped(sentence, rules or Filter())
@@ -184,9 +182,8 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FrameHeadsOptions:
-    """Options of a test on frame-semantic links: sentences, scoring, and the paper's selection rules (`Filter`; None
-    turns a rule off). `rows` holds the sentences as JSON lines.
-    """
+    """Options of a test on frame-semantic links: sentences, scoring, and the selection rules (`Filter`; None turns a
+    rule off). `rows` holds the sentences as JSON lines."""
 
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[
@@ -410,7 +407,7 @@ STUDY = FrameHeads()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
-    """Read annotated sentences: JSON lines, a file (.json: a list of the papers), or the bundled ones."""
+    """Read annotated sentences from JSON lines, from a file (.json: a list of the papers), or the bundled ones."""
     if options.rows:
         return parse_rows(options.rows)
     file = config.inside(options.sentences or BUNDLED)
@@ -418,13 +415,13 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """Return the selection rules; with the paper's selection off, only that of core elements applies."""
+    """Return the selection rules. If the selection of the paper is off, only the rule for core elements applies."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the selected sentences, and everything read. Raises InputError if none passes."""
+    """Return the selected sentences, and everything that was read. Raises InputError if no sentence is selected."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -446,7 +443,7 @@ def _sentence(scored: Scored) -> FrameSentence:
 
 @dataclass(frozen=True)
 class Entry:
-    """What gets one score: all links of a sentence, or a single link, as positions in the encoded sentence."""
+    """The links that get one score, all links of a sentence or a single link, as token positions."""
 
     input: int
     links: Links
@@ -455,7 +452,7 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Return what gets one score each: a sentence, or a single link if scores are averaged over links."""
+    """Return one entry per sentence, or one per link if scores are averaged over links."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)
@@ -467,9 +464,8 @@ def entries_of(
 def score_sentences(
     checkpoint: "models.checkpoint.Checkpoint", sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> Scores:
-    """Return the score of every head on each sentence (or link), and sums of the draws from the null models. None if
-    the checkpoint cannot attend along any link.
-    """
+    """Return the score of every head on each sentence (or link), and sums over draws from the null models; None if the
+    checkpoint cannot attend along any link."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
     entries = [entry for entry in entries_of(encodings, sentences, options) if pairs_of(entry.links, **how)]
@@ -521,9 +517,8 @@ def score_sentences(
 
 
 class Sinkless:
-    """Passes attention maps to another observer without the first position (the attention sink), with the other weights
-    of each row scaled to sum to 1.
-    """
+    """Passes attention maps to another observer without the first position (the sink), with rows rescaled to sum to
+    1."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer
@@ -532,14 +527,14 @@ class Sinkless:
         self._observer.update(layer, without(weights.float(), 0), inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return what the wrapped observer needs, and the sum of each row over all keys except the first."""
+        """Return what the other observer needs, and the sum of each row over all keys except the first."""
         own = self._observer.needs(inputs, queries, keys)
         self._cells = [np.zeros((0, 2), dtype=int) if needs.cells is None else needs.cells for needs in own]
         others = keys_as_values([range(1, keys)], keys)
         return [replace(needs, values=others, blocks=_without_sink(needs.blocks)) for needs in own]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Pass cells of the maps to the wrapped observer, rescaled as if the first position did not exist."""
+        """Pass cells of the maps to the other observer, rescaled as if the first position did not exist."""
         handed = []
         for found, cells in zip(sums, self._cells, strict=True):
             left = found.values[:, cells[:, 0], 0]

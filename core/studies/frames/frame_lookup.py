@@ -1,4 +1,4 @@
-"""One sentence: its possible targets and frame elements, and how each head attends between two of its positions."""
+"""Lookup of one sentence: possible targets and frame elements, and how each head attends between the marked words."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with its lexical unit, whose other words are `more`."""
+    """A word that may evoke a frame, with its lexical unit and the other words of this unit (`more`)."""
 
     word: int
     unit: str
@@ -72,9 +72,8 @@ def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> li
 
 
 def _unlikely(word: Any) -> int:
-    """Return 0 for a complement ("becoming agitated"), 1 for the main predicate, 2 for another content word, and 3 for
-    a function word.
-    """
+    """Return 0 for a complement ("becoming agitated"), 1 for the main predicate, 2 for a content word, 3 for a function
+    word."""
     if word.pos in {"AUX", "ADP", "DET", "PRON", "PART"}:
         return 3
     if word.dep in {"xcomp", "acomp", "oprd"}:
@@ -106,12 +105,13 @@ class LinkPicture:
     """The attention of all heads along the frame links of one sentence, in one direction.
 
     Attributes:
-        score: maximum over the links' tokens; NaN if a causal model cannot attend that way, and in layers without
-            attention.
-        others: mean of the same at all other positions with the same distances; NaN without any.
-        place_rank: 1 if no other position scores higher.
-        visible: whether the checkpoint can attend that way.
-        borrowed: number of positions in bundled sentences that `others` is from; 0 if this sentence has some.
+        score: maximum over the tokens of the links; NaN if a causal model cannot attend in this direction, and in
+            layers
+            without attention.
+        others: mean of the same score at all other positions with the same distances; NaN without any.
+        place_rank: 1 if no other position has a higher score.
+        visible: whether the checkpoint can attend in this direction.
+        borrowed: number of positions in bundled sentences behind `others`; 0 if this sentence has such positions.
     """
 
     direction: str
@@ -125,7 +125,8 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return what ranks heads: the score or, for "difference", the score minus other positions."""
+        """Return the value that ranks heads: the score or, for "difference", the score minus that of other
+        positions."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -167,11 +168,10 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score the attention of all heads along the links of one captured sentence, in one direction. Raises InputError if
-    there is no link.
+    """Score the attention of all heads along the links of one sentence, in one direction. Raises InputError without
+    links.
 
-    If no other position in this sentence has the same distances, `null` provides the attention at these distances in
-    other sentences.
+    If no other positions in this sentence have the same distances, `null` provides the attention in other sentences.
     """
     if not links:
         raise InputError(
@@ -200,7 +200,7 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Encode an annotated sentence and measure all heads along its links. Raises InputError without links."""
+    """Encode an annotated sentence and score all heads along its links. Raises InputError without links."""
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -218,7 +218,8 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """Say how the highest-ranked head attends between both words, and elsewhere at the same distance."""
+    """Return a sentence on how the highest-ranked head attends between both words, and elsewhere at the same
+    distance."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
@@ -239,7 +240,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """Return the links of a user's sentence as token positions. Raises InputError."""
+    """Return the links in a user's sentence as token positions. Raises InputError."""
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have an element; none is marked. Mark the words of an element.")
@@ -253,10 +254,10 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Return three distributions of one head's attention over positions, for the plot of Fig 3, with one row per
+    """Return three distributions of the attention of one head over positions, for the plot of Fig 3, one row per
     position.
 
-    Rows have line, position, token, weight and mark ("element", "target", "sink" or ""). "from the element" and "from
+    Columns are line, position, token, weight and mark ("element", "target", "sink" or ""). "from the element" and "from
     the target" are mean map rows of the tokens; "to the target" is the sum of its columns.
     """
     weights = maps.of(head)
@@ -284,6 +285,6 @@ def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list
 
 
 def spaced(text: str) -> TaggedSentence:
-    """Return the words of a text separated by white space, without tags, if there is no language pipeline."""
+    """Split a text at white space into words without tags, for use without a language pipeline."""
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     return TaggedSentence(text, tuple(TaggedWord(text[a:b], a, b, "", "", "", k) for k, (a, b) in enumerate(spans)))

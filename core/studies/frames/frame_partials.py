@@ -1,4 +1,4 @@
-"""What scoring sentences with frame elements leaves. Nothing here needs torch."""
+"""Partial results of scoring sentences with frame elements. Does not import torch."""
 
 import base64
 import zlib
@@ -16,7 +16,7 @@ HABITS = ("previous", "next", "first")
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of a sentence, or of one of its links, per head, layer by layer. `frame`: None if unknown."""
+    """Scores of a sentence, or of one of its links, per head, layer by layer. `frame` is None if unknown."""
 
     id: str
     text: str
@@ -30,15 +30,16 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums of scores over n sentences or links, as observed and in random draws from each null model. Heads are ordered
-    by layer.
+    """Sums of scores over n sentences or links, observed and in random draws from each null model. Heads are ordered by
+    layer.
 
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
-        distance, query, share: sums in every draw, as `packed` writes them, of scores moved to other positions, and of
-            the largest residual weight (or share of weight) at other queries.
+        distance, query, share: sums in every draw, in the form of `packed`: of scores moved to other positions, and of
+            the
+            largest residual weight (or share of weight) at other queries.
         query_observed, share_observed: the observed sums. *Shape:* (head,).
-        contrasts: mean contrast of each sentence's links; NaN if none can be drawn. *Shape:* (sentence, head).
+        contrasts: mean contrast of the links of each sentence; NaN if none can be drawn. *Shape:* (sentence, head).
     """
 
     n: int
@@ -62,20 +63,20 @@ class Draws:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of some sentences, and the sums of random draws from each unit of work."""
+    """The scores of some sentences, and the sums of random draws from each unit."""
 
     sentences: tuple[Scored, ...]
     draws: tuple[Draws, ...]
 
 
 def contrasts_of(draws: Sequence[Draws]) -> np.ndarray | None:
-    """Join the contrasts of all units of work into one array [sentence, head]; None if they were not measured."""
+    """Concatenate the contrasts of all units to [sentence, head]; None if they were not measured."""
     parts_drawn = [part.contrasts for part in draws if part.contrasts is not None]
     return np.concatenate(parts_drawn) if parts_drawn else None
 
 
 def packed(values: np.ndarray) -> str:
-    """Encode an array of numbers [draw, head] as compressed float32 in base64."""
+    """Encode numbers [draw, head] as compressed float32 in base64."""
     return base64.b64encode(zlib.compress(values.astype("<f4").tobytes(), 1)).decode()
 
 
@@ -90,7 +91,7 @@ def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
 
 
 def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
-    """Return the frame links of a sentence as token positions. Links in a truncated part of the text are left out."""
+    """Return the frame links of a sentence as token positions, without links in a truncated part of the text."""
     places = (
         (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
     )

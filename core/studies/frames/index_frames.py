@@ -1,4 +1,4 @@
-"""Index a FrameNet release: read all annotations once, as a job, so that a search takes milliseconds."""
+"""Index of a FrameNet release. All annotations are read once, in a job, so that a search takes milliseconds."""
 
 import base64
 import json
@@ -37,7 +37,7 @@ class IndexFramesOptions:
 
 @dataclass(frozen=True)
 class Indexed:
-    """One slice of a FrameNet release. `lines`: its sentences as compressed JSON lines in base64."""
+    """One slice of a FrameNet release. `lines` holds its sentences as compressed JSON lines in base64."""
 
     release: str
     folder: str
@@ -46,7 +46,7 @@ class Indexed:
     lines: str
 
     def sentences(self) -> Iterator[Row]:
-        """Yield the sentences of the slice in this project's format."""
+        """Yield the sentences of the slice in the format of this project."""
         for line in zlib.decompress(base64.b64decode(self.lines)).decode().splitlines():
             yield json.loads(line)
 
@@ -58,7 +58,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Slices:
-    """Several slices of a FrameNet release, as a partial result that can be merged."""
+    """Several slices of a FrameNet release."""
 
     slices: tuple[Indexed, ...]
 
@@ -104,7 +104,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         return Done(Slices((indexed,)))
 
     def results(self, options: IndexFramesOptions, merged: Slices) -> list[IndexedSlice]:
-        """Return one record per slice of the FrameNet release: its number of annotations, and what was skipped."""
+        """Return one record per slice: its number of annotations, and what was skipped."""
         return [
             IndexedSlice(
                 release=piece.release, folder=piece.folder, annotations=piece.annotations, skipped=piece.skipped_lines

@@ -1,4 +1,4 @@
-"""The rows of `frame-heads`, and of `index-frames`."""
+"""Result records of `frame-heads` and `index-frames`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -25,8 +25,8 @@ class FrameSummary(Result):
     """A summary of all heads on frame-semantic links.
 
     Attributes:
-        links, links_before: how many links there are, and how many have their element before their target.
-        beat_places: heads that survive the two on the place; None where only these two were asked.
+        links, links_before: number of links, and of links whose element is before its target.
+        beat_places: heads that exceed the two null models of positions; None if only these were used.
         line_99, above_99: the 99th percentile of heads, and how many reach it.
     """
 
@@ -59,16 +59,17 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Return which null models a surviving head had to exceed."""
+        """Return which null models a head had to exceed."""
         return "both" if self.beat_places is None else "all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Score):
-    """The score of one head: its mean weight on frame links with an interval over n, next to the weight at the same
-    distance elsewhere (`baseline`) and in other sentences (`exchanged`). There is a p for each null model and the
-    largest of them, and q is the largest p corrected over heads. `contrast` is the mean log weight of the links
-    adjusted for query, key and distance, and the fields `to_...` are mean weights on the previous, next and first word.
+    """The score of one head: its mean weight on frame links with an interval over n sentences or links.
+
+    `baseline` is the weight at the same distance elsewhere, and `exchanged` that in other sentences. There is a p for
+    each null model and the largest of them; q is the largest p corrected over heads. `contrast` is the mean log weight
+    adjusted for query, key and distance. The fields `to_...` are mean weights on the previous, next and first word.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
@@ -92,22 +93,19 @@ class FrameHead(Score):
     to_first: float | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """Return the record as a row with the name of the head, which rows of some earlier versions lack."""
+        """Return the record as a row with the name of the head."""
         return super().as_row() | {"name": self.name}
 
     @property
     def estimate(self) -> Estimate:
-        """Return the mean weight on frame links with its interval; NaN (None in rows) if unmeasured."""
+        """Return the mean weight on frame links with its interval; NaN (None in rows) if not measured."""
         return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSentence(Result):
-    """A scored sentence, or one of its frame links.
-
-    Attributes:
-        text, frame, target, elements: "" and none in the record that ships, whose sentences are not ours to copy.
-    """
+    """A scored sentence, or one of its frame links. In the bundled record, texts and annotations are empty, because
+    they may not be redistributed."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sentence",)
     id: str
@@ -122,7 +120,7 @@ class FrameSentence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedSlice(Result):
-    """How many annotations a slice of a FrameNet release contains, and what was skipped."""
+    """The number of annotations in a slice of a FrameNet release, and what was skipped."""
 
     release: str
     folder: str
@@ -131,5 +129,5 @@ class IndexedSlice(Result):
 
     @property
     def skipped_lines(self) -> list[SkippedLine]:
-        """Return the lines that were skipped, each with the reason."""
+        """Return the lines that were skipped, with the reasons."""
         return [SkippedLine.of(row) for row in self.skipped]

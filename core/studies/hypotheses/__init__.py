@@ -1,7 +1,4 @@
-"""Hypotheses about single heads, registered before they are tested, and the criteria that each meets.
-
-Modules load when they are used: `from core import studies`, `studies.hypotheses.module.name` (docs/decisions/026).
-"""
+"""Hypotheses about single heads: registration before they are tested, and the criteria that each hypothesis meets."""
 
 import lazy_loader
 

@@ -1,8 +1,9 @@
-"""A batch of hypotheses about heads of a checkpoint, tested: the criteria each meets (docs/explanation/hypotheses.md).
+"""Test of a batch of hypotheses about heads against seven criteria (docs/explanation/hypotheses.md).
 
 Each unit is a unit of a study that measures one of the hypotheses (features, roles, relations, why, operators), on the
-rows that they were thought of on or on those that judge them. Rows: one a hypothesis and criterion, and two a head:
-how many criteria are met of a hypothesis about it, and whether one is held out and causal.
+examples from which the hypotheses were formed or on those that test them. There is one row per hypothesis and
+criterion, and two per head: the number of criteria that its best hypothesis meets, and whether one is both held out and
+causal.
 """
 
 import hashlib
@@ -56,9 +57,8 @@ FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RowChoice:
-    """A selection of examples from a task, or of sentences with frames. `limit` is the largest number, sampled with the
-    seed (None for all), and `data` the folder of the examples (None for the bundled ones).
-    """
+    """A selection of examples of a task, or of sentences with frames. `limit` is the largest number, sampled with the
+    seed (None: all), and `data` the folder of the examples (None: bundled)."""
 
     task: str
     split: str = "dev"
@@ -68,9 +68,8 @@ class RowChoice:
 
     @classmethod
     def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
-        """Parse a selection of examples such as "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task,
-        split, limit, seed). A limit of 0 means all. Raises InputError.
-        """
+        """Parse a selection such as "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task, split, limit,
+        seed). A limit of 0 means all. Raises InputError."""
         task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
         split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
         if (
@@ -115,14 +114,14 @@ class RowChoice:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class HypothesisOptions:
-    """The options of a test of hypotheses: a batch that was registered before the test.
+    """Options of a test of hypotheses, for a batch that was registered before the test.
 
     Attributes:
-        thought, judged: rows that they were thought of on, and rows that judge them.
-        batch: its id; "" where it is not registered here.
-        level: its share of the error that is allowed.
-        seen: how many runs of these weights on judging inputs were stored before it was registered.
-        weights: SHA-256 of the weights that it is about; "" where it does not say.
+        thought, judged: examples from which the hypotheses were formed, and examples that test them.
+        batch: ID of the batch; "" if it is not registered in this database.
+        level: error level of the batch.
+        seen: number of runs of these weights on the test inputs that were stored before registration.
+        weights: SHA-256 of the weights that the hypotheses concern; "" if not stated.
     """
 
     checkpoint: Checkpoint = "atlas-encoder"
@@ -169,7 +168,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         return f"{about} ({options.checkpoint})"
 
     def checkpoints(self, options: HypothesisOptions) -> list[str]:
-        """Return the checkpoint of the hypotheses, and those in which counterparts are expected."""
+        """Return the checkpoint of the hypotheses, and those that are expected to have counterparts."""
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
 
     def paths(self, options: HypothesisOptions) -> Iterator[tuple[str, bool]]:
@@ -205,7 +204,7 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
 
     def results(self, options: HypothesisOptions, merged: HypothesisPartial) -> list[Result]:
-        """Return one record per criterion of every hypothesis, then the number of criteria that each head meets."""
+        """Return one record per hypothesis and criterion, then the number of criteria that each head meets."""
         partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
         registered = max(options.registered, len(options.hypotheses))
         batch = Batch(options.checkpoint, options.level, registered, options.seen)
@@ -230,11 +229,9 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
-        """Add the result of the test to each hypothesis registered in this database, and store the runs behind the
-        criteria.
+        """Add the test result to each hypothesis registered in this database, and store the runs behind the criteria.
 
-        Nothing is stored for a run that was imported from a file, or if what was tested differs from what was
-        registered. The criteria are then shown with the run alone.
+        Nothing is stored for an imported run, or if the tested hypotheses differ from the registered ones.
         """
         if is_imported(db, run.run) or not _is_as_registered(db, run.options):
             return
@@ -248,9 +245,8 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
                     add_event(cursor, one, "tested", run=run.run, criteria=mine, annotator=db.person.name)
 
     def _keep_runs(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> dict[str, str]:
-        """Store every study that was run for the criteria as a separate run, and return the run IDs by source. Head
-        scores in the atlas are not replaced, because they may be of more examples.
-        """
+        """Store each run for the criteria as a separate run, and return their IDs. Head scores in the atlas are not
+        replaced."""
         partials = list(run.partials())
         merged = self.merge(run.options, partials) if partials else HypothesisPartial(())
         return {
@@ -274,22 +270,22 @@ STUDY = HypothesisStudy()
 
 
 def mark_of(row: TaskRow) -> str:
-    """Return a hash of an example's texts. It does not depend on the example's ID or label."""
+    """Return a hash of the texts of an example. It does not depend on the ID or label."""
     return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return hashes of an input's letters and of its token IDs; inputs that share one are the same."""
+    """Return hashes of the letters and of the token IDs of an input. Inputs that share one of them are the same."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
 def letters_mark(row: TaskRow) -> str:
-    """Return a hash of the letters and digits in an input, ignoring case and accents."""
+    """Return a hash of the letters and digits of an input, ignoring case and accents."""
     return "letters:" + _hashed([_letters(text) for text in (row.text, row.pair or "")])
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return whether different letters of an example always give different tokens."""
+    """Return whether an example is short ASCII text, so that different letters always have different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -304,9 +300,8 @@ def _hashed(value: Any) -> str:
 
 
 def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.checkpoint.Checkpoint") -> None:
-    """Raise InputError if an input occurs twice in one selection of examples (tests assume independent inputs), or if
-    an example for testing a hypothesis is among those from which it was formed.
-    """
+    """Raise InputError if an input occurs twice in one selection, or if a test example is among those from which the
+    hypothesis was formed. Tests assume independent inputs."""
     before: set[str] = set()
     both = []
     for choice in (thought, judged):
@@ -335,7 +330,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples of a kind of hypothesis: to form it, and to test it."""
+    """Return the default examples for a kind of hypothesis: those to form it, and those to test it."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -346,9 +341,10 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One study run on one selection of examples, for the criteria of hypotheses. `study` includes the variant, as in
-    `Hypothesis.measured_by`. `rows` is "thought of on" (hypotheses were formed there), "judged on" (they are tested
-    there), or one of RANDOM (tested with random weights).
+    """One run of a study on one selection of examples, for the criteria of hypotheses.
+
+    `study` includes the variant, as in `Hypothesis.measured_by`. `rows` is "thought of on" (the examples from which
+    hypotheses were formed), "judged on" (those that test them), or one of RANDOM (test with random weights).
     """
 
     study: str
@@ -359,28 +355,26 @@ class StudyRun:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return a key that identifies the run within the test of a batch."""
+        """Return a key that identifies the run in the test of a batch."""
         return (self.study, self.checkpoint, self.rows)
 
     @property
     def is_random(self) -> bool:
-        """Return whether the run uses random weights."""
         return self.rows in RANDOM
 
     @property
     def source(self) -> str:
-        """Return a short text that names the study, the examples and the checkpoint of the run."""
+        """Return a text that names the study, the examples and the checkpoint of the run."""
         source = f"{self.study} on {self.choice}, {self.checkpoint}"
         return f"{source} ({self.rows})" if self.is_random else source
 
     @property
     def does(self) -> Study[Any, Any]:
-        """Return the study that is run."""
         return find_study(self.study.partition(":")[0])
 
 
 def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
-    """Return every run that the criteria of a batch of hypotheses need, without duplicates, in a fixed order."""
+    """Return every run that the criteria of a batch need, without duplicates, in a fixed order."""
     needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
     for hypothesis in options.hypotheses:
         for key in _keys(options.checkpoint, hypothesis):
@@ -459,11 +453,8 @@ def _named(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Batch:
-    """Properties of a batch of hypotheses that were registered together.
-
-    Attributes:
-        seen: how many runs of these weights on judging inputs were stored before it was registered.
-    """
+    """A batch of hypotheses that were registered together. `seen` is the number of runs of these weights on the test
+    inputs that were stored before registration."""
 
     checkpoint: str
     level: float
@@ -474,7 +465,7 @@ class Batch:
 def criteria_of(
     hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
 ) -> list[Criterion]:
-    """Decide every criterion of every hypothesis. `partials` holds each run's merged result by key."""
+    """Decide every criterion of every hypothesis. `partials` holds the merged result of each run by key."""
     sources = {run.key: run.source for run in runs}
     table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
     for criterion in LEVELLED:
@@ -498,9 +489,8 @@ def _levelled(criterion: Criterion, adjusted: float | None, batch: Batch) -> Cri
 def _criteria(
     hypothesis: Hypothesis, batch: Batch, sources: Mapping[tuple[str, str, str], str], partials: Partials
 ) -> list[Criterion]:
-    """Decide the criteria of a hypothesis. A criterion is met if every measured value exceeds its required minimum; the
-    least certain value is shown.
-    """
+    """Decide the criteria of a hypothesis. A criterion requires that every value exceeds its minimum; the least certain
+    is shown."""
     study, head = hypothesis.measured_by, hypothesis.subject
     thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
     fresh = [partials[key] for key in _keys(batch.checkpoint, hypothesis) if key[2] in RANDOM and key in partials]
@@ -628,9 +618,8 @@ def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance)
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return, for every head that a hypothesis is about, how many criteria the head meets, and whether a hypothesis
-    about it is both confirmed on held-out examples and causal.
-    """
+    """Return how many criteria each head meets, and whether one of its hypotheses is both confirmed on held-out
+    examples and causal."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

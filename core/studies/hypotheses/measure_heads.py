@@ -1,6 +1,6 @@
-"""Several studies of one checkpoint's heads as one job; each becomes a run, as if it had been started alone.
+"""Several studies of the heads of one checkpoint as one job. Each becomes a run, as if it had been started alone.
 
-A study that the checkpoint does not support is left out with the reason, unless no study is left.
+A study that does not support the checkpoint is left out with the reason, unless no study remains.
 """
 
 import json
@@ -47,19 +47,19 @@ SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """A study that a joint job runs. `given`: its options by name, as JSON; omitted ones have defaults."""
+    """A study to run in a joint job. `given` holds its options by name, as JSON; other options have their defaults."""
 
     study: str
     given: str = "{}"
 
     @property
     def does(self) -> Study[Any, Any]:
-        """Return the study that was requested. Raises JobError if it does not exist."""
+        """Return the study. Raises JobError if it does not exist."""
         return find_study(self.study)
 
     @property
     def options(self) -> Any:
-        """Return the options as an object of the study's class. Raises InputError."""
+        """Return the validated options. Raises InputError."""
         return self.does.read(json.loads(self.given))
 
 
@@ -73,7 +73,8 @@ class MeasureHeadsOptions:
 
 @dataclass(frozen=True)
 class UnitPart:
-    """A unit's result in a joint job, as JSON, with its provenance. `error`: why it failed, or ""."""
+    """The result of a unit of one study in a joint job, as JSON, with its provenance. `error` is the error message, or
+    ""."""
 
     number: int
     order: int
@@ -84,16 +85,15 @@ class UnitPart:
 
 @dataclass(frozen=True)
 class Parts:
-    """Results of units of work from all studies of a joint job."""
+    """Results of units from all studies of a joint job."""
 
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStudy(Result):
-    """The result of one study in a joint job. `says` is its summary or why it was left out, `kept` its rows, and
-    `provenance` that of its run.
-    """
+    """The result of one study in a joint job. `says` is its summary or the reason why it was left out, `kept` its rows,
+    and `provenance` that of its run."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("measured",)
     study: str
@@ -118,9 +118,8 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
             yield from planned.does.paths(planned.options)
 
     def units(self, options: MeasureHeadsOptions) -> list[Unit]:
-        """Return the units of work of every requested study that supports the checkpoint. Raises an error if
-        none does.
-        """
+        """Return the units of every requested study that supports the checkpoint. Raises an AtlasError if there is
+        none."""
         divided: list[Unit] = []
         refused = None
         for number, planned in enumerate(options.studies):
@@ -137,7 +136,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return divided
 
     def more(self, options: MeasureHeadsOptions, partials: Sequence[Parts]) -> list[Unit]:
-        """Return the next units of work of every study that works in several rounds and has not failed."""
+        """Return the next units of every study that works in several rounds and has not failed."""
         merged, added = self.merge(options, partials), []
         for number, planned in enumerate(options.studies):
             parts = [part for part in merged.parts if part.number == number]
@@ -151,7 +150,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         return added
 
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
-        """Run one unit of work of one study. If it fails, the error text is the result."""
+        """Run one unit of one study. If the unit fails, its result is the error text."""
         piece: NamedUnit = unit.arguments
         planned, order = options.studies[piece.number], piece.order
         if piece.packed:
@@ -238,11 +237,9 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
 def missing(
     checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
 ) -> list[Asked]:
-    """Return the studies that support a checkpoint and have no stored or bundled results for it, with options to run
-    them.
+    """Return the studies, with options, that support a checkpoint and have neither stored nor bundled results for it.
 
-    `task` is the task whose examples are used (None for SST-2), and `data` the folder of the examples (None for the
-    bundled samples).
+    `task` is the task to use (None: SST-2), and `data` the folder of its examples (None: bundled samples).
     """
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:
@@ -252,7 +249,7 @@ def missing(
 
 
 def gives(study: str) -> str:
-    """Return a short description of what a study measures in attention heads."""
+    """Return a short description of what a study measures about attention heads."""
     return GIVES.get(study) or find_study(study).gives
 
 
@@ -288,7 +285,7 @@ def said_of(provenance: Provenance) -> str:
 
 
 def where_from(units: Sequence[str]) -> dict[str, Any]:
-    """Combine the units' provenance: fields that are equal, and the ID of every example once."""
+    """Combine the provenance of units: fields that are equal, and the ID of every example once."""
     said = [json.loads(unit) for unit in units]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
@@ -299,7 +296,7 @@ def keep_as_run(
     db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
     scores: bool = True,
 ) -> str:  # fmt: skip
-    """Store the rows of a study as a run, and return the run's ID. `scores` adds its head scores to the atlas."""
+    """Store the rows of a study as a run, and return its ID. `scores` adds its head scores to the atlas."""
     given = as_json(options)
     run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
     store_rows(db, run, rows, scores=scores)

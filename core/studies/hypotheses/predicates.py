@@ -1,4 +1,4 @@
-"""The predicates of hypotheses about heads, with typed parameters. Each names the study that measures it."""
+"""Kinds of hypotheses about heads ("predicates"), with typed parameters and the study that measures each."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -29,9 +29,7 @@ Parameters = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kind of hypothesis. `default` is its value if omitted: "" if nothing is then tested, None if the
-    parameter is required.
-    """
+    """A parameter of a kind of hypothesis. `default` is the value if omitted ("": not tested); None: required."""
 
     name: str
     meaning: str
@@ -41,9 +39,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Predicate:
-    """A kind of hypothesis about a head. `sentence` is a template with parameter names in braces, `study` measures it,
-    and `apart` is the parameter whose values need separate runs ("" if one run measures all).
-    """
+    """A kind of hypothesis about a head. `sentence` is a template with parameter names in braces, and `study` measures
+    it. `apart` is the parameter whose values need separate runs ("" if one run measures all)."""
 
     key: str
     sentence: str
@@ -180,7 +177,7 @@ def predicate_of(key: str) -> Predicate:
 
 
 def checked(key: str, values: Mapping[str, str]) -> Parameters:
-    """Return all parameters of a kind of hypothesis, with defaults. Raises InputError for wrong ones."""
+    """Return all parameters of a kind of hypothesis, with defaults. Raises InputError for invalid ones."""
     predicate = predicate_of(key)
     names = [parameter.name for parameter in predicate.parameters]
     for name in values:
@@ -233,28 +230,28 @@ class Hypothesis:
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
-        """Return the value of a parameter of the hypothesis; "" if it does not have this parameter."""
+        """Return the value of a parameter; "" if the hypothesis does not have it."""
         return dict(self.parameters).get(name, "")
 
     @property
     def least_name(self) -> str:
-        """Return the name of the parameter that holds the smallest effect that counts."""
+        """Return the name of the parameter that sets the smallest effect that counts."""
         return "margin" if self.predicate == "needed-for" else "least"
 
     @property
     def least(self) -> float:
-        """Return the smallest effect that counts, in its unit; earlier versions have the default."""
+        """Return the smallest effect that counts, in the unit of the measurement."""
         default = next(p.default for p in predicate_of(self.predicate).parameters if p.name == self.least_name)
         return float(self.parameter(self.least_name) or default or 0)
 
     def with_least(self, least: float) -> "Hypothesis":
-        """Return a copy of the hypothesis with another smallest effect that counts."""
+        """Return a copy of the hypothesis with another smallest effect."""
         others = tuple(pair for pair in self.parameters if pair[0] != self.least_name)
         return replace(self, parameters=(*others, (self.least_name, repr(least))))
 
     @property
     def measured_by(self) -> str:
-        """Return the study that measures it, with the variant that needs its own run ("patch:drop")."""
+        """Return the study that measures the hypothesis, with a variant that needs its own run ("patch:drop")."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -262,12 +259,12 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return whether it is about words with a feature, whose test samples word types."""
+        """Return whether the hypothesis concerns words with a feature, so that its tests sample word types."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property
     def relation(self) -> str:
-        """Return the relation between words that the hypothesis is about."""
+        """Return the relation between words that the hypothesis concerns."""
         return SAME_WORD if self.predicate == "same-word" else self.parameter("relation")
 
     @property

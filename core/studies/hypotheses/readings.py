@@ -1,4 +1,4 @@
-"""What the runs say of one head, as numbers that criteria are decided on. Every statistic is the study's own."""
+"""Measured values for one head from the results of studies, for the criteria of hypotheses."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,8 +33,8 @@ class Reading:
     """A value that was measured for one head to test a hypothesis, with its 95 % interval; None if undefined.
 
     Attributes:
-        p: one-sided, that the value is not above `least`; None without a test.
-        baseline: what was subtracted, or what the value is compared with.
+        p: one-sided p-value of the null hypothesis that the value is at most `least`; None without a test.
+        baseline: what was subtracted from the value, or is compared with it.
     """
 
     measure: str
@@ -48,15 +48,15 @@ class Reading:
 
     @property
     def is_beyond(self) -> bool:
-        """Return whether the whole interval of the value is above `least`, the smallest value that counts."""
+        """Return whether the whole interval lies above `least`, the smallest value that counts."""
         return self.low is not None and self.low > self.least
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What one run shows about a hypothesis: the effect, what remains after other explanations, and whether it is
-    specific. A text in place of a value says why there is none. `causal` is set only if the run intervenes in the
-    model.
+    """The results of one run for a hypothesis: the effect, what remains after other explanations, and specificity.
+
+    A text instead of a value states why it is missing. `causal` is set only if the run intervenes in the model.
     """
 
     effect: Reading | str
@@ -100,7 +100,7 @@ def number_of(value: float) -> float | None:
 
 
 def halves_of(measure: str, means: Means, column: int, head: Head, least: float = 0.0) -> tuple[Reading, ...] | str:
-    """Return one head's value in each half of the inputs, or the reason why a half has none."""
+    """Return the value of one head in each half of the inputs, or the reason why a half has none."""
     both = tuple(beyond(measure, means.columns([column]).half(parity), least, head) for parity in (0, 1))
     numbers = tuple(half for half in both if isinstance(half, Reading))
     return numbers if len(numbers) == len(both) else "a half has no such inputs"
@@ -283,7 +283,7 @@ def effect_estimate(changes: np.ndarray) -> Means:
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Return how far the loss (nats) rises without a head, against a margin, or why it is undefined."""
+    """Return the rise of the loss (nats) without a head, tested against a margin, or why it is undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))
@@ -327,15 +327,15 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Return what a merged result shows; the effect must also exceed `random`, that of random weights."""
+    """Return the evidence from a merged result. The effect must also exceed `random`, the effect with random
+    weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect among all heads of the hypothesis' layer in runs with random weights; 0 if there are
-    none.
+    """Return the largest effect among all heads of the same layer in runs with random weights; 0 if there are none.
 
     Random heads of a layer are exchangeable, so an untrained head exceeds all k of them with probability 1 / (k + 1).
     """
@@ -361,9 +361,8 @@ ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of the logit difference that patching the head's output recovers. It is compared with other
-    heads of the layer, and with pairs of inputs whose answer stays the same.
-    """
+    """Return the fraction of the logit difference that is recovered by patching the output of the head, compared with
+    other heads of the layer and with pairs of inputs that have the same answer."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -376,9 +375,8 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of the logit difference that an edge between two heads carries. It is compared with edges
-    from other heads of the layer, and with pairs of inputs that have the same answer.
-    """
+    """Return the fraction of the logit difference that an edge between two heads carries, compared with edges from
+    other heads of the layer and with pairs of inputs that have the same answer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))
@@ -398,9 +396,10 @@ def _of_pairs(
     sides: tuple[np.ndarray, np.ndarray],
     least: float,
 ) -> Evidence:
-    """Return the evidence from patched pairs of inputs. `brought` and `whole` are logits by pair, `others` those of
-    other heads [head, pair], and `sides` the pairs with different and with equal answers. A share is a ratio of means
-    over the former.
+    """Return the evidence from patched pairs of inputs, as ratios of means over pairs with different answers.
+
+    `brought` and `whole` are logits by pair, `others` those of other heads [head, pair], and `sides` the pairs with
+    different and with equal answers.
     """
     moved, same = sides
     if moved.sum() < FEWEST:
@@ -457,7 +456,7 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of a head's maps in a class, raw and corrected for confusions."""
+    """Return the fraction of the maps of a head in a class, raw and corrected for confusions."""
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
@@ -473,7 +472,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Return a fraction of maps, Wilson's interval, and p of a binomial test of `least`; 1 without maps."""
+    """Return a fraction of maps with Wilson's interval, and p of a binomial test against `least`; 1 without maps."""
     if not len(hits):
         return Reading(measure, None, None, None, 0, 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
@@ -505,7 +504,8 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the similarity to another checkpoint's head, compared with random weights and the next head."""
+    """Return the similarity of a head to its counterpart, compared with random weights and with the next most similar
+    head."""
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     _, count, others = whole.sums.shape
@@ -554,7 +554,7 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the weight along frame links, compared with the same distance and all four nulls."""
+    """Return the weight along frame links, compared with the same distance and with all four null models."""
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"
         return Evidence(nothing, nothing, nothing, nothing)

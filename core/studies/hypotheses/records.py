@@ -1,4 +1,4 @@
-"""The rows of the study of hypotheses."""
+"""Result records of tests of hypotheses."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +16,12 @@ class Criterion(Result):
     """The result of testing whether a hypothesis meets one of the seven CRITERIA.
 
     Attributes:
-        subject: the head, such as L1H2. measure: what the value is. least: what it must exceed.
-        n: inputs (or links). p: one-sided; adjusted: by Holm within the batch; level: of the batch.
-        measured_by: study and examples. run: the stored run, if it was tested here.
-        note: why it is not tested, or what else must be known.
+        subject: the head, such as L1H2.
+        measure, least: what the value is, and what it must exceed.
+        n: number of inputs (or links).
+        p, adjusted, level: one-sided p, p adjusted by Holm within the batch, and level of the batch.
+        measured_by, run: study and examples, and the stored run if the test was made here.
+        note: why the criterion is not tested, or what to consider.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("criterion",)
@@ -45,9 +47,8 @@ class Criterion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaMet(Result):
-    """How many of the seven criteria a head meets in the best hypothesis of a batch; or whether a hypothesis is both
-    confirmed on held-out examples and causal (1 or 0). It is stored as a head score.
-    """
+    """The number of criteria that the best hypothesis about a head meets, or whether a hypothesis is both confirmed on
+    held-out examples and causal (1 or 0). Stored as a head score."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
     FIGURE = Figure("value", "{statistic}")
@@ -62,9 +63,8 @@ class CriteriaMet(Result):
 
 @dataclass(frozen=True)
 class JudgedHypothesis:
-    """A hypothesis about a head with the result of its test. `criteria` is empty if it has not been tested; `standing`
-    is "", "withdrawn" or "earlier weights".
-    """
+    """A hypothesis about a head with its test result. `criteria` is empty if the hypothesis has not been tested;
+    `standing` is "", "withdrawn" or "earlier weights"."""
 
     sentence: str
     criteria: Sequence[Criterion] = ()

@@ -1,7 +1,7 @@
 """Registration of hypotheses before they are tested, and the options of the test.
 
-The level is divided over all batches about the same weights that share an evaluation input, including withdrawn ones.
-Earlier runs of these weights are searched for evaluation inputs, because their results were known before registration.
+The error level is divided among all batches about the same weights that share a test input, including withdrawn ones.
+Earlier runs of these weights on test inputs are counted, because their results were known before registration.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ MOST_HYPOTHESES = 500  # of a batch
 
 @dataclass(frozen=True)
 class Proposal:
-    """A hypothesis about a head that was proposed but not registered yet."""
+    """A hypothesis about a head that has not been registered yet."""
 
     head: Head
     predicate: str
@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """Check the proposal, and return it as a hypothesis without an ID. Raises InputError if it is invalid."""
+        """Validate the proposal, and return it as a hypothesis without an ID. Raises InputError if it is invalid."""
         if self.head.part:
             raise InputError(
                 f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to "
@@ -81,10 +81,11 @@ def register(
     db: Database, checkpoint: str, proposals: Sequence[Proposal], *, thought: RowChoice, judged: RowChoice,
     annotator: str = "",
 ) -> tuple[str, list[str]]:  # fmt: skip
-    """Store a batch of hypotheses before it is tested, and return the ID of the batch and the IDs of its hypotheses.
+    """Store a batch of hypotheses before the test, and return the ID of the batch and the IDs of its hypotheses.
 
-    `judged` holds the examples for the test, none of which may be among `thought`. Raises InputError for shared or
-    repeated inputs, wrong parameters or heads, or a repeated hypothesis, and CheckpointError for an unknown checkpoint.
+    `judged` holds the test examples, which must differ from those in `thought`. Raises InputError for shared or
+    repeated inputs, invalid parameters or heads, or a repeated hypothesis, and CheckpointError for an unknown
+    checkpoint.
     """
     if not 0 < len(proposals) <= MOST_HYPOTHESES:
         raise InputError(
@@ -127,8 +128,8 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Return the stored and bundled runs of a checkpoint's weights, and its unfinished jobs, with the number of test
-    inputs that each has already used.
+    """Return runs and unfinished jobs with the weights of a checkpoint, and the number of test inputs that each has
+    used.
 
     If the examples of a run can no longer be read, their IDs are compared instead of their texts.
     """
@@ -209,9 +210,8 @@ def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
 
 
 def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesis]]:
-    """Return a batch of hypotheses by its ID, by the ID of one of its hypotheses, or the newest batch for "latest",
-    with all its hypotheses. Raises StoreError if there is none.
-    """
+    """Return a batch of hypotheses and its members by its ID, by the ID of a member, or "latest". Raises StoreError if
+    there is none."""
     every = hypotheses(db)
     named = next((one.batch for one in every if one.hypothesis == name), name)
     if name == LATEST and every:
@@ -225,7 +225,7 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
-    """Return the options of a batch's test. Raises InputError if weights or examples have changed."""
+    """Return the options for testing a batch. Raises InputError if weights or examples have changed."""
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(
@@ -255,7 +255,7 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
 
 
 def changed_row(choice: RowChoice, before: Marks) -> str:
-    """Return the ID of the first selected example whose text has changed since registration; "" if none has."""
+    """Return the ID of the first selected example whose text has changed since registration; "" if there is none."""
     now = [(row.id, mark_of(row)) for row in choice.rows()]
     for k, row in enumerate(before):
         if k >= len(now) or now[k] != row[:2]:
@@ -272,9 +272,9 @@ SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
-    """Return hypotheses that a head's scores suggest. Those whose score is furthest above its baseline come first.
+    """Return up to MOST hypotheses that the scores of a head suggest, those furthest above their baseline first.
 
-    At most MOST hypotheses are returned, and at least one if the head has any score that a kind of hypothesis covers.
+    At least one is returned if the head has a score that a kind of hypothesis covers.
     """
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")

@@ -1,4 +1,4 @@
-"""Pattern classes of maps: drawing, training, classifying. Modules load on first use (decision 026)."""
+"""Studies of pattern classes of attention maps: sampling, training and classification."""
 
 import lazy_loader
 

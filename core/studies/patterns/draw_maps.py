@@ -1,7 +1,7 @@
-"""Draw attention maps to label, at random by a seed, with every head equally often.
+"""Random sampling of attention maps to label, with every head equally often.
 
-Kovaleva et al. drew about 400 maps from inputs of several tasks. By default at most four maps per input are drawn,
-because maps of one input are similar.
+Kovaleva et al. sampled about 400 maps from inputs of several tasks. By default, at most four maps per input are
+sampled, because maps of the same input are similar.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ ROWS_A_UNIT = 32
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DrawMapsOptions:
-    """Which maps are sampled: `count` in total, `per_input` from inputs of at most `longest` tokens."""
+    """Options of sampling maps: `count` in total, `per_input` from each input of at most `longest` tokens."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     tasks: Tasks = ("mrpc",)
@@ -49,8 +49,7 @@ class DrawMapsOptions:
 @dataclass(frozen=True)
 class DrawnMap:
     """A sampled attention map as it is stored. `task` is PASTED for a typed text, `maximum` the largest weight to four
-    digits, and `weights` a float16 array [query, key].
-    """
+    digits, and `weights` a float16 array [query, key]."""
 
     map_id: str
     checkpoint: str
@@ -69,13 +68,13 @@ class DrawnMap:
     weights: np.ndarray
 
     def row(self) -> Row:
-        """Return the attention map as a row of the store, with its weights as bytes."""
+        """Return the map as a row of the store, with its weights as bytes."""
         return asdict(self) | {"weights": self.weights.tobytes()}
 
 
 @dataclass(frozen=True)
 class MapBatch:
-    """The sampled maps of some units of work, as a partial result that can be merged."""
+    """The maps that some units have sampled."""
 
     maps: tuple[DrawnMap, ...]
 
@@ -89,9 +88,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     counts = "inputs"
 
     def units(self, options: DrawMapsOptions) -> list[Unit]:
-        """Divide the inputs into units of work that alternate between tasks, so that the first maps cover every
-        task.
-        """
+        """Divide the inputs into units that alternate between tasks, so that the first maps cover every task."""
         if options.count < 1 or options.per_input < 1:
             raise InputError(
                 "The number of maps and the number of maps per input must be at least 1; got "
@@ -121,7 +118,7 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return results
 
     def keep(self, db: Database, run: Finished[DrawMapsOptions, MapBatch]) -> None:
-        """Store the sampled maps so that they can be labelled. Raises InputError if the run has no maps."""
+        """Store the sampled maps for labelling. Raises InputError if the run has no maps."""
         partials = list(run.partials())
         if not partials:
             raise InputError(
@@ -170,11 +167,8 @@ def _digest(*texts: str) -> str:
 def plan(
     inputs: Sequence[int], heads: Sequence[Head], *, count: int, per_input: int, seed: int
 ) -> list[tuple[int, Head]]:
-    """Choose which maps to sample: return `count` different pairs (input, head). Inputs are in random order with
-    `per_input` heads each, and every head is used equally often.
-
-    Fewer pairs are returned if there are not enough inputs.
-    """
+    """Choose up to `count` pairs (input, head) to sample. Inputs are in random order with `per_input` heads each, and
+    every head is used equally often."""
     chance = random.Random(seed)  # noqa: S311
     order = chance.sample(list(inputs), len(inputs))
     taken: list[tuple[int, Head]] = []
@@ -188,13 +182,13 @@ def plan(
 
 
 def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
-    """Return the ID of a map. It is the same whenever the same map of the same weights is sampled."""
+    """Return the ID of a map. The same map of the same weights always has the same ID."""
     text = "\n".join([weights_hash, source.task, source.split, source.row_id, str(head)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> Iterator[DrawnMap]:
-    """Capture and return the maps that are planned for these inputs, input by input."""
+    """Capture the maps that are planned for these inputs, input by input."""
     capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}
@@ -236,5 +230,6 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Return the largest weight of a map [query, key], without the only weight of a causal first query."""
+    """Return the largest weight of a map [query, key], without the first query of a causal map, which has only one
+    key."""
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

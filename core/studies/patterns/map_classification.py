@@ -1,4 +1,4 @@
-"""Every map of some inputs classified as it is computed, and dropped."""
+"""Classification of attention maps as they are computed, without storing them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,9 +14,8 @@ from ...patterns.training import Classifier
 
 
 class ClassCounts:
-    """Observer of forward passes that classifies every attention map: class numbers [input, layer, head], and how many
-    maps of each input have an uncertain class or are outside the training distribution.
-    """
+    """Observer that classifies every attention map: class numbers [input, layer, head], and for each input how many
+    maps have an uncertain class or are outside the training distribution."""
 
     def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
         self.classifier, self.dtype = classifier, dtype
@@ -25,7 +24,7 @@ class ClassCounts:
         self.outside = np.zeros(inputs, dtype=np.int64)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Classify the attention maps [batch, head, query, key] of one layer in one batch."""
+        """Classify the attention maps [batch, head, query, key] of one layer."""
         maps = weights.float().cpu().numpy()
         flat = maps.reshape(-1, *maps.shape[2:])
         judgement = judged(self.classifier, list(flat), dtype=self.dtype)
@@ -39,9 +38,9 @@ class Classified:
     """The pattern classes of all attention maps of some inputs.
 
     Attributes:
-        size: tokens beyond which a map is cropped; None if maps are not cropped.
+        size: number of tokens beyond which maps are cropped; None if they are not cropped.
         classes: class numbers. *Shape:* (input, layer, head), int16.
-        unsure, outside: number of an input's maps with an uncertain class, and outside the training distribution.
+        unsure, outside: number of maps per input with an uncertain class, and outside the training distribution.
     """
 
     names: tuple[str, ...]

@@ -1,4 +1,5 @@
-"""Pattern classes of every head's maps on a task: the shares of Fig 2 and each head's majority class.
+"""Pattern shares: the fraction of each pattern class among the maps of a task (Fig 2), and the majority class of each
+head.
 
 Kovaleva et al. 2019, section 4.1 (up to 1,000 dev examples per task); the GPT-2 replication used 200. Maps are
 classified as they are computed and are not stored.
@@ -34,9 +35,10 @@ SHARE = "class share/"  # scores of this begin so
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatternSharesOptions:
-    """Options of pattern shares: which maps are classified, by which classifier. `classifier` is a file of weights and
-    `name` the classifier's name in the store. `confusions` are its held-out confusions [input, true, predicted], which
-    correct the shares.
+    """Options of pattern shares: which maps are classified, and by which classifier.
+
+    `classifier` is a file of weights and `name` the name of the classifier in the store. `confusions` on held-out maps
+    [input, true, predicted] correct the shares.
     """
 
     checkpoints: tuple[str, ...] = ("atlas-encoder",)
@@ -54,12 +56,12 @@ class PatternSharesOptions:
 
 @dataclass(frozen=True)
 class ClassifiedChunk:
-    """The pattern classes of all attention maps of some inputs of a checkpoint. The first axis of arrays is the input.
+    """The pattern classes of all attention maps of some inputs. The first axis of arrays is the input.
 
     Attributes:
         classes: class numbers. *Shape:* (input, layer, head), int.
         unsure, outside: number of maps with an uncertain class, and outside the training distribution.
-        cut: number of truncated tokens. cropped: whether the maps were cropped.
+        cut, cropped: number of truncated tokens, and whether the maps were cropped.
         small: number of inputs that are too short to have a pattern.
     """
 
@@ -76,7 +78,7 @@ class ClassifiedChunk:
 
 @dataclass(frozen=True)
 class Counts:
-    """The predicted pattern classes of the maps of each checkpoint, as a partial result that can be merged."""
+    """The predicted pattern classes of the maps of each checkpoint."""
 
     pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 
@@ -101,9 +103,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
     counts = "inputs"
 
     def typed(self, options: PatternSharesOptions) -> list[str]:
-        """Return the terminal command that reproduces the results. It reads the classifier and its confusions from the
-        database; a bundled classifier is not named.
-        """
+        """Return the command that reproduces the results. It does not name a bundled classifier."""
         asked = {"task": options.task, "limit": options.limit, "split": options.split, "data": options.data,
                  "classifier": None if options.name.startswith("bundled-") else options.name,
                  "class-set": options.class_set, "seed": options.seed or None}  # fmt: skip
@@ -165,9 +165,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         )
 
     def results(self, options: PatternSharesOptions, merged: Counts) -> list[ClassRow]:
-        """Return, for each checkpoint, the share of each pattern class (raw and corrected) and the class of each head.
-        With two checkpoints, also return the change of each class, paired by input.
-        """
+        """Return the share of each pattern class (raw and corrected) and the class of each head, for each checkpoint;
+        for two checkpoints also the change of each class, paired by input."""
         results: list[ClassRow] = []
         for piece in merged.pieces:
             if not len(piece.classes):

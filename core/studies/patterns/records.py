@@ -1,4 +1,4 @@
-"""The rows of studies of pattern classes: pattern-shares, train-patterns. `part` says which."""
+"""Result records of `pattern-shares` and `train-patterns`; the column `part` has their kind."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """What all rows of `pattern-shares` have: checkpoint, task, classifier and number of inputs."""
+    """Base class of the records of `pattern-shares`: checkpoint, task, classifier and number of inputs."""
 
     BY: ClassVar[str] = "part"
     checkpoint: str
@@ -23,10 +23,9 @@ class ClassRow(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassShare(ClassRow):
-    """The share of one pattern class among all maps of a checkpoint, raw (part "share") or corrected for the
-    classifier's confusions ("corrected"). `maps` counts the maps of the class. `misfit` is p of the observed counts
-    under the confusions; a corrected share has no interval if it is below 0.05.
-    """
+    """The share of one pattern class among all maps of a checkpoint, raw (part "share") or corrected for confusions of
+    the classifier ("corrected"). `maps` counts the maps of the class. `misfit` is p of the observed counts under the
+    confusions; a corrected share has no interval if it is below 0.05."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
     FIGURE = Figure("share", "{part} of maps of {checkpoint}", "{name}")
@@ -45,7 +44,8 @@ class ClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """A head's most frequent class, its share of the head's maps, and the maps of every class (`counts`)."""
+    """The most frequent class of a head, its share of the head's maps, and the number of maps in every class
+    (`counts`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -83,8 +83,7 @@ class HeadClassShare(ClassRow):
 @dataclass(frozen=True, kw_only=True)
 class ClassNote(ClassRow):
     """Notes on all maps of a checkpoint: the fractions that are uncertain or outside the training distribution, and the
-    numbers of inputs whose maps were cropped, that were truncated, or that were too short to be included.
-    """
+    numbers of inputs that were cropped, truncated, or too short."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
     part: str = stated("note")
@@ -98,9 +97,8 @@ class ClassNote(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class MovedShare(ClassRow):
-    """The change of a pattern class's share from checkpoint `before` to another, paired by input. `low` and `high` are
-    its own interval, and `low_all` and `high_all` an interval that holds for all classes together.
-    """
+    """The change of the share of a pattern class from checkpoint `before` to another, paired by input. `low` and `high`
+    are an interval for this class, and `low_all` and `high_all` an interval that holds for all classes jointly."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("moved",)
     FIGURE = Figure("share", "change of the share of maps of {checkpoint}", "{name}")
@@ -115,12 +113,12 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change of the class's share, with an interval for this class alone."""
+        """Return the change of the share, with an interval for this class alone."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property
     def joint(self) -> Estimate:
-        """Return the change of the class's share, with an interval that holds for all classes together."""
+        """Return the change of the share, with an interval that holds for all classes jointly."""
         return Estimate(self.share, self.low_all, self.high_all)
 
 
@@ -132,10 +130,10 @@ class HeldOutScore(Result):
     """The scores of a pattern classifier on maps that it was not trained on.
 
     Attributes:
-        part: "scores", or "checkpoint" for one that was left out.
+        part: "scores", or "checkpoint" for a held-out checkpoint.
         macro_f1, low, high: over classes with at least ten maps.
-        identity_f1, identity_low, identity_high: macro F1 of a baseline that knows only the head.
-        unsure, outside, sure_errors: shares of maps.
+        identity_f1, identity_low, identity_high: macro F1 of a baseline that only knows the head.
+        unsure, outside, sure_errors: fractions of maps.
         macro_f1_all: over all classes; None in results of earlier versions, whose macro_f1 is over all classes.
     """
 
@@ -167,7 +165,7 @@ class HeldOutScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassScore(Result):
-    """Scores of a classifier for one class on held-out maps of the main score; None without maps."""
+    """Scores of a classifier for one class on held-out maps; None without maps."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("class",)
@@ -181,7 +179,7 @@ class ClassScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Confusion(Result):
-    """How many held-out maps of class `truth` were predicted as class `predicted`."""
+    """The number of held-out maps of class `truth` that were predicted as class `predicted`."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("confusion",)
@@ -192,7 +190,7 @@ class Confusion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Result):
-    """One bin of confidence: its mean, the n maps that are correct, and the error over all bins."""
+    """One bin of confidence: its mean, the number of correct maps out of n, and the error over all bins."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
@@ -204,7 +202,7 @@ class Calibration(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutMap(Result):
-    """The prediction for one map by a pattern classifier that was not trained on the map."""
+    """The prediction for one map by a pattern classifier that was not trained on it."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("map",)
@@ -219,8 +217,8 @@ class HeldOutMap(Result):
 class HeldOutAnswers(Result):
     """Predictions for all scored maps by classifiers that were not trained on them, in columns.
 
-    `answers` is indexed by what was held out (checkpoints, heads, inputs), then by "predicted" or "probability". A
-    value is None without a prediction.
+    `answers` is indexed by what was held out (checkpoints, heads, inputs), then by "predicted" or "probability"; None
+    without a prediction.
     """
 
     BY: ClassVar[str] = "part"
@@ -247,7 +245,7 @@ class LearningPoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FinalClassifier(Result):
-    """The trained classifier: safetensors in base64, size of maps, and cropped training maps."""
+    """The trained classifier: safetensors in base64, map size, and number of cropped training maps."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("final",)
@@ -259,7 +257,7 @@ class FinalClassifier(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnMaps(Result):
-    """How many attention maps were sampled from how many inputs of a task."""
+    """The number of attention maps that were sampled, and of inputs, for one task."""
 
     task: str
     maps: int

@@ -1,8 +1,8 @@
-"""Train a pattern classifier on labelled maps and evaluate it on inputs it never saw.
+"""Training of a pattern classifier on labelled maps, and its evaluation on inputs that it was not trained on.
 
 Kovaleva et al. 2019, section 4.1, report F1 0.86 without stating the split. Here the main score is macro F1 on held-out
-checkpoints, or, with labels of one checkpoint only, cross-validation grouped by input. Only maps drawn at random and
-labelled without a suggestion are scored; all are used for training.
+checkpoints or, with labels of one checkpoint only, in cross-validation grouped by input. Only maps that were sampled at
+random and labelled without a suggestion are scored; all are used for training.
 """
 
 import base64
@@ -52,8 +52,9 @@ class Predictions:
 
     Attributes:
         cropped: number of held-out maps that are too long for the classifier.
-        truth: class numbers. probabilities: *Shape:* (map, class).
-        identity: class predicted from the map's head alone, a baseline.
+        truth: class numbers.
+        probabilities: *Shape:* (map, class).
+        identity: class predicted from the head alone, as a baseline.
         outside: whether the map is outside the training distribution.
     """
 
@@ -117,8 +118,8 @@ def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoin
 class TrainPatternsOptions:
     """Options of training a pattern classifier: the labels, the recipe, and what is measured.
 
-    `log` is the folder in which the loss is written, `curve` requests a learning curve, and `beside` holds out
-    checkpoints for every kind of classifier.
+    `log` is the folder for the loss, `curve` requests a learning curve, and `beside` holds out checkpoints for every
+    kind of classifier.
     """
 
     snapshot: str = ""
@@ -137,13 +138,13 @@ class TrainPatternsOptions:
     annotator: str = ""
 
     def recipe(self) -> Row:
-        """Return the options that determine how the classifier is trained, without those that only add measurements."""
+        """Return the options that determine the trained classifier, without those that only add measurements."""
         return {name: getattr(self, name) for name in RECIPE}
 
 
 @dataclass(frozen=True)
 class Final:
-    """The trained classifier: safetensors in base64, size of maps, and cropped training maps."""
+    """The trained classifier: safetensors in base64, map size, and number of cropped training maps."""
 
     weights: str
     size: int
@@ -152,9 +153,7 @@ class Final:
 
 @dataclass(frozen=True)
 class Trained:
-    """What was trained: predictions of held-out folds and the final classifier, as a partial result that can be
-    merged.
-    """
+    """Predictions for held-out folds, and the final classifier."""
 
     folds: tuple[Predictions, ...] = ()
     finals: tuple[Final, ...] = ()
@@ -178,9 +177,8 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     counts, started_by = "maps", "annotator"
 
     def units(self, options: TrainPatternsOptions) -> list[Unit]:
-        """Return one unit of work per classifier to train: the folds first, for early results, then the final
-        classifier, then comparisons.
-        """
+        """Return one unit per classifier to train: the folds first, for early results, then the final classifier, then
+        comparisons."""
         kept = read(options.snapshot)
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
@@ -273,8 +271,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
 
     def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
         """Return scores, held-out checkpoints, the learning curve and the final classifier, then classes, confusions,
-        calibration and maps of the main score, and the held-out predictions for every map.
-        """
+        calibration and maps of the main score, and the held-out predictions for every map."""
         kept = read(options.snapshot)
         results: list[Result] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
@@ -291,7 +288,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return results + [FinalClassifier(**vars(final), n_labels=labels) for final in merged.finals]
 
     def keep(self, db: Database, run: Finished[TrainPatternsOptions, Trained]) -> None:
-        """Store the trained classifier, named by the beginning of the run's ID."""
+        """Store the trained classifier under the first characters of the run's ID."""
         options = run.options
         keep_classifier(
             db,
@@ -313,7 +310,7 @@ def _measured(snapshot: str) -> np.ndarray:
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """Return training and test maps of a training; no held-out input, head or checkpoint is in both."""
+    """Return the training and test maps of a fold. No held-out input, head or checkpoint is in both."""
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []
@@ -373,7 +370,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Return the scores on one kind of held-out data, and a baseline's that only knows the head."""
+    """Return the scores on one kind of held-out data, and those of a baseline that only knows the head."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -390,9 +387,8 @@ def _score_columns(scores: "Scores") -> Any:
 
 
 def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
-    """Return the calibration error with its interval over heads, and fractions of maps: wrong with high confidence,
-    uncertain, and outside the training distribution.
-    """
+    """Return the calibration error with its interval over heads, and the fractions of confident errors, uncertain maps
+    and maps outside the training distribution."""
     truth, likely, _ = _numbers(folds)
     of = dict(zip(snapshot.column("map_id"), snapshot.heads, strict=True))
     heads = [of[name] for fold in folds for name in fold.map_ids]
@@ -404,7 +400,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """Return the score on one's own maps of unseen inputs, if the classifier was trained on bundled labels too."""
+    """Return the score on the user's own maps of held-out inputs, if bundled labels were also used for training."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]
@@ -424,7 +420,7 @@ def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[Hel
 
 
 def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> list[Result]:
-    """Return what is behind the main score: one record per class, confusion, calibration bin and held-out map."""
+    """Return one record per class, confusion, calibration bin and held-out map behind the main score."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
@@ -446,7 +442,7 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Return the held-out predictions of every map; keys of `parts` say what was held out."""
+    """Return the held-out predictions for every map. The keys of `parts` name what was held out."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

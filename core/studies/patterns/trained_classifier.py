@@ -1,4 +1,4 @@
-"""From the rows of a finished training to a stored classifier."""
+"""Conversion of the rows of a finished training to a stored classifier."""
 
 import base64
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the main score: on held-out checkpoints, else heads, else inputs. Raises InputError."""
+    """Return the main score: on held-out checkpoints, otherwise on heads, otherwise on inputs. Raises InputError."""
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:
@@ -72,7 +72,7 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Return held-out confusions [input, true, predicted], which correct pattern shares."""
+    """Return the confusions on held-out maps [input, true, predicted], which correct pattern shares."""
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])

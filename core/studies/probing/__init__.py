@@ -1,4 +1,4 @@
-"""What layers encode, and which weights are needed. Modules load on first use (decision 026)."""
+"""Studies of what layers encode, and of which weights a task needs."""
 
 import lazy_loader
 

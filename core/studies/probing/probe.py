@@ -1,10 +1,10 @@
-"""Probes of each layer's word vectors, linear and with one hidden layer, by property.
+"""Probes of the word vectors of each layer, linear and with one hidden layer, by property.
 
 Part of speech, dependency relation and word order come from a treebank. Subject number and main auxiliary come from
-templates, learned where a linear and a hierarchical rule agree and tested also where they differ (Lin et al. 2019).
-Each accuracy is compared with a control task (labels per word type; the difference is selectivity, Hewitt and Liang
-2019), random weights, the word alone, and the most frequent class. Mixing weights and their centre of gravity follow
-Tenney et al. 2019. Row kinds: "probe", "mixing" and "centre"; layer 0 is the embeddings' output.
+templates: training examples follow both a linear and a hierarchical rule, and one test distinguishes the rules (Lin et
+al. 2019). Each accuracy is compared with a control task (labels per word type; the difference is selectivity, Hewitt
+and Liang 2019), random weights, the word alone, and the most frequent class. Mixing weights and their centre of gravity
+follow Tenney et al. 2019. Kinds of rows: "probe", "mixing" and "centre". Layer 0 is the output of the embeddings.
 """
 
 import random
@@ -69,18 +69,15 @@ _INTRANSITIVE = _listed("sleep run laugh wait sing dance")
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A generated sentence with the words that a probe classifies. `read` holds each word's index, and its label as an
-    index into LABELS.
-    """
+    """A generated sentence with the words that a probe classifies. `read` holds the index of each word and its label
+    (an index into LABELS)."""
 
     sentence: GoldSentence
     read: tuple[tuple[int, int], ...]
 
 
 def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
-    """Generate the different sentences of a split of a diagnostic task, reproducible by seed. No sentence is in two
-    splits.
-    """
+    """Generate the distinct sentences of one split of a diagnostic task. No sentence is in two splits."""
     make = _number if task == NUMBER else _auxiliary
     used: set[str] = set()
     for known in (TRAIN, AGREE, PART):
@@ -122,8 +119,7 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
     """Return the answer of a rule that only uses word order: the number of the nearest noun, or "the first auxiliary is
-    the main one".
-    """
+    the main one"."""
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
         return int(not any(word in _AUXILIARIES for word in words[:place]))
@@ -170,12 +166,12 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """The answers of a probe on a test, counted in words by sentence. Layer 0 is the output of the embeddings.
+    """The numbers of right answers of a probe on a test, by sentence. Layer 0 is the output of the embeddings.
 
     Attributes:
-        right, control: correct words, of the property and of the control task. *Shape:* (layer, sentence), int.
-        majority: share of the test's words in the most frequent class of train, 0 to 1.
-        alone, linear: accuracy by the word without a vector, and by the linear rule (None without one).
+        right, control: correct words, for the property and the control task. *Shape:* (layer, sentence), int.
+        majority: fraction of the test words that have the most frequent training class.
+        alone, linear: accuracy of the word without a vector, and of the linear rule (None without one).
     """
 
     property: str
@@ -192,9 +188,8 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The weights with which layers are mixed for a probe, fitted on all sentences and then on resampled ones. *Shape:*
-    (fit, layer).
-    """
+    """The weights of layers in a probe that mixes layers, fitted on all sentences, then on resampled ones. *Shape:*
+    (fit, layer)."""
 
     property: str
     weights: np.ndarray
@@ -218,9 +213,8 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     counts = "words"
 
     def units(self, options: ProbeOptions) -> list[Unit]:
-        """Return one unit of work per property, for trained and for random weights. Invalid properties and treebanks
-        raise an error here.
-        """
+        """Return one unit per property, for trained and for random weights. Raises an AtlasError for invalid
+        properties."""
         if unknown := [name for name in options.properties if name not in PROPERTIES]:
             raise InputError(
                 f"A property must be one of {', '.join(PROPERTIES)}; got {unknown[0][:60]!r}. Choose one of them."
@@ -239,7 +233,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         ]
 
     def run(self, options: ProbeOptions, unit: Unit) -> Done[Probed]:
-        """Train the probes of one property on every layer, with their control task."""
+        """Train a linear and a non-linear probe for one property on every layer, with a control task."""
         of: NamedUnit = unit.arguments
         checkpoint = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seed
@@ -254,9 +248,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
     def results(self, options: ProbeOptions, merged: Probed) -> list[Result]:
-        """Return the accuracy of probes on trained weights compared with random weights, then the mixing weights of
-        layers.
-        """
+        """Return the accuracy of probes on trained and on random weights, then the mixing weights of layers."""
         random = [answered for answered in merged.answered if answered.source == RANDOM]
         fresh = {(answered.property, answered.probe): answered for answered in random}
         trained = [answered for answered in merged.answered if answered.source == TRAINED]
@@ -311,7 +303,7 @@ STUDY = ProbeStudy()
 
 
 def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
-    """Return the answers of the probes for one property on every test, and on the control task of the same words."""
+    """Return the results of the probes for one property on every test, and on the control task for the same words."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)
@@ -333,9 +325,8 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count correct words [layer, word] for each sentence, as int32 [layer, sentence]. `groups` holds the sentence of
-    each word, from 0.
-    """
+    """Count correct words [layer, word] per sentence, as int32 [layer, sentence]. `groups` is the sentence of each
+    word."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))
@@ -372,9 +363,8 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with its training and test examples. `tests` holds the name and examples of each test (the
-    first follows the same rule as training); `linear` is the score of the linear rule on the last test, or None.
-    """
+    """A property of words with its examples. `tests` holds the name and examples of each test (the first follows the
+    same rule as training). `linear` is the score of the linear rule on the last test, or None."""
 
     name: str
     classes: tuple[str, ...]
@@ -386,9 +376,8 @@ class WordProperty:
 def word_property(
     checkpoint: "models.checkpoint.Checkpoint", name: str, treebank: str | None, limit: int | None, *, seed: int = 0
 ) -> WordProperty:
-    """Return the examples of a property with the vectors of their words, which are computed unless stored on disk.
-    Raises InputError if there is only one class.
-    """
+    """Return the examples of a property with the vectors of their words, computed or read from disk. Raises InputError
+    if there is only one class."""
     if name in DIAGNOSTIC:
         return _diagnostic(checkpoint, name, seed)
     parts = []

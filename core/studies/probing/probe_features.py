@@ -1,6 +1,7 @@
-"""Features for probes, computed once and stored on disk: attention between words and outputs of layers.
+"""Features for probes: attention between words, and outputs of layers.
 
-They are float16 files in runs/features, named by weights and sentences; only the newest KEPT sets remain.
+They are computed once and stored as float16 files in runs/features, named by weights and sentences. Only the newest
+KEPT sets are retained.
 """
 
 import hashlib
@@ -31,9 +32,8 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a split that the checkpoint's tokenizer can represent. `pieces` holds, for each sentence, the
-    share of each token in each word [token, word].
-    """
+    """The sentences of a split that a tokenizer can represent. `pieces` holds, for each sentence, the fraction of each
+    token in each word [token, word]."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -43,13 +43,13 @@ class Readable:
 
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
-    """Open a checkpoint, or a model of the same architecture with random weights."""
+    """Open a checkpoint, or random weights in its architecture."""
     checkpoint = worker_cache.get_checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
 
 def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
-    """Return the sentences that the model can read in full. The others are counted, and some named."""
+    """Return the sentences that a tokenizer can represent in full, and report the others."""
     kept, encodings, pieces, out = [], [], [], []
     for number, sentence in enumerate(sentences, start=1):
         encoding = checkpoint.encode(sentence.text)
@@ -73,7 +73,7 @@ def features_folder() -> Path:
 
 
 def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compute: Callable[[Path], None]) -> Path:
-    """Return the folder with the features of some texts. They are computed first unless the folder is complete."""
+    """Return the folder with the features of some texts, and compute the features if the folder is not complete."""
     told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
     place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
     if (place / DONE).is_file():
@@ -106,7 +106,8 @@ def _forget_oldest(newest: Path) -> None:
 
 
 class WordMaps:
-    """Writes each input's maps between words to disk; first and last special tokens count as words."""
+    """Observer that writes the attention maps between words to disk. The first and last special tokens count as
+    words."""
 
     def __init__(self, checkpoint: Checkpoint, part: Readable, stored: Ragged) -> None:
         self.checkpoint, self.stored = checkpoint, stored
@@ -114,7 +115,7 @@ class WordMaps:
         self.layers: dict[int, list[np.ndarray]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Process the attention maps of one layer in one batch. An input is written after its last layer."""
+        """Process the attention maps of one layer and batch. An input is written after its last layer."""
         maps = weights.float().cpu().numpy()
         for row, number in enumerate(inputs):
             queries, keys = self.sides[number]
@@ -136,7 +137,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return the attention maps between the words of every sentence, [layer x head, word, word], stored on disk."""
+    """Return the attention between the words of every sentence, [layer x head, word, word], stored on disk."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
@@ -150,7 +151,7 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return input embeddings of words [word, hidden], scaled to mean length 1, on disk."""
+    """Return the input embeddings of words [word, hidden], scaled to mean norm 1, stored on disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
@@ -169,7 +170,7 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return each layer's output for words [word, layer, hidden], mean over tokens, on disk."""
+    """Return the output of each layer for words (mean over tokens), [word, layer, hidden], stored on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
@@ -187,7 +188,7 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Return each layer's output for the tokens of some inputs, [token, layer, hidden], stored on disk."""
+    """Return the output of each layer for tokens, [token, layer, hidden], stored on disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 

@@ -1,4 +1,4 @@
-"""The rows of studies that fit probes: probe, syntax."""
+"""Result records of studies that fit probes, prune weights or predict trees."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from ..records import Figure, Result, Valued, column
 
 @dataclass(frozen=True, kw_only=True)
 class Subnetwork(Valued):
-    """The score of a checkpoint from which weights or components were pruned.
+    """The score of a checkpoint after weights or components were pruned.
 
     Attributes:
-        kind: "curve", a point of magnitude pruning; "subnetwork" (full, good, bad, random); "difference" between two;
-            "baseline", the constant predictor.
-        share: of the pruned weights, 0 to 1.
+        kind: "curve", a point of magnitude pruning; "subnetwork" (full, good, bad, random); "difference" between two
+            subnetworks; "baseline", the constant prediction.
+        share: fraction of pruned weights.
         change, change_low, change_high: compared with the unpruned model.
     """
 
@@ -36,15 +36,14 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """Return the change of the score compared with the unpruned model; 0 without an interval if it is unknown."""
+        """Return the change of the score compared with the unpruned model; 0 without an interval if unknown."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetworkComponent(Result):
-    """How many of n seeds a head or sublayer survived in pruning. `place` is its mean rank in the pruning order of all
-    `of_components`; rank 1 is pruned first.
-    """
+    """How often a head or sublayer survives pruning, in n seeds. `place` is its mean rank in the pruning order of all
+    `of_components`; rank 1 is pruned first."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("value", "share of seeds that it survives")
@@ -57,9 +56,8 @@ class SubnetworkComponent(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorClass(Valued):
-    """The share of a pattern class among the maps of heads that survive pruning (`share`), and this share minus that of
-    the pruned heads, over n inputs.
-    """
+    """The fraction of maps of surviving heads in a pattern class (`share`), and the difference from pruned heads, over
+    n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
     FIGURE = Figure("value", "share among survivors beyond the others")
@@ -68,9 +66,8 @@ class SurvivorClass(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedLayer(Valued):
-    """The accuracy of a probe on one layer (0: the output of the embeddings), over n words. `selectivity` is the
-    accuracy minus that on the control task, and `gain` the accuracy minus that with random weights.
-    """
+    """The accuracy of a probe on one layer (0: the output of the embeddings) over n words. `selectivity` is the
+    difference from the control task, and `gain` the difference from random weights."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
     FIGURE = Figure("value", "{probe} probe of {property}")
@@ -93,9 +90,8 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """The weight of a layer in a probe that mixes all layers (kind "mixing"), or the centre of gravity of these weights
-    ("centre"). `uniform` is the value for equal weights.
-    """
+    """The weight of a layer in a probe that mixes all layers (kind "mixing"), or the centre of gravity of the weights
+    ("centre"). `uniform` is the value for equal weights."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
@@ -115,9 +111,8 @@ class MixingWeight(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedScore(Valued):
-    """The unlabelled attachment score (UAS) of a probe or a baseline over n words. `undirected` is that of the
-    undirected tree, and `whole_trees` the share of trees without an error.
-    """
+    """The unlabelled attachment score (UAS) of a probe or baseline over n words. `undirected` ignores directions, and
+    `whole_trees` is the fraction of trees without an error."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
     FIGURE = Figure("value", "UAS|{kind}")
@@ -146,7 +141,7 @@ class HeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestHeadTree(Valued):
-    """The test scores of the head that is best on dev: undirected and rooted unlabelled attachment score (UAS)."""
+    """The test scores of the head that is best on dev: undirected and rooted UAS."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
     FIGURE = Figure("value", "undirected UAS of the best head")
@@ -158,7 +153,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """UAS of undirected trees of all heads minus the best head's, paired by sentence."""
+    """UAS of undirected trees from all heads minus that of the best head, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")
@@ -166,7 +161,7 @@ class TreeDifference(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOutSentences(Result):
-    """How many sentences were left out of a split, the reason, and which sentences (`note`)."""
+    """The number of sentences that were left out of a split, the reason, and some of the sentences (`note`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("left out",)
     name: str

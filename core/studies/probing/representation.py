@@ -1,8 +1,8 @@
 """Similarity of token vectors by layer (Ethayarajh 2019), and entropy of attention.
 
-Mean cosine of random pairs (anisotropy), of one word in different inputs, and of tokens with their input's mean vector,
-the latter two also minus the random pairs; entropy of attention divided by that of uniform attention. Layer 0 is the
-embeddings' output. Intervals are over inputs.
+Similarity is the mean cosine of random pairs (anisotropy), of the same word in different inputs, and of tokens with the
+mean vector of their input; the last two also minus the random pairs. Entropy is divided by that of uniform attention.
+Layer 0 is the output of the embeddings. Intervals are over inputs.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RepresentationOptions:
-    """Options of comparing token vectors: which checkpoint, and which examples."""
+    """Options of a comparison of token vectors: which checkpoint, and which examples."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -42,11 +42,10 @@ class RepresentationOptions:
 
 @dataclass(frozen=True)
 class Alike:
-    """The similarity of token vectors and the entropy of attention for each input; NaN if an input has none.
+    """The similarity of token vectors and the entropy of attention for each input; NaN if undefined.
 
     Attributes:
-        similarity: mean cosines of PAIR_KINDS; layer 0 is embeddings. *Shape:* (kind, input,
-            layer).
+        similarity: mean cosines of PAIR_KINDS; layer 0 is the embeddings. *Shape:* (kind, input, layer).
         entropy: divided by that of uniform attention, 0 to 1. *Shape:* (input, layer).
     """
 
@@ -63,7 +62,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
     called = "How alike vectors are in {checkpoint}"
 
     def units(self, options: RepresentationOptions) -> list[Unit]:
-        """Return a single unit of work with all examples, because pairs of tokens are sampled across examples."""
+        """Return one unit with all examples, because pairs of tokens are sampled across examples."""
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         if len(rows) < 2:
             raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise the limit.")
@@ -128,13 +127,12 @@ def _layer(name: str, layer: int, values: np.ndarray, task: str) -> LayerSimilar
 
 
 class Entropies:
-    """Computes relative entropies of maps, averaged over heads and queries [input, layer]."""
+    """Observer that computes relative entropies of maps, averaged over heads and queries, [input, layer]."""
 
     def __init__(self, inputs: int, layers: int) -> None:
         self.means = np.full((inputs, layers), np.nan)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Process the attention maps [batch, head, query, key] of one layer in one batch."""
         maps = weights.float().cpu().numpy()
         self.means[inputs, layer] = np.nanmean(relative_entropy(maps), axis=(1, 2))
 
@@ -152,12 +150,11 @@ PAIR_KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """Return the mean cosine between token vectors in every layer, for each kind of token pair and each input; NaN if
-    an input has no such pair.
+    """Return the mean cosine between token vectors for each kind of token pair, input and layer; NaN without such a
+    pair.
 
-    A random pair is a token with a random token of another input. "same word" pairs a token with one of the same type
-    in another input, and "same input" pairs it with the mean vector of its input (Ethayarajh's intra-sentence
-    similarity).
+    "random" pairs a token with a random token of another input, "same word" with a token of the same type in another
+    input, and "same input" with the mean vector of its input (Ethayarajh's intra-sentence similarity).
     """
     input_of_token = np.asarray(inputs)
     unit = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
@@ -193,10 +190,10 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Return the entropy of each row of attention maps divided by that of uniform attention to the visible keys; NaN
-    for rows with one key.
+    """Return the entropy of each row divided by that of uniform attention to the visible keys; NaN for rows with one
+    key.
 
-    If the first map has no weight after the diagonal, all maps are treated as causal.
+    All maps are treated as causal if the first map has no weight after the diagonal.
     """
     logs = np.log(np.maximum(weights, 1e-30))
     entropy = -(weights * logs).sum(-1)

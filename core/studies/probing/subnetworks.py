@@ -1,11 +1,12 @@
-"""How much of a model a task needs: weights pruned by magnitude, and good, bad and random subnetworks retrained.
+"""How much of a model a task needs: weights pruned by magnitude, and good, bad and random subnetworks that are
+retrained.
 
-Magnitude (Gordon et al. 2020): the smallest weights are pruned, over all layers ("global") or within each ("layer"),
-"before" or "after" fine-tuning. Structured (Prasanna et al. 2020): heads and feed-forward sublayers are pruned, least
-important first, a tenth at a time, while the score stays at 90 % of the full score; the rest is the *good* subnetwork.
-*Bad* subnetworks have as many of the pruned components, *random* ones as many at random. Each is retrained from the
-pre-trained weights. The order comes from training examples; the dev set decides how far pruning goes, as in the paper.
-Means are over seeds, intervals over examples and seeds.
+Magnitude pruning (Gordon et al. 2020) removes the smallest weights of all layers ("global") or of each layer ("layer"),
+"before" or "after" fine-tuning. Structured pruning (Prasanna et al. 2020) removes heads and feed-forward sublayers,
+least important first, a tenth at a time, while the score stays above 90 % of the full score. The remainder is the
+*good* subnetwork. *Bad* subnetworks consist of equally many of the pruned components, *random* ones of random
+components. All are retrained from the pre-trained weights. The order is determined on training examples; as in the
+paper, the dev set decides how far pruning goes. Means are over seeds, and intervals over examples and seeds.
 """
 
 import hashlib
@@ -56,9 +57,8 @@ ORDER_ROWS, CLASS_ROWS = 300, 40
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SubnetworksOptions:
-    """Options of a pruning study: checkpoint and task. `shares` are the fractions of weights to prune, and `settings`
-    those of the fine-tuning, including train_limit and dev_limit.
-    """
+    """Options of a pruning study. `shares` are the fractions of weights to prune, and `settings` those of the
+    fine-tuning, including train_limit and dev_limit."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -93,19 +93,19 @@ class SubnetworksOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the fine-tuning recipe: SHORT, with changes from the settings."""
+        """Return the recipe SHORT with changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
 @dataclass(frozen=True)
 class Pruned:
-    """Predictions of a model for the dev examples after some of its weights or components were pruned.
+    """Predictions of a pruned model for the dev examples.
 
     Attributes:
         scope: "global" or "layer" for weights; "" for components.
         moment: "before" or "after" fine-tuning; "" for the full model.
-        share: of the pruned weights or components, 0 to 1.
-        components: that remain; empty for weights.
+        share: fraction of pruned weights or components.
+        components: remaining components; empty for weights.
     """
 
     what: str
@@ -119,7 +119,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which a seed's model loses components. `classes`: of its maps [input, layer, head]."""
+    """The order in which the model of one seed loses components. `classes` of its maps: [input, layer, head]."""
 
     seed: int
     order: tuple[str, ...]
@@ -130,7 +130,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements of a pruning study. `baseline` is the score of the constant prediction, None if undefined."""
+    """All measurements of a pruning study. `baseline` is the score of the constant prediction (None if undefined)."""
 
     gold: np.ndarray
     constant: str
@@ -174,7 +174,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return units that retrain the subnetworks of each seed whose pruning order is known."""
+        """Return the units that retrain the subnetworks of each seed whose pruning order is known."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -220,7 +220,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         )
 
     def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
-        """Return the constant prediction, curves, subnetworks, components and pattern classes."""
+        """Return the constant prediction, pruning curves, subnetworks, components and pattern classes."""
         metric = metrics_of(task_of(options.task))[0]
         baseline = Subnetwork(
             kind="baseline", name=f"always {merged.constant}", value=merged.baseline, n=len(merged.gold), metric=metric
@@ -280,8 +280,7 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Return the components of the good, bad and random subnetworks, which have equal numbers of heads and of
-    sublayers.
+    """Return the components of the good, bad and random subnetworks, with equal numbers of heads and of sublayers.
 
     The bad subnetwork consists of the components that are pruned first, completed by the least important survivors.
     """
@@ -300,9 +299,8 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Return one record per share of pruned weights, for pruning globally or by layer, before or after fine-tuning. The
-    change from no pruning is paired by example.
-    """
+    """Return the score for each share of pruned weights (globally or by layer, before or after fine-tuning), with the
+    change compared with the unpruned model, paired by example."""
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:
         if pruned.what == CURVE:
@@ -404,8 +402,7 @@ class Full:
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
     """Prune a share of the smallest weights, then fine-tune the model, and return its predictions for dev.
 
-    `scope` is "global" to prune the smallest weights of all layers together, or "layer" to prune the same share of each
-    layer. `key` is as in `trial`.
+    `scope` is "global" (the smallest weights of all layers together) or "layer" (the same share of each layer).
     """
     return studies.probing.trials.trial(
         on,
@@ -419,7 +416,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Fine-tune one model, prune it at each (scope, share), and return its predictions for dev."""
+    """Fine-tune a model, prune it at each (scope, share), and return its predictions for dev."""
 
     import torch  # 1.3 s of start-up
 
@@ -438,12 +435,11 @@ def pruned_after(
 def removal_order(
     on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
 ) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
-    """Prune the components of a fine-tuned model, least important first. Importance is recomputed at every step.
+    """Prune the components of a fine-tuned model, least important first; importance is recomputed at every step.
 
     Returns:
-        The full model; all components in the order of removal; those that are left when the next step would cost more
-            than
-        1 - kept_share of the score, or the last two if no step does.
+        The full model; all components in the order of removal; the components left when the next step would cost more
+        than 1 - kept_share of the score (otherwise the last two).
     """
 
     import torch  # 1.3 s of start-up
@@ -503,7 +499,7 @@ def _classes(
 def retrained_without(
     on: "Bench", recipe: Recipe, seed: int, key: str, components: Sequence[str]
 ) -> tuple[np.ndarray, float]:
-    """Retrain a subnetwork from pre-trained weights; return predictions and the masked share."""
+    """Retrain a subnetwork from pre-trained weights, and return its predictions and the fraction of masked weights."""
     stays = {component for name in components for component in parse_components(name)}
 
     def mask(model: Any) -> None:

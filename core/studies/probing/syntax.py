@@ -1,8 +1,9 @@
 """Syntax in attention: probes of all heads, trees of single heads, and branching baselines.
 
-Clark et al. 2019, section 5 (attention-only probe, with and without input embeddings) and Htut et al. 2019 (maximum
-spanning trees of single heads). Trained on train, epochs and the best head chosen on dev, evaluated on test without
-punctuation. The same probes on random weights and shuffled distances show what a probe learns without the checkpoint.
+Clark et al. 2019, section 5 (attention-only probe, with and without input embeddings), and Htut et al. 2019 (maximum
+spanning trees of single heads). Probes are trained on train; epochs and the best head are chosen on dev; scores are on
+test, without punctuation. The same probes on random weights and on shuffled distances show what a probe learns by
+itself.
 """
 
 from collections.abc import Sequence
@@ -72,14 +73,14 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """How well the spanning tree of every single head matches gold trees on dev and test. Arrays are [layer, head,
-    sentence] or [sentence].
+    """How well the spanning tree of every single head matches gold trees. Arrays are [layer, head, sentence] or
+    [sentence].
 
     Attributes:
-        dev_joined, joined: words that are joined with their gold governor.
-        dev_governed, governed: words that have a governor.
+        dev_joined, joined: number of words that are joined with their gold governor, on dev and test.
+        dev_governed, governed: number of words that have a governor.
         whole: 1 if the whole tree is correct.
-        rooted: words with their gold governor in the best head's directed tree from the gold root.
+        rooted: number of words with their gold governor in the best head's directed tree from the gold root.
     """
 
     dev_joined: np.ndarray
@@ -98,7 +99,7 @@ class SingleHeads:
 
 @dataclass(frozen=True)
 class TreeExample:
-    """A test sentence with its gold and predicted tree, and each governor's probability."""
+    """A test sentence with its gold tree, its predicted tree, and the probability of each governor."""
 
     words: tuple[str, ...]
     relations: tuple[str, ...]
@@ -113,8 +114,8 @@ class Parsed:
 
     Attributes:
         kind: "probe" or "baseline".
-        right: words with their gold governor, of `words`.
-        joined: words joined with their gold governor in either direction, of `governed`.
+        right: words with their gold governor, out of `words`.
+        joined: words joined with their gold governor in either direction, out of `governed`.
         whole: 1 if the undirected tree is correct.
     """
 
@@ -156,9 +157,8 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         return [Unit(source, NamedUnit(source), size) for source, size in sizes.items()]
 
     def run(self, options: SyntaxOptions, unit: Unit) -> Done[Syntax]:
-        """Compute the features of all splits, then train the probes. For trained weights, also evaluate single heads
-        and baselines.
-        """
+        """Train the probes on the features of all splits. For trained weights, also evaluate single heads and
+        baselines."""
         random = unit.arguments.name == RANDOM
         checkpoint = studies.probing.probe_features.open_source(options.checkpoint, random=random, seed=options.seed)
         parts, left_out = [], []
@@ -180,7 +180,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         )
 
     def results(self, options: SyntaxOptions, merged: Syntax) -> list[Result]:
-        """Return probes and baselines, heads and the best head, excluded sentences and example trees."""
+        """Return probes and baselines, heads and the best head, excluded sentences, and example trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
         results: list[Result] = [_parsed(parsed, options.seed, **about) for parsed in merged.parsed]
         for heads in merged.heads:
@@ -241,19 +241,19 @@ STUDY = SyntaxStudy()
 
 
 def heads_of(sentence: object) -> np.ndarray:
-    """Return the index of each word's gold governor, from 0. The root is its own governor."""
+    """Return the index of the gold governor of each word, from 0. The root is its own governor."""
     return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def scored_of(sentence: object) -> np.ndarray:
-    """Return, for each word, whether it counts in scores: all words do except punctuation."""
+    """Return which words count in scores: all except punctuation."""
     return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Count correct governors. `kind` is "probe" or "baseline"."""
+    """Count the correct governors of a probe or baseline (`kind`)."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -267,7 +267,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Return branching and fixed distances (for all words, or per relation), chosen on train."""
+    """Return branching baselines and fixed distances (for all words, or per relation), chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
@@ -300,7 +300,7 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 
 
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
-    """Return the attention maps between words, the gold trees and, if requested, the word embeddings of one split."""
+    """Return the attention between words, the gold trees and, if requested, the word embeddings of one split."""
     return probing.attention.Sentences(
         studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
@@ -312,7 +312,7 @@ def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
 def probes(
     parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
 ) -> tuple[list[Parsed], tuple[TreeExample, ...]]:
-    """Train probes and return test results, with example trees of the probe that uses attention alone."""
+    """Train probes and return test results, with example trees by the probe that uses attention alone."""
     suffix = FRESH if random else ""
     alone = [replace(part, words=None) for part in parts]
     wanted = [(ATTENTION + suffix, alone), (WITH_WORDS + suffix, list(parts))]
@@ -332,10 +332,9 @@ def probes(
 
 
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """Return a sentence with the best tree of a probe (one root, no cycle), computed from log probabilities [word,
-    candidate governor].
+    """Return a sentence with the best tree (one root, no cycle) for log probabilities [word, candidate governor].
 
-    Candidate 0 means that the word has no governor, and candidate j + 1 is word j.
+    Candidate 0 means that the word has no governor; candidate j + 1 is word j.
     """
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
@@ -351,9 +350,8 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
 
 
 def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> SingleHeads:
-    """Return undirected spanning trees of every head on dev and test, and for the best head on dev also the rooted,
-    directed tree on test.
-    """
+    """Return undirected spanning trees of every head on dev and test, and the rooted, directed tree of the best head on
+    test."""
     dev_joined, dev_governed, _ = _spanned(dev)
     joined, governed, whole = _spanned(test)
     best = int(dev_joined.sum(1).argmax())

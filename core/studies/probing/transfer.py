@@ -1,8 +1,8 @@
-"""How useful each layer is for a task: a classifier on every layer's output, and fine-tuning with frozen layers.
+"""How useful each layer is for a task: a classifier on the output of every layer, and fine-tuning with frozen layers.
 
 Liu et al. 2019 found middle layers most transferable. "classifier": logistic (or ridge) regression on one layer, at the
 classifying token or the mean over tokens, compared with random weights. "frozen": the first k layers and the embeddings
-are not trained. "best layer": its gain over the last layer, chosen on one half of dev and evaluated on the other.
+are not trained. "best layer": chosen on one half of dev, with its gain over the last layer on the other half.
 """
 
 import hashlib
@@ -45,9 +45,8 @@ FIRST, MEAN = "first", "mean"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TransferOptions:
-    """Options of a transfer study: checkpoint and tasks. `settings` are those of the fine-tuning with frozen layers,
-    including train_limit and dev_limit.
-    """
+    """Options of a transfer study. `settings` are those of fine-tuning with frozen layers, including train_limit and
+    dev_limit."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -59,19 +58,19 @@ class TransferOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the fine-tuning recipe: SHORT, with changes from the settings."""
+        """Return the recipe SHORT with changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions for dev by a classifier on one layer's output, or by a model fine-tuned with frozen layers.
+    """Predictions for dev by a classifier on the output of one layer, or by a model fine-tuned with frozen layers.
 
     Attributes:
         reading: one of READINGS for a classifier; "" for a fine-tuned model.
-        layer: that the classifier reads (0: embeddings), or the number of frozen layers.
-        seed: of the fine-tuning; 0 for a classifier.
-        baseline: score of the constant predictor; None if it is undefined.
+        layer: layer of the classifier (0: embeddings), or number of frozen layers.
+        seed: of fine-tuning; 0 for a classifier.
+        baseline: score of the constant prediction; None if undefined.
     """
 
     what: str
@@ -190,7 +189,7 @@ STUDY = TransferStudy()
 
 
 def layers_of(checkpoint: str) -> int:
-    """Return the number of layers of a checkpoint, read from its config alone. Raises CheckpointError."""
+    """Return the number of layers of a checkpoint, read from its config. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
     return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
 
@@ -224,9 +223,8 @@ def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def _best_layers(mine: Sequence[Predicted]) -> list[BestLayer]:
-    """For each reading, choose the best layer on every other dev example, and return its score minus that of the last
-    layer on the remaining ones.
-    """
+    """Choose the best layer of each reading on every other dev example, and return its gain over the last layer on the
+    rest."""
     results = []
     metric = metrics_of(task_of(mine[0].task))[0]
     for reading, words in READINGS.items():
@@ -276,9 +274,8 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Train a classifier on each layer's output, and return its predictions for dev, [layer, example], by reading:
-    FIRST (the first token) or MEAN (the mean over tokens).
-    """
+    """Train a classifier on each layer, and return its predictions for dev, [layer, example], by reading (FIRST token
+    or MEAN)."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

@@ -1,4 +1,5 @@
-"""Fine-tuning runs that leave no checkpoint, only dev predictions. A run that was killed resumes from its state."""
+"""Fine-tuning runs that save no checkpoint, only dev predictions. A run that was interrupted resumes from its saved
+state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ class Bench:
 
 
 def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Bench:
-    """Return a task's encoded train and dev examples. Raises InputError for a split of one class."""
+    """Return the encoded train and dev examples of a task. Raises InputError for a split with one class."""
     train, dev = task_rows(task, recipe, data)
     length = min(recipe.max_length, base.max_length)
     return Bench(
@@ -43,7 +44,7 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Return train and dev examples within the recipe's limits. Raises InputError."""
+    """Return train and dev examples within the limits of the recipe. Raises InputError."""
     must_have_labels(task)
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
     rows_of = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}

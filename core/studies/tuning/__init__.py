@@ -1,4 +1,4 @@
-"""Fine-tuning, and what it changes. Modules load on first use (decision 026)."""
+"""Studies of fine-tuning and of its effect on attention."""
 
 import lazy_loader
 

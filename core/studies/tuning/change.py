@@ -1,7 +1,7 @@
-"""Change of attention with fine-tuning: cosine and Jensen-Shannon divergence per head (Kovaleva et al. 4.3, Fig 5).
+"""Change of attention by fine-tuning: cosine and Jensen-Shannon divergence per head (Kovaleva et al. 4.3, Fig 5).
 
-Both checkpoints get the same tokens of the same dev examples. The task is that of the fine-tuned checkpoint unless one
-is given.
+Both checkpoints process the same tokens of the same dev examples. By default, the task is that of the fine-tuned
+checkpoint.
 """
 
 import math
@@ -37,9 +37,8 @@ BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ChangeOptions:
-    """Options of comparing maps before and after fine-tuning: which checkpoints, on which examples. The default limit
-    is that of the paper, which samples 1,000 examples of larger dev sets.
-    """
+    """Options of comparing maps before and after fine-tuning. The default limit is that of the paper, which samples
+    1,000 examples of larger dev sets."""
 
     before: Annotated[str, Flag("checkpoint before fine-tuning", argument=True)] = config.ENCODER
     after: Annotated[
@@ -58,7 +57,7 @@ class ChangeOptions:
 
 @dataclass(frozen=True)
 class TaskChange:
-    """The difference between two checkpoints' maps on a task, packed by `core.scoring.change`."""
+    """The difference between the maps of two checkpoints on a task, packed by `core.scoring.change`."""
 
     after: str
     task: str
@@ -67,7 +66,7 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class ChangePartial:
-    """The change of each fine-tuned checkpoint on its task, as a partial result that can be merged."""
+    """The change of the attention of each fine-tuned checkpoint on its task."""
 
     pieces: tuple[TaskChange, ...]
 
@@ -217,7 +216,7 @@ STUDY = Change()
 
 
 def task_tuned_on(checkpoint: str) -> str:
-    """Return the task on which a checkpoint was fine-tuned here. Raises InputError if unknown."""
+    """Return the task on which a checkpoint was fine-tuned by this program. Raises InputError if unknown."""
     for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
         if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
@@ -246,7 +245,7 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Accumulate the difference between two checkpoints' maps. Raises CheckpointError."""
+    """Accumulate the difference between the maps of two checkpoints. Raises CheckpointError."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (

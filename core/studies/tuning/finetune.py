@@ -1,6 +1,6 @@
-"""Fine-tune a checkpoint on tasks from several initialisations and seeds: Table 1 of Kovaleva et al. 2019.
+"""Fine-tuning on tasks from several initialisations and seeds (Table 1 of Kovaleva et al. 2019).
 
-One unit is one run. Its folder has a name that depends on everything that decides the run, so a killed run resumes.
+One unit is one run. The name of its folder identifies all settings, so that an interrupted run can resume.
 """
 
 import hashlib
@@ -48,7 +48,7 @@ LEAST = 3  # rows that a correlation's interval needs more than
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FinetuneOptions:
-    """What is fine-tuned, on which tasks, from which initialisations, and where it is stored."""
+    """Options of fine-tuning: which checkpoint, on which tasks, from which initialisations, and where it is stored."""
 
     checkpoint: Checkpoint = config.ENCODER
     revision: Annotated[
@@ -70,16 +70,16 @@ class FinetuneOptions:
 
 @dataclass(frozen=True)
 class TunedRun:
-    """The result of one fine-tuning run: scores on dev, predictions, and where the checkpoint is stored.
+    """The result of one fine-tuning run: scores on dev, predictions, and the folder of the checkpoint.
 
     Attributes:
-        seed: of its head and the order of examples.
+        seed: of the classification head and the order of examples.
         metrics: on dev, by name; None if undefined.
         constant: whether all predictions are equal.
         seconds: NaN if not measured.
         last_loss: last training loss; None if nothing was trained.
-        folder: of the checkpoint; "" if it was not kept.
-        epochs: the log.
+        folder: of the checkpoint; "" if it was not saved.
+        epochs: the training log.
         gold, predicted: labels or scores of the dev examples.
     """
 
@@ -118,7 +118,7 @@ class TunedRun:
 
 @dataclass(frozen=True)
 class TunedRuns:
-    """Several fine-tuning runs, as a partial result that can be merged."""
+    """Several fine-tuning runs."""
 
     runs: tuple[TunedRun, ...]
 
@@ -160,7 +160,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def amount(self, options: FinetuneOptions) -> int | None:
-        """Return the tokens that all runs process. Examples on the hub are not downloaded for this."""
+        """Return the number of tokens that all runs process. Examples are not downloaded for this."""
         if options.data == HUB:
             return None
         recipe, every = Recipe.of(options.preset, options.settings), 0
@@ -234,14 +234,14 @@ def _seeds_of(options: FinetuneOptions, initialisation: str) -> list[int]:
 
 
 def run_name(options: FinetuneOptions, task: str, initialisation: str, seed: int) -> str:
-    """Return a readable name for a fine-tuning run. Two names differ if anything that determines the result differs."""
+    """Return a readable name for a fine-tuning run. Runs with different settings have different names."""
     decides = {name: getattr(options, name) for name in ("checkpoint", "revision", "data", "preset", "settings")}
     decides |= {"task": task} if is_own(task) else {}
     return run_key(task, f"{initialisation}-s{seed}", decides)
 
 
 def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
-    """Return the progress of a job's fine-tuning runs that are active on this machine, by key."""
+    """Return the progress of fine-tuning runs of a job that are active on this machine, by key."""
     pictures = {key: read_live(live_file(options.out, key)) for key in keys}
     return {key: picture for key, picture in pictures.items() if picture is not None}
 
@@ -251,13 +251,13 @@ def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
 
 @dataclass(frozen=True)
 class FinetuningRun:
-    """A fine-tuning run to be made: what is trained, and where the result is stored.
+    """Describes a fine-tuning run: what is trained, and where the result is stored.
 
     Attributes:
         data: folder of the examples; None for the bundled ones.
-        out: folder of checkpoints; None for the usual one.
-        key: name of the run's folder and state.
-        held: interventions in training and evaluation; None for none.
+        out: folder for checkpoints; None for the default.
+        key: name of the folder and of the saved state.
+        held: interventions during training and evaluation, or None.
     """
 
     task: Task
@@ -273,13 +273,14 @@ class FinetuningRun:
 
     @property
     def folder(self) -> Path:
-        """Return the folder in which the fine-tuned checkpoint is stored."""
+        """Return the folder of the fine-tuned checkpoint."""
         return runs_folder(self.out) / self.key
 
 
 def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[TunedRun, list[str]]:
-    """Fine-tune a model, evaluate it on dev, and save it. A run that was killed resumes from its saved state. Returns
-    the result and the IDs of the dev examples.
+    """Fine-tune a model, evaluate it on dev, and save it; return the result and the IDs of the dev examples.
+
+    An interrupted run resumes from its saved state.
     """
     task, recipe = run.task, run.recipe
     must_have_labels(task)
@@ -359,7 +360,7 @@ def tune_on(
 def is_trained(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> bool:
-    """Return whether the folder of a fine-tuning run already contains the result of this recipe on these examples."""
+    """Return whether the folder of a run already contains the result of this recipe on these examples."""
     log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
     return {name: log.get(name) for name in decides} == decides
 
@@ -386,12 +387,12 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
 
 
 def runs_folder(out: str | None) -> Path:
-    """Return the folder for fine-tuned checkpoints: the one in the options, or a folder next to the database."""
+    """Return the folder for fine-tuned checkpoints: the given one, or a folder next to the database."""
     return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name for a run. Names differ if anything in `decides` differs."""
+    """Return a readable name for a run. Runs that differ in `decides` have different names."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
@@ -402,12 +403,12 @@ def state_of(folder: Path) -> Path:
 
 
 def live_file(out: str | None, key: str) -> Path:
-    """Return the path of the file with an active run's progress, for pages."""
+    """Return the path of the file in which an active run writes its progress."""
     return runs_folder(out) / f"{key}.live.json"
 
 
 def live_picture(log: Any) -> Row:
-    """Return a run's progress: loss (at most 200 means), dev metrics, steps and time left."""
+    """Return the progress of a run: loss (at most 200 means), dev metrics, steps and remaining time."""
     every = max(1, -(-len(log.losses) // 200))
     blocks = [log.losses[k : k + every] for k in range(0, len(log.losses), every)]
     return {
@@ -458,7 +459,7 @@ def _stated(figures: Figures) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the accuracy of dev's most frequent label (two labels), or of train's; None if unknown."""
+    """Return the accuracy of the most frequent label of dev (two labels) or of train; None if unknown."""
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
         return None
@@ -466,9 +467,7 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """Return words that end a sentence if a fine-tuning run (or a mean of runs) does not score significantly above the
-    constant prediction; otherwise "".
-    """
+    """Return a clause for runs that do not score significantly above the constant prediction; otherwise ""."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""

@@ -1,4 +1,4 @@
-"""The rows of studies that fine-tune: finetune, held, transfer."""
+"""Result records of studies that fine-tune."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """Scores of a fine-tuned model, of a mean over seeds, or of a constant prediction. A score is None if the row has
-    no such column, and NaN (an empty cell in the store) if undefined.
+    """Scores of a fine-tuned model, of a mean over seeds, or of a constant prediction. A score is None if the row lacks
+    its column, and NaN (an empty cell in the store) if undefined.
 
     Attributes:
-        kind: "run"; "mean" over runs of an initialisation; "baseline", a constant predictor.
+        kind: "run"; "mean" over runs of an initialisation; "baseline", a constant prediction.
         constant: whether all predictions are equal, or for how many runs they are.
-        epochs: the log.
+        epochs: the training log.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("run", "mean", "baseline")
@@ -54,15 +54,15 @@ class TunedScore(Result):
     held_heads: int | None = None
 
     def of_metric(self, metric: str) -> float | None:
-        """Return the score by the metric with this name; None if undefined."""
+        """Return the score by one metric; None if undefined."""
         return self._by_metric[metric][0]
 
     def spread(self, metric: str) -> float | None:
-        """Return the standard deviation over runs of the metric with this name; None for fewer than two runs."""
+        """Return the standard deviation of one metric over runs; None for fewer than two runs."""
         return self._by_metric[metric][1]
 
     def numbers(self) -> list[Number]:
-        """Return the score by the task's main metric, as findings and plots show it."""
+        """Return the score by the main metric of the task, for findings and plots."""
         score = self.of_metric(self.metric)
         return [] if score is None else [self.number(score, "{metric} on {task}", None, None)]
 
@@ -89,9 +89,8 @@ class TunedRunScore(TunedScore):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPatternChange(Result):
-    """The effect of fixing heads at patterns on one task: the score with fixed patterns minus that with free heads,
-    paired by dev example and averaged over seeds.
-    """
+    """The score with heads fixed at patterns minus that with learned attention for one task, paired by dev example and
+    averaged over seeds."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("change",)
     FIGURE = Figure("score", "change of {metric} with heads held|{task}", "{initialisation}")
@@ -111,9 +110,8 @@ class FixedPatternChange(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred(Valued):
-    """The score of a classifier on one layer's vectors (kind "classifier", compared with random weights), of
-    fine-tuning with the first layers frozen ("frozen"), or of the constant prediction ("baseline").
-    """
+    """The score of a classifier on the vectors of one layer (kind "classifier", compared with random weights), of
+    fine-tuning with the first layers frozen ("frozen"), or of the constant prediction ("baseline")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
     FIGURE = Figure("value", "{kind}|{task}|{metric}")
@@ -138,9 +136,7 @@ class Transferred(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestLayer(Valued):
-    """For one reading of a layer's vectors, the layer that is best on one half of the dev examples, and its score minus
-    that of the last layer on the other half.
-    """
+    """The layer that is best on one half of the dev examples, and its gain over the last layer on the other half."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best layer",)
     FIGURE = Figure("value", "best layer beyond the last|{task}|{metric}")
@@ -156,7 +152,7 @@ class BestLayer(Valued):
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """`finetune` on one task: its main metric, and the smallest number of dev examples (`rows`)."""
+    """The results of `finetune` on one task, with its main metric."""
 
     metric: str
     runs: list[TunedScore]
@@ -169,18 +165,18 @@ class FinetunedTask:
         return min(run.dev_rows or 0 for run in self.runs)
 
     def mean(self, initialisation: str) -> TunedScore | None:
-        """Return the mean score over seeds for one initialisation, or None if there is none."""
+        """Return the mean score over seeds for one initialisation, or None."""
         return next(iter(picked(self.means, initialisation=initialisation)), None)
 
 
 def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
-    """Return the result rows of the study `finetune` on one task as an object."""
+    """Return the results of `finetune` on one task, from result rows."""
     scores = TunedScore.among(rows)
     constant = next(iter(picked(scores, kind="baseline")), None)
     return FinetunedTask(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
 
 
 def constant_score(rows: Sequence[Row], task: str, metric: str) -> float | None:
-    """Return the score of the constant prediction for a task by one metric, or None if the rows do not contain it."""
+    """Return the score of the constant prediction for a task and metric, or None."""
     constant = next(iter(picked(TunedScore.among(rows), kind="baseline", task=task)), None)
     return None if constant is None else constant.of_metric(metric)
