@@ -1,4 +1,4 @@
-"""Modules that load on first use: `from core import capture`, then `capture.module.name` (docs/decisions/026)."""
+"""Running models: attention maps, interventions, gradients and decompositions. Modules are imported on first use."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""Turn sublayers and layers of a model off, or replace their outputs.
+"""Ablation of sublayers and layers, or replacement of their outputs.
 
-Forward hooks on the modules that write to the residual stream do it for one forward pass and in the calling thread
-only, so that sessions can share a model. Families without a record here raise an InterventionError.
+Forward hooks on the modules that write to the residual stream act during one forward pass and only in the calling
+thread, so sessions can share a model. Families without a record here raise an InterventionError.
 """
 
 import threading
@@ -33,12 +33,12 @@ _WRITERS = {  # of a layer: the last linear module of its attention block and of
 
 @dataclass(frozen=True)
 class PartChange:
-    """A change to one sublayer or layer of a model: it is turned off, or its output is replaced.
+    """A change to one sublayer or layer of a model: it is ablated, or its output is replaced.
 
     Attributes:
-        outputs: for each input of the run, what the sublayer adds to the residual stream, or the output of the layer.
-            None turns it off: a sublayer adds nothing, and a layer is the identity.
-        places: for each input, the positions where `outputs` replaces the output. None: everywhere.
+        outputs: for each input, what the sublayer adds to the residual stream, or the output of the layer. None ablates
+            it: a sublayer adds nothing, and a layer is the identity.
+        places: for each input, the positions that `outputs` replaces. None: all.
     """
 
     part: LayerBlock
@@ -47,7 +47,7 @@ class PartChange:
 
 
 def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the layer modules of a model, in order. Raises InterventionError if they cannot be reached."""
+    """Return the layer modules of a model, in order. Raises InterventionError if they cannot be found."""
     kind = checkpoint.family.model_type
     paths = _WRITERS.get(kind)
     for module in checkpoint.model.modules() if paths else ():
@@ -68,7 +68,7 @@ def _has(layer: nn.Module, path: str) -> bool:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """Return the module whose output is added to the residual stream by a sublayer, or the module of a whole layer."""
+    """Return the module whose output a sublayer adds to the residual stream, or the module of a whole layer."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -117,8 +117,8 @@ def parts_kept(
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
     """Record the outputs of sublayers and layers in the forward passes of this thread within the context.
 
-    Yields what each sublayer adds to the residual stream, or the output of the layer, in the model's dtype. It is empty
-    before a forward pass and holds the last one afterwards. Raises InterventionError if the family cannot be reached.
+    Yields a dictionary of what each sublayer adds to the residual stream, or of layer outputs; it holds the last
+    forward pass. Raises InterventionError if the modules cannot be found.
     """
     thread, kept = threading.get_ident(), {}
 

@@ -1,8 +1,8 @@
-"""Rows of two checkpoints' maps that can be compared: the same queries over the same keys, input by input.
+"""Comparable rows of attention maps from two checkpoints: the same queries and the same keys.
 
-Keys are tokens if both checkpoints split a text into the same tokens; otherwise words, and special tokens that both
-have. Keys that only one of them has are left out, and rows are normalised to 1. If one of them is causal, keys after
-the query are left out as well.
+Keys are tokens if both checkpoints split a text into the same tokens; otherwise they are words and shared special
+tokens. Other keys are left out, and rows are normalised to 1. If one checkpoint is causal, keys after the query are
+left out.
 """
 
 from collections.abc import Sequence
@@ -23,28 +23,26 @@ Group = tuple[int, ...]  # positions that together are a token or a word
 
 @dataclass(frozen=True)
 class CommonInput:
-    """The positions of each shared token or word of an input in both checkpoints, in order."""
+    """The positions of each shared token or word of an input in both checkpoints."""
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
 
 
 def split_alike(first: Encoding, other: Encoding) -> bool:
-    """Return whether two checkpoints split a text into the same tokens, given their encodings of it."""
+    """Return whether two checkpoints split a text into the same tokens."""
     return first.tokens == other.tokens and first.offsets == other.offsets
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Return every position of an input as a shared token, for checkpoints that split it into the same tokens."""
+    """Return every position as a shared token, for checkpoints that split an input into the same tokens."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """Return the shared keys of an input that two checkpoints split differently.
-
-    These are the words that both have whole, [CLS] or the start token, and the separators if both have the same number.
-    """
+    """Return the shared keys of an input that two checkpoints split differently: words that both have whole, [CLS] or
+    the start token, and separators if both have the same number."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
@@ -66,11 +64,8 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Return the sorted indices of the tokens or words of an input that are compared as queries, drawn at random.
-
-    Args:
-        backward: whether queries are causal; the first query, which attends only to itself, is then left out.
-    """
+    """Draw the tokens or words of an input that are compared as queries, as sorted indices. `backward` leaves out the
+    first query, which attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
         return candidates.tolist()
@@ -79,15 +74,14 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs of about the same length, padded to one tensor."""
+    """The attention rows of inputs of similar length, padded to one tensor."""
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]
 
 
 class CommonRows:
-    """Observer that stores, for each input, every head's attention rows of randomly drawn queries over the keys that
-    two checkpoints share.
+    """Observer that stores the attention rows of randomly drawn queries over the keys that two checkpoints share.
 
     Args:
         groups: for each input, the positions of every shared token or word.
@@ -116,7 +110,6 @@ class CommonRows:
         ]
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store one layer's attention rows of the drawn queries, each normalised to sum to 1 over the shared keys."""
         for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
             maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
@@ -152,7 +145,7 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model and return every head's rows of the drawn queries for each input, float32; rows sum to 1.
+    """Run the model and return the rows of the drawn queries of each input, float32; rows sum to 1.
 
     Heads are in the order of `Checkpoint.all_heads`.
     """
@@ -161,10 +154,8 @@ def take_rows(
 
 
 def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
-    """Group the attention rows [head, row, key] of all inputs into blocks with little padding, longest inputs first.
-
-    most: largest number of rows in a block. An input with more rows is a block by itself.
-    """
+    """Group attention rows [head, row, key] into blocks of at most `most` rows with little padding, longest inputs
+    first."""
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0
     while start < len(order):

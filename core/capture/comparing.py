@@ -1,4 +1,4 @@
-"""One input with and without an intervention: its predictions, and how far the map of each head moves."""
+"""Comparison of one input with and without an intervention: predictions, and the change of each attention map."""
 
 import math
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ SHOWN_WORDS = 10
 
 @dataclass(frozen=True)
 class OutputChange:
-    """The logit and probability of one class or vocabulary entry before and after a change of the model or input.
+    """The logit and probability of one class or token before and after a change of the model or input.
 
     Attributes:
-        logit_before: logit without the change; NaN if that run predicts nothing. `logit_after` likewise.
-        before: probability without the change, 0 to 1; 0 for regression scores. `after` likewise.
+        logit_before, logit_after: NaN if the run predicts nothing.
+        before, after: probabilities, 0 to 1; 0 for regression scores.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Comparison:
     """Attention maps and predictions of one input without and with a change of the model.
 
     Attributes:
-        moved: total variation distance, half the sum over keys of |after - before|, mean over queries. *Range:* 0 to 1.
+        moved: total variation distance, half the sum over keys of |after - before|, mean over queries, 0 to 1.
         choices: every class, or the most likely tokens of either run; empty if nothing is predicted.
-        place: the position whose token is predicted; None for classes.
+        place: position of the predicted token; None for classes.
     """
 
     maps_before: AttentionMaps
@@ -52,11 +52,10 @@ class Comparison:
 
 
 def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[Change]) -> Comparison:
-    """Run one input through the model without and with interventions, and compare its maps and predictions.
+    """Run one input with and without interventions, and compare maps and predictions.
 
-    Classifiers predict their classes, causal language models the next token, and masked ones the token at the first
-    mask. `choices` is empty if the input of a masked language model has no mask. Raises InputError if the model
-    computes no maps, and InterventionError as `run` does.
+    Classifiers predict classes, causal language models the next token, and masked ones the token at the first mask
+    (without a mask, nothing). Raises InputError if the model computes no maps, and the errors of `run`.
     """
     maps_before, logits_before = _observed(checkpoint, encoding, ())
     maps_after, logits_after = _observed(checkpoint, encoding, tuple(interventions))
@@ -78,9 +77,10 @@ def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) ->
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return the predictions of two runs (every class, or the most likely tokens of either run) without attention maps.
+    """Return the predictions of two runs: every class, or the most likely tokens of either run; empty if nothing is
+    predicted.
 
-    Values are NaN for an input without a mask. Empty if neither run predicts anything.
+    Values are NaN for an input without a mask.
     """
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
@@ -96,10 +96,8 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
-    """Return the position whose token is predicted in each input: its mask or its last token. None for a classifier.
-
-    Raises InputError if an input of a masked language model has no mask.
-    """
+    """Return the position whose token is predicted in each input: the mask or the last token; None for classifiers.
+    Raises InputError for a missing mask."""
     if checkpoint.labels is not None:
         return None
     places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]
@@ -157,7 +155,7 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 
 def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
-    """Return the likeliest class or word of each run; None for a score, or if a run predicts nothing."""
+    """Return the most likely class or token of each run; None for scores, or if a run predicts nothing."""
     first = [choice for choice in choices if math.isfinite(choice.logit_before)]
     then = [choice for choice in choices if math.isfinite(choice.logit_after)]
     if len(choices) < 2 or not first or not then:

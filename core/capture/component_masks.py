@@ -1,7 +1,7 @@
-"""Heads and feed-forward sublayers as parts of a model's weights, and their importance for the loss.
+"""Heads and feed-forward sublayers as parts of the weights, and their importance for the loss.
 
-A head is removed by setting the rows of the output projection that read it to 0, a feed-forward sublayer by setting its
-last matrix and bias to 0. Importance is |d loss / d xi|, where xi = 1 is a gate on the output of the head or sublayer
+A head is removed by setting its rows of the output projection to 0, and a feed-forward sublayer by setting its last
+matrix and bias to 0. Importance is |d loss / d xi|, where xi = 1 is a gate on the output of the head or sublayer
 (Michel et al. 2019; Prasanna et al. 2020).
 """
 
@@ -30,10 +30,10 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return boolean masks by parameter name that are False for the weights of the components to remove.
+    """Return boolean masks, by parameter name, that are False for the weights of the removed components.
 
-    Parameters that are not named stay whole. Raises InterventionError if layers share an output projection, or if the
-    sublayers of this family cannot be reached.
+    Other parameters remain whole. Raises InterventionError if layers share an output projection, or sublayers cannot be
+    found.
     """
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     projections, masks = output_projections(checkpoint), {}
@@ -57,9 +57,9 @@ def component_importance(
 ) -> dict[Component, float]:
     """Return the importance of every head and feed-forward sublayer, 0 to 1, in the order of `every_component`.
 
-    Importance is divided by the l2 norm over the heads of the layer (as Michel et al.), or over all feed-forward
-    sublayers. Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and
-    InterventionError if heads or sublayers cannot be reached.
+    Importance is divided by the l2 norm over the heads of the layer (as in Michel et al.), or over all feed-forward
+    sublayers. Raises CheckpointError without a classifier, InputError if inputs and labels differ in number, and
+    InterventionError if components cannot be found.
     """
     heads = importance(gradients(checkpoint, encodings, labels))
     blocks = block_gradients(checkpoint, encodings, labels)

@@ -1,7 +1,7 @@
-"""Components of a model that can be ablated besides heads: attention sublayers, feed-forward sublayers, and layers.
+"""Components that can be ablated besides heads: attention sublayers, feed-forward sublayers and layers.
 
-An ablated sublayer adds nothing to the residual stream; an ablated layer is the identity. In families with the
-LayerNorm after a sublayer (BERT), that LayerNorm remains when the sublayer is ablated.
+An ablated sublayer adds nothing to the residual stream; an ablated layer is the identity. In models with the LayerNorm
+after a sublayer (BERT), this LayerNorm is still applied when the sublayer is ablated.
 """
 
 import re
@@ -39,7 +39,7 @@ class LayerBlock(NamedTuple):
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
     def within(self, layers: int, heads: int) -> "LayerBlock":
-        """Return this sublayer or layer if a model of this size has it. Raises InputError otherwise."""
+        """Return this component. Raises InputError if a model of this size does not have it."""
         if not 0 <= self.layer < layers:
             raise InputError(
                 f"The layer must be from L1 to L{layers}, the last layer of this checkpoint; got {self}. "
@@ -52,13 +52,13 @@ Component = Head | LayerBlock
 
 
 def parse_components(names: str) -> list[Component]:
-    """Parse comma-separated names of heads and sublayers, such as "L1H2,L3-attention". Empty for an empty text."""
+    """Parse comma-separated names of heads and sublayers, such as "L1H2,L3-attention"."""
     parts = [name.strip() for name in names.split(",") if name.strip()]
     return [LayerBlock.parse(name) if "-" in name else Head.parse(name) for name in parts]
 
 
 def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
-    """Return every sublayer or layer of the given kinds, layer by layer. Raises InputError for an unknown kind."""
+    """Return the sublayers or layers of the given kinds, layer by layer. Raises InputError for an unknown kind."""
     wanted = list(kinds)
     if unknown := [kind for kind in wanted if kind not in PART_KINDS]:
         raise InputError(

@@ -1,8 +1,8 @@
-"""Optimal constants: the constant output of a head that harms the loss least (Li and Janson 2024, 2409.09951).
+"""Optimal constants: the constant output of a head that increases the loss least (Li and Janson 2024, 2409.09951).
 
 For each head alone, gradient descent fits one constant per class of position (first, separator, other) to minimise the
-mean loss on train examples. It starts from the mean output, or from zero if that is better. All heads of a layer are
-fitted together from the inputs of the layer, which are computed once.
+mean loss on training examples, starting from the mean output, or from zero if that is better. The heads of a layer are
+fitted together, because the inputs of the layer are computed once.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -26,13 +26,12 @@ STEP_SIZE = 0.1  # of the standard deviation of the layer's mean outputs
 
 @dataclass(frozen=True)
 class Fitted:
-    """The fitted constant output of every head, and the mean losses on the examples used for fitting.
+    """The fitted constant output of every head, and the mean losses on the fitting examples.
 
     Losses are cross-entropy in nats or squared errors; NaN for heads that were not fitted.
 
     Attributes:
-        mean: loss with only this head set to its mean output.
-        zero: loss with only this head set to 0.
+        mean, zero: loss with only this head set to its mean output, or to 0.
         fitted: loss with only this head set to its constant; never above `mean` and `zero`.
     """
 
@@ -42,8 +41,7 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) whose fitted constant has no lower loss than the better of their mean output
-        and 0."""
+        """Return the heads (layer, head) whose constant is no better than their mean output or 0."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 
@@ -66,15 +64,10 @@ def optimal_constants(
     heads: Collection[Head] | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Fitted:
-    """Fit the constant output of each head by gradient descent on the mean loss.
+    """Fit the constant output of each head of a BERT- or GPT-2-like classifier by gradient descent on the mean loss.
 
-    Args:
-        checkpoint: a BERT- or GPT-2-like classifier.
-        heads: fit only these; other heads get their mean, and NaN as losses. None: all.
-
-    Raises:
-        InputError: there are no examples, or not one label for each.
-        CheckpointError: the layers of the family cannot be computed separately.
+    If `heads` is given, only these are fitted; other heads have their mean output, and NaN as losses. Raises InputError
+    if examples and labels do not match, and CheckpointError if the layers of the family cannot be computed separately.
     """
     if not encodings or len(encodings) != len(labels):
         raise InputError(

@@ -1,7 +1,7 @@
 """Queries and keys of every head as sums of named contributions: embeddings, heads and feed-forward sublayers.
 
 With the scale of every LayerNorm fixed to its value in the run, the residual stream is a sum of what each component
-wrote, also for BERT, whose LayerNorms are in the stream (Elhage et al. 2021). `Carrying` follows the stream through the
+wrote, also for BERT with its LayerNorms in the stream (Elhage et al. 2021). `Carrying` tracks this sum through the
 forward pass, so no table of families is needed. If the contributions do not add up to the actual queries and keys, the
 family is refused.
 """
@@ -37,12 +37,12 @@ FEW = 8  # rows of a table whose rows are carried as they stand
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions whose sum is the tensor, or None if no contributions are attached to it."""
+    """Return the contributions that add up to the tensor, or None if none are attached to it."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Attach contributions to a tensor that is their sum, in place, and return the tensor."""
+    """Attach contributions to the tensor that is their sum, in place, and return the tensor."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 
@@ -95,13 +95,14 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Torch function mode that tracks how each tensor in a forward pass splits into a sum of contributions.
+    """Torch function mode that tracks how each tensor in a forward pass is a sum of contributions.
 
     Attributes:
         tables: the component of each embedding table, by the id of its weights.
         writer: the component of the next addend without contributions: the feed-forward sublayer after the last
-            attention; None before the first.
-        keeps_norms: whether sums store the LayerNorm that they passed.
+            attention
+            call; None before the first.
+        keeps_norms: whether sums store the LayerNorm that was applied to them.
         spares: compute one contribution to each branch for the first input only; for other inputs it is the remainder.
     """
 
@@ -257,12 +258,12 @@ class HeadInputs:
     Attributes:
         part: the set of heads; "" if there is only one.
         query: before scaling. *Shape:* (component, batch, head, query, dim).
-        key: key heads that are shared are repeated for each head. At index `left_over`, `query` and `key` hold the
-            whole query or key instead of a contribution.
+        key: keys shared by heads are repeated for each head. At index `left_over`, `query` and `key` hold the whole
+            query
+            or key instead of a contribution.
         bias: position bias added to the scores (T5). *Shape:* (batch or 1, head, query, key), or None.
         visible: which keys a query may attend to. *Shape:* (batch or 1, head or 1, query, key).
-        left_over: index of the contributions to queries and to keys that are the remainder after all others; None if
-            every contribution was computed.
+        left_over: index of the contribution that is the remainder after all others; None if all were computed.
     """
 
     layer: int
@@ -280,12 +281,10 @@ class HeadInputs:
 
     @cached_property
     def whole_query(self) -> Float[Tensor, "batch head query dim"]:
-        """Return the query vectors as the sum of all contributions."""
         return self.query.sum(0) if self.left_over is None else self.query[self.left_over[0]]
 
     @cached_property
     def whole_key(self) -> Float[Tensor, "batch head key dim"]:
-        """Return the key vectors as the sum of all contributions."""
         return self.key.sum(0) if self.left_over is None else self.key[self.left_over[1]]
 
     @cached_property
@@ -296,7 +295,7 @@ class HeadInputs:
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention weights of a layer, recomputed from contributions; rows sum to 1, without a sink."""
+        """Return the attention weights, recomputed from contributions; rows sum to 1, without a sink."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -316,14 +315,13 @@ def take_head_inputs(
 ) -> None:
     """Call a function with the queries and keys of every layer as sums of contributions, batch by batch.
 
+    The checkpoint must use the attention interface of transformers, in float32 or float64. Raises InterventionError if
+    the contributions do not add up exactly.
+
     Args:
-        checkpoint: must use transformers' attention interface, in float32 or float64.
-        by_head: one contribution for each earlier head; otherwise one for each attention sublayer.
+        by_head: one contribution per earlier head, instead of one per attention sublayer.
         by_difference: compute one contribution as the remainder (`HeadInputs.left_over`), except for the first input of
             each batch, on which exactness is checked.
-
-    Raises:
-        InterventionError: the contributions of this family or dtype do not add up exactly.
     """
     kind = checkpoint.family.model_type
     if not is_interceptable(checkpoint):

@@ -1,4 +1,4 @@
-"""The components that write to the residual stream: embeddings, heads, sublayers, constants."""
+"""Components that write to the residual stream: embeddings, heads, sublayers and constants."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -22,8 +22,8 @@ class Component:
 
     Attributes:
         kind: "token", "position" and "segment" embeddings, a "head", an "attention" sublayer (all its heads), a
-            "feed-forward" sublayer, "bias" (every constant but the last) or "last bias" (of the projection to queries
-            or keys and of the LayerNorm before it).
+            "feed-forward" sublayer, "bias" (all constants but the last) or "last bias" (of the projection to queries or
+            keys and of the LayerNorm before it).
         is_spared: computed for the first input of a batch only; for other inputs it is the remainder.
     """
 
@@ -47,8 +47,7 @@ class Component:
 
     @property
     def group(self) -> str:
-        """Return the group of components that this component belongs to: "position", "heads of L2", "feed-forward of
-        L3" or "rest"."""
+        """Return the group of the component: "position", "heads of L2", "feed-forward of L3" or "rest"."""
         if self.kind in ("head", "attention"):
             return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
         return "rest" if self.kind in ("bias", "last bias") else self.label
@@ -61,7 +60,7 @@ class Component:
 
     @property
     def label(self) -> str:
-        """Return the component's name on pages, counted from 1: "L2H5", "feed-forward of L3", "position"."""
+        """Return the name of the component on pages: "L2H5", "feed-forward of L3", "position"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

@@ -1,7 +1,7 @@
-"""OV copying: whether attending to a token makes that same token more likely (Elhage et al. 2021).
+"""OV copying: whether attending to a token makes the same token more likely (Elhage et al. 2021).
 
-The circuit W_E W_V W_O W_U maps an attended token to logits of the vocabulary. Tokens raise their own logit if its
-eigenvalues are positive. Positions, LayerNorms, biases, feed-forward sublayers and the transformation before a
+The circuit W_E W_V W_O W_U maps an attended token to logits of the vocabulary. Positive eigenvalues mean that tokens
+raise their own logit. Positions, LayerNorms, biases, feed-forward sublayers and the transformation before a
 masked-language-model head are ignored. The unembedding must be the transposed embedding.
 """
 
@@ -16,13 +16,11 @@ from .values import value_weights
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
-    """Return sum(lambda) / sum(|lambda|) over the eigenvalues of each head's OV circuit W_E W_V W_O W_U.
+    """Return sum(lambda) / sum(|lambda|) over the eigenvalues of the OV circuit of each head, -1 to 1 (1: pure
+    copying).
 
-    The nonzero eigenvalues are those of the matrix W_O (W_E^T W_E) W_V, whose size is the head dimension.
-
-    Returns:
-        *Range:* -1 to 1; 1: every token raises its own logit. NaN in layers without attention. None if value or output
-            weights cannot be reached, or if the embeddings are not tied.
+    They are the eigenvalues of W_O (W_E^T W_E) W_V, a matrix of the head dimension. NaN in layers without attention;
+    None if weights cannot be found or the embeddings are not tied.
     """
     model = checkpoint.model
     if not getattr(model.config, "tie_word_embeddings", False):
@@ -47,7 +45,8 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
-    """Return the sum of a matrix's eigenvalues over the sum of their absolute values, -1 to 1; 0 for a zero matrix."""
+    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values, -1 to 1; 0 for a zero
+    matrix."""
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())
     return float(eigenvalues.sum().real) / size if size else 0.0

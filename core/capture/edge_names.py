@@ -1,8 +1,8 @@
-"""The nodes and edges of a Transformer as a graph of components that write to and read from the residual stream.
+"""The components of a Transformer as a graph: nodes that write to and read from the residual stream, and edges.
 
 Senders are the embeddings, every head and every feed-forward sublayer. Receivers are the query, key and value of every
-head, every feed-forward sublayer and the output. Edges go from a sender to a later receiver. Senders and receivers are
-numbered in execution order.
+head, every feed-forward sublayer and the output. Edges lead from a sender to a later receiver. Both are numbered in
+execution order.
 """
 
 from dataclasses import dataclass
@@ -29,40 +29,36 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """Component graph of a Transformer. Senders (embeddings, heads, feed-forward sublayers) write to the residual
-    stream, receivers (query, key and value inputs of heads, feed-forward sublayers, the output) read from it, and edges
-    connect senders to later receivers.
-    """
+    """The component graph of a Transformer: senders, receivers, and edges from senders to later receivers."""
 
     layers: int
     heads: int
 
     @property
     def senders(self) -> int:
-        """Return the number of senders in the graph."""
+        """Return the number of senders."""
         return 1 + self.layers * (self.heads + 1)
 
     @property
     def receivers(self) -> int:
-        """Return the number of receivers in the graph; each head counts three times (query, key and value)."""
+        """Return the number of receivers; each head counts three times (query, key and value)."""
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
-        """Return the index among the receivers of a head's query input (kind 0), key input (1) or value input (2)."""
+        """Return the receiver number of an input of a head: its query (kind 0), key (1) or value (2)."""
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the index among the receivers of a layer's feed-forward sublayer, or of the model's output for the
-        layer number past the last.
-        """
+        """Return the receiver number of the feed-forward sublayer in a layer; for the layer after the last, of the
+        output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the number of senders before the heads of a layer, which is the index of its first head."""
+        """Return the number of senders before the heads of a layer, which is the number of its first head."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
-        """Return the number of senders that a receiver can read, which are those computed before it."""
+        """Return the number of senders that a receiver can read, because they are computed before it."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return self.senders
@@ -83,7 +79,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return a receiver's name ("L1H2", "L1-feedforward", "output") and input of a head; "" for no head."""
+        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and, for a head, which input it is
+        (otherwise "")."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -92,7 +89,7 @@ class Graph:
         return str(Head(layer, index // 3)), INPUTS[index % 3]
 
     def layer_of(self, receiver: int) -> int:
-        """Return the zero-based layer of a receiver, or the number of layers for the model's output."""
+        """Return the zero-based layer of a receiver, or the number of layers for the output."""
         return receiver // (3 * self.heads + 1)
 
     def kind(self, edge: Edge) -> str:
@@ -104,7 +101,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Return a circuit as a boolean mask over receivers and senders that is True for the edges of the circuit."""
+        """Return a circuit as a boolean mask over receivers and senders."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True

@@ -1,10 +1,9 @@
-"""Effects of edges: a receiver's input with the contribution of one sender taken from another input, computed exactly.
+"""Exact effects of edges: one receiver reads the contribution of one sender from another input.
 
-The contributions of every sender in a run of A and in a run of B (at the aligned positions) are stored. The input of
-one receiver in A is then computed with the contribution of one sender taken from B, and everything after that receiver
-runs normally. LayerNorms in the stream (BERT) are recomputed for this receiver only. The changed streams of senders are
-shared by all later receivers, and nothing before a receiver runs twice. The module also has first-order estimates of
-these effects, and runs of whole circuits.
+The contributions of every sender in a run on A and in a run on B (at aligned positions) are stored. The input of a
+receiver in A is computed with the contribution of one sender from B, and everything after this receiver runs normally.
+LayerNorms in the stream (BERT) are recomputed for this receiver only. Later receivers share the changed streams, and
+nothing before a receiver runs twice. The module also estimates these effects to first order, and runs whole circuits.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -48,7 +47,8 @@ def attend(
     key: Float[Tensor, "batch head position dim"],
     value: Float[Tensor, "batch head position dim"],
 ) -> Float[Tensor, "batch head position dim"]:
-    """Return every head's attention outputs, causal if the model is. query: before scaling by 1 / sqrt(dim)."""
+    """Return the attention outputs of every head, causal if the model is causal. `query` is not scaled by 1 /
+    sqrt(dim)."""
     return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
 
 
@@ -66,9 +66,8 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return the residual stream before the feed-forward output is added (for BERT after the first LayerNorm), and the
-    feed-forward output.
-    """
+    """Return the stream to which the feed-forward output is added (for BERT after the first LayerNorm), and this
+    output."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
@@ -79,17 +78,15 @@ def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer: its residual sum, for BERT after the last LayerNorm.
-
-    middle: what `fed` is added to. *Shape:* (..., hidden), which may broadcast over leading axes.
-    """
+    """Return the output of a layer, the sum of `middle` and `fed` (for BERT after the last LayerNorm). `middle` may
+    broadcast."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
 
 def run_all(
     stack: Stack, x: Float[Tensor, "pair position hidden"]
 ) -> tuple[tuple[LayerRun, ...], Float[Tensor, "pair position hidden"]]:
-    """Run every layer of a model; return the intermediate results of each layer and the output of the last layer."""
+    """Run every layer of a model. Return the intermediate results of each layer, and the output of the last layer."""
     layers = []
     for block in stack.blocks:
         layers.append(run_layer(stack, block, x))
@@ -105,7 +102,8 @@ def added_by_heads(
 
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """Return what every sender adds to the residual stream: embeddings, then each layer's heads and feed-forward."""
+    """Return what every sender adds to the residual stream: embeddings, then heads and feed-forward sublayer by
+    layer."""
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
         parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
@@ -122,13 +120,9 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """Pairs of inputs A and B with aligned positions; all inputs A have the same length.
+    """Pairs of inputs A and B with aligned positions (of A, of B); all inputs A have the same length.
 
-    Attributes:
-        alignments: pairs of aligned positions (of A, of B).
-
-    Raises:
-        InputError: the numbers of inputs differ, or a pair has no aligned position or one outside the input.
+    Raises InputError if the numbers of inputs differ, or a pair has no aligned position or one outside the input.
     """
 
     firsts: Sequence[Encoding]
@@ -141,10 +135,10 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """The forward pass of inputs A, with what each sender adds to the residual stream in A and in its partner B.
+    """A forward pass of inputs A, with what each sender adds to the residual stream in A and in its partner B
+    (`other`).
 
-    Attributes:
-        other: what the sender adds in B; at positions of A that are not aligned, what it adds in A.
+    At positions of A that are not aligned, `other` is what the sender adds in A.
     """
 
     stack: Stack
@@ -155,16 +149,14 @@ class PairRun:
 
     @property
     def graph(self) -> Graph:
-        """Return the graph of the model's components."""
         return Graph(len(self.stack.blocks), self.stack.blocks[0].heads)
 
     def logits(self) -> Float[Tensor, "pair choice"]:
-        """Return the logits of inputs A."""
         return self.stack.logits(self.last)
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of one length and their partners B, and return the run of A with both contributions."""
+    """Run inputs A of one length and their partners B. Return the run of A with the contributions of both."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -180,12 +172,11 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The residual stream of inputs A at one layer, once for each earlier sender, with the output of this sender taken
-    from inputs B.
+    """The residual stream of inputs A at one layer, once for each earlier sender, whose output is taken from B.
 
     Attributes:
-        attention: the input of the attention sublayer, for every sender before its heads.
-        feed_forward: the input of the feed-forward sublayer, for these senders and the heads of the layer.
+        attention: input of the attention sublayer, for every sender before its heads.
+        feed_forward: input of the feed-forward sublayer, for these senders and the heads of the layer.
     """
 
     attention: Float[Tensor, "earlier pair position hidden"]
@@ -193,10 +184,10 @@ class Streams:
 
 
 def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield for each layer the residual stream of inputs A, once for every sender with its output taken from inputs B.
+    """Yield the residual stream of inputs A at each layer, once for every sender with its output taken from B.
 
-    The last value is the input of the output layer. held: keep the scales of LayerNorms from A, so that contributions
-    add up linearly (an approximation).
+    The last value is the input of the output layer. `held` keeps the LayerNorm scales of A, so that contributions add
+    up linearly (an approximation).
     """
     moved, graph = run.other - run.own, run.graph
     stream = (run.layers[0].x + moved[0])[None]
@@ -229,15 +220,12 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair (A, B): the decrease of the logit difference m on A if the edge
-    carries the sender's output from B.
+    """Return the effect of every edge on every pair (A, B): the fall of the logit difference m on A if the edge carries
+    the output of the sender in B. Float64; positive if the edge supports the answer of A.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
         batch_tokens: tokens of edges and pairs that run together; at least one edge.
-
-    Returns:
-        Float64, in units of m. Positive if the edge supports the answer of A.
     """
     graph, effects = run.graph, torch.zeros(len(edges), run.last.shape[0], dtype=torch.float64)
     wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by layer, by receiver's place: sender, number
@@ -290,10 +278,9 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how each head's output (before W_O) changes if its query, key or value reads a changed residual stream.
+    """Return the change of each head's output (before W_O) if its query, key or value reads a changed residual stream.
 
-    Args:
-        changed_streams: inputs of the attention sublayer, one stream for each sender.
+    `changed_streams` are inputs of the attention sublayer, one stream per sender.
     """
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
@@ -340,15 +327,14 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
 def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
-    """Return the layers of a checkpoint as a stack, after checking that the stack reproduces the model's logits.
+    """Return the layers of a checkpoint as a stack that was checked to reproduce the logits of the model.
+
+    Raises InterventionError if the family, its classifier or an option is not supported.
 
     Args:
-        encoding: the input that is compared; logits may differ by AGREEMENT of the largest.
-        place: the position where a language model is read; None for classifiers.
+        encoding: the input that is compared; logits may differ by AGREEMENT of the largest logit.
+        place: the position of the prediction of a language model; None for classifiers.
         gradients: whether gradients flow through the layers.
-
-    Raises:
-        InterventionError: the family, its classifier or an option is not supported.
     """
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, checkpoint.dtype)), gradients=gradients)
     kind = checkpoint.family.model_type
@@ -375,18 +361,13 @@ POINTS = 5
 def edge_attributions(
     run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference, *, points: int = POINTS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the first-order effect of every edge on every pair of inputs (edge attribution patching).
+    """Estimate the effect of every edge on every pair of inputs to first order (edge attribution patching).
 
     The estimate is the change of the receiver's input if the sender's contribution comes from B, times the gradient of
     m, summed over positions (Syed et al. 2023, arXiv 2310.10348). The gradient is averaged over points between the
     embeddings of B and A (Hanna et al. 2024, arXiv 2403.17806). Only what follows the receiver's projection is
-    linearised.
-
-    Args:
-        difference: m as a function of logits [..., pair, choice].
-
-    Returns:
-        Float64, in units of m. Positive if the edge supports the answer of A. Edges into the output are exact.
+    linearised, so edges into the output are exact. Float64, in units of m; positive if the edge supports the answer of
+    A.
     """
     graph, moved = run.graph, run.other[0] - run.own[0]
     estimates = torch.zeros(graph.receivers, graph.senders, run.last.shape[0], dtype=torch.float64)
@@ -441,14 +422,12 @@ def edge_attributions(
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Return the logits of inputs A in every circuit: edges in the circuit carry values from A, all other edges from
-    B.
+    """Return the logits of inputs A in every circuit: its edges carry values from A, and all other edges carry values
+    from B.
 
-    Senders in the circuit contribute what they compute in this run. With every edge the result is the logits of A; with
-    none, and B of equal length, those of B.
-
-    Args:
-        circuits: True if the receiver reads the sender from A (`Graph.mask`).
+    Senders in the circuit contribute what they compute in this run. With all edges, the result is the logits of A;
+    without edges, and for B of equal length, those of B. `circuits` is True where the receiver reads the sender from A
+    (`Graph.mask`).
     """
     pairs, length = run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))
@@ -484,10 +463,9 @@ class _Circuits:
         return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
-        """Return the residual stream that each receiver reads in every circuit. *Shape:* (receiver, circuit, pair,
-        position, hidden).
+        """Return the residual stream of each receiver in every circuit, (receiver, circuit, pair, position, hidden).
 
-        with_heads: after the heads of `layer`, where the feed-forward sublayer reads.
+        `with_heads`: after the heads of `layer`, where the feed-forward sublayer reads.
         """
         run, graph = self.run, self.run.graph
         stream = self._heard(receivers, 0, 1)

@@ -1,4 +1,4 @@
-"""NaN or infinite attention scores and outputs are errors that name the layer and head."""
+"""Errors for NaN or infinite attention scores and outputs, which name the layer and head."""
 
 import torch
 from jaxtyping import Float
@@ -11,11 +11,7 @@ from ..errors import CheckpointError
 def refuse_no_number(
     layer: int, numbers: Float[Tensor, "head query"], what: str = "Attention scores", *, head: int = 0, query: int = 0
 ) -> None:
-    """Raise CheckpointError if attention scores or outputs are NaN or infinite, naming the layer, head and token.
-
-    Args:
-        numbers: one for each row; NaN or infinite if one of its scores is.
-    """
+    """Raise CheckpointError if scores or outputs are NaN or infinite, naming the layer, head and token."""
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(

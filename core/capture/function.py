@@ -1,9 +1,8 @@
-"""The attention function of every interceptable model: it observes maps, changes them, or does neither.
+"""The attention function of all models that can be observed or changed. It is registered with transformers.
 
-It is registered with transformers' AttentionInterface, together with the eager mask under the same name; without that
-mask GPT-2 would silently attend to later tokens. Layers that are neither observed nor changed use transformers' SDPA if
-possible. The settings of a run are in a ContextVar, not on the model, so threads can share a model. The layer index is
-the order of calls within a forward pass, because shared layers have no index.
+The eager mask is registered under the same name; without it, GPT-2 would silently attend to later tokens. Layers that
+are neither observed nor changed use SDPA if possible. The settings of a run are in a ContextVar, so threads can share a
+model. The layer index is the number of the call within a forward pass, because shared layers have no index.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -30,7 +29,7 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 class PassEnded(BaseException):
-    """Ends a forward pass on purpose after the last observed layer. Model code must not catch it."""
+    """Ends a forward pass after the last observed layer. Model code must not catch it."""
 
 
 @dataclass
@@ -38,16 +37,18 @@ class AttentionRun:
     """What the attention function observes and changes in one run of a model.
 
     Attributes:
-        layers: calls in a forward pass, one per layer (more in an encoder-decoder).
-        rows: pass weights to the watcher in blocks of this many queries, so that no map is ever whole; nothing may be
-            changed then. None: all at once.
+        layers: number of attention calls in a forward pass, one per layer (more in an encoder-decoder).
+        rows: pass weights to the watcher in blocks of this many queries, so that whole maps are never stored; nothing
+            may
+            be changed then. None: all at once.
         streamer: replaces the attention of every layer (core.capture.streaming); called with the layer, states, mask,
             scaling and options. Returns (batch, query, head, dim).
         watcher: called with each watched layer and its weights after softmax and interventions, before dropout.
-        gates: xi, multiplied into each head's output (Michel et al.): one per head, or one for each input and query; a
+        gates: xi, multiplied into the output of each head (Michel et al.): one per head, or one per input and query; a
             list has one tensor (batch, head, query) per call. They may require grad.
-        mixer: called with each layer, its heads' outputs (batch, query, head, dim), values (batch, head, key, dim) and
-            mask; its result replaces the outputs.
+        mixer: called with each layer, the outputs of its heads (batch, query, head, dim), values (batch, head, key,
+            dim)
+            and mask; its result replaces the outputs.
         opener: called before the scores of a layer with its queries (batch, head, query, dim), keys (batch, kv, key,
             dim), mask and options.
         nudged: add zeros to the weights of every layer, so that gradients of weights can be computed.
@@ -83,16 +84,15 @@ class AttentionRun:
         return self.numbers[call] if self.numbers else call
 
     def end_after(self, layer: int) -> None:
-        """Stop the forward pass (PassEnded) if this layer is the last whose weights are observed."""
+        """Stop the forward pass (PassEnded) if this is the last layer whose weights are observed."""
         if layer == self.last:
             self.ended = True
             raise PassEnded
 
     @property
     def asks(self) -> bool:
-        """Return whether the run observes or changes attention. If it does, a forward pass without an attention call is
-        an error.
-        """
+        """Return whether the run observes or changes attention; a forward pass without attention calls is then an
+        error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -114,8 +114,7 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
     """Stop forward passes within the context after the attention weights of the last of these layers.
 
-    The output of that layer and everything after it are not computed, and the model returns nothing. If `layers` is
-    None or empty, forward passes are not stopped.
+    The model then returns nothing. Without layers, forward passes are not stopped.
     """
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
@@ -132,7 +131,9 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """Compute attention in place of transformers' own function, as the current run of this thread requires.
+    """Compute attention in place of the function of transformers, as the current run of this thread requires.
+
+    Returns the outputs of heads before W_O, and the weights if they were computed whole, otherwise None.
 
     Args:
         query: already rotated if the family does so.
@@ -140,9 +141,6 @@ def attention(
         attention_mask: added to scores, or a placeholder with a rule (core.capture.masks); None: every key is visible.
             *Shape:* (batch or 1, 1, query, at least key).
         scaling: multiplies scores; None: 1 / sqrt(dim).
-
-    Returns:
-        The heads' outputs before W_O, and the weights if they were computed whole, otherwise None.
     """
     run = _CURRENT.get() or AttentionRun(layers=1)
     layer = run.next_layer()
@@ -205,7 +203,10 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return softmax(Q K^T * scaling + mask) as transformers' eager functions do, with some edges cut.
+    """Return softmax(Q K^T * scaling + mask) as the eager functions of transformers do, with some edges cut.
+
+    At least float32. Rows sum to 1, or to less if a cut does not renormalise. A sink is the last column. Raises
+    InterventionError if a cut leaves a query without a visible key.
 
     Args:
         key: one for each group of heads that share keys (kv).
@@ -213,13 +214,6 @@ def attention_weights(
             key).
         scaling: multiplies scores; None: 1 / sqrt(dim).
         options: softcap, position_bias, s_aux (a learnt sink score per head).
-
-    Returns:
-        At least float32. Rows sum to 1, or to less if a cut does not renormalise. In layers with a sink, the last
-            column is the sink, and rows sum to 1 with it.
-
-    Raises:
-        InterventionError: a cut leaves a query without a visible key.
     """
     scale = query.size(-1) ** -0.5 if scaling is None else scaling
     scores = torch.matmul(query, _per_query_head(query, key).transpose(2, 3)).mul_(scale)
@@ -259,11 +253,8 @@ def changed_weights(
 ) -> Float[Tensor, "batch head query column"]:
     """Return attention weights after the changes of the current run, and pass them to its watcher.
 
-    Args:
-        visible: returns which keys a query may attend to; called only if an operator needs it, because it is slow.
-
-    Raises:
-        PassEnded: nothing after these weights is observed.
+    `visible` returns which keys a query may attend to; it is slow, so it is called only if needed. Raises PassEnded if
+    nothing after these weights is observed.
     """
     for head_change in run.head_changes.get(layer, []):
         if head_change.operator != "zero" and head_change.given is None:
@@ -291,9 +282,8 @@ def _by_rows(
     scaling: float | None,
     options: dict[str, Any],
 ) -> Float[Tensor, "batch query head dim"]:
-    """Return the heads' outputs, computed in blocks of queries that the watcher sees. Raises InterventionError for
-    changes.
-    """
+    """Return the outputs of heads, computed in blocks of queries for the watcher. Raises InterventionError for
+    changes."""
     query, key, value = states
     if run.head_changes or run.cuts or run.gates is not None:
         raise InterventionError(
@@ -313,9 +303,9 @@ def _by_rows(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Raise InterventionError if an attention knockout leaves a query only keys that are masked.
+    """Raise InterventionError if an attention knockout leaves a query only masked keys.
 
-    scores: before the softmax; -inf or the smallest number of the dtype if a key is masked or cut.
+    `scores` are before the softmax; masked or cut keys have -inf or the smallest number of the dtype.
     """
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(

@@ -1,8 +1,9 @@
-"""Gates on heads' outputs, fitted to a task's loss with all weights frozen (causal head gating, arXiv 2505.13737).
+"""Gates on the outputs of heads, fitted to the loss of a task with frozen weights (causal head gating, arXiv
+2505.13737).
 
-A gate is between 0 (the head is ablated) and 1 (unchanged). Each fit pays a price per open gate, positive or negative.
-Heads whose gates stay high at either price are needed, heads whose gates stay low are harmful, and gates that follow
-the price do not matter. Many fits with different examples and starts run in one batch.
+A gate is between 0 (the head is ablated) and 1 (unchanged). Each fit has a positive or negative price for open gates.
+Heads whose gates remain open at either price are needed, heads whose gates remain closed are harmful, and gates that
+follow the price do not matter. Many fits with different examples and starts run in one batch.
 """
 
 from collections.abc import Sequence
@@ -22,13 +23,12 @@ STEPS, RATE = 30, 0.4  # of Adam, on the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """Settings of head-gate fits that run in parallel: for each fit, example weights, initial gates and a penalty for
-    open gates.
+    """Settings of gate fits that run in parallel.
 
     Attributes:
         rows: weight of each example in each fit, at least 0.
-        starts: logits of the gates at the start.
-        prices: loss added for each open gate, in units of the loss; a negative price pushes gates up.
+        starts: initial logits of the gates.
+        prices: added to the loss for each open gate, in units of the loss; a negative price pushes gates up.
     """
 
     rows: Float[Tensor, "fit row"]
@@ -44,18 +44,10 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """Fit gates on the heads' outputs by minimising mean loss + price x sum of gates, once for each price.
+    """Fit gates, 0 (ablated) to 1 (unchanged), that minimise mean loss + price x sum of gates, once for each price.
 
-    Args:
-        labels: one per example: class indices (cross-entropy) or scores (squared error).
-
-    Returns:
-        *Range:* 0 (the head is ablated) to 1 (unchanged).
-
-    Raises:
-        CheckpointError: there is no classifier.
-        InputError: examples and labels do not match.
-        InterventionError: heads of the family cannot be gated.
+    Labels are class indices (cross-entropy) or scores (squared error). Raises CheckpointError without a classifier,
+    InputError if examples and labels do not match, and InterventionError if heads of the family cannot be gated.
     """
     check_labels(checkpoint, encodings, labels)
     logits = fits.starts.clone().to(checkpoint.device).requires_grad_()
@@ -82,7 +74,7 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss of every example with the heads multiplied by each set of gates, in nats or as squared error."""
+    """Return the loss of every example with heads multiplied by each set of gates, in nats or as squared error."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Generation token by token: the row of each new token in every map, the growing maps, and greedy translation."""
+"""Generation token by token, with the attention rows of each new token, and greedy translation."""
 
 import inspect
 from collections.abc import Callable
@@ -30,8 +30,9 @@ class GenerationStep:
     Attributes:
         probability: of this token when it was chosen, after the temperature.
         likely: the LIKELY most probable tokens with their probabilities, sorted.
-        rows: attention of this token to earlier tokens, itself, and the sink if there is one. 0 if a window hides a
-            key; without keys if the token is not processed.
+        rows: attention of this token to earlier tokens, itself, and a sink. 0 if a window hides a key; without keys if
+            the
+            token is not processed.
         ends: whether it is an end-of-text token, which is not processed.
     """
 
@@ -45,11 +46,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and the text that a model has generated after it, with their attention maps.
-
-    Attributes:
-        maps: of the prompt only; None if it is longer than WHOLE tokens.
-    """
+    """A prompt and the generated text, with attention maps (`maps` is None for a prompt of more than WHOLE tokens)."""
 
     prompt: Encoding
     maps: AttentionMaps | None
@@ -57,14 +54,14 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """Return the memory that the maps and rows of this generated text take, in bytes."""
+        """Return the memory that maps and rows take, in bytes."""
         whole = 0 if self.maps is None else self.maps.weights.nbytes
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """Return the attention maps of the prompt and the first `steps` new tokens, one more row for each.
+        """Return the attention maps of the prompt and the first `steps` new tokens.
 
-        If the prompt has no maps, only the rows of the new tokens over the last tokens, with all earlier ones as one
+        If the prompt has no maps, return the rows of new tokens over the last tokens, with all earlier tokens as one
         key. Raises InputError if there are neither.
         """
         taken = [step for step in self.steps[:steps] if not step.ends]
@@ -138,17 +135,10 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate text until an end-of-text token or a number of tokens is reached, and capture the maps of the prompt.
+    """Generate text up to `new` tokens (1 to MOST) or an end-of-text token, and capture the maps of the prompt.
 
-    Keys and values are cached.
-
-    Args:
-        new: largest number of tokens, 1 to MOST.
-        temperature: divides the logits before sampling; 0 takes the most probable token.
-
-    Raises:
-        CheckpointError: the model cannot generate.
-        InputError: `new` is out of range, or prompt and continuation are too long.
+    `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
+    `check_prompt`.
     """
     check_prompt(checkpoint, prompt, new)
     chance, ends = torch.Generator().manual_seed(seed), ends_of(checkpoint)
@@ -178,7 +168,7 @@ def generate(
 
 
 def translated(checkpoint: Checkpoint, text: str) -> str:
-    """Return the greedy translation of a text by an encoder-decoder, which the decoder reads without a target text."""
+    """Return the greedy translation of a text by an encoder-decoder."""
     source = checkpoint.encode(text)
     given = torch.tensor([source.ids], device=checkpoint.device)
     room = min(MOST, checkpoint.max_length - 1)
@@ -188,7 +178,7 @@ def translated(checkpoint: Checkpoint, text: str) -> str:
 
 
 def ends_of(checkpoint: Checkpoint) -> set[int]:
-    """Return the IDs of the tokens at which a model stops generating text."""
+    """Return the IDs of the tokens at which a model stops generating."""
     settings = getattr(checkpoint.model, "generation_config", None)
     ends = getattr(settings, "eos_token_id", None)
     ends = checkpoint.tokenizer.eos_token_id if ends is None else ends

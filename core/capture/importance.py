@@ -1,8 +1,8 @@
-"""Importance of every head for the loss (Michel et al. 2019, section 4.1), and gradients by attention weights.
+"""Gradient-based importance of heads (Michel et al. 2019, section 4.1), and gradients with respect to attention
+weights.
 
-xi_h = 1 gates the output of head h, and |dL/dxi_h| is its importance. Gates are separate for each input and query
-position, so one pass gives both readings of the paper: absolute values per example (its formula) and per token (its
-code).
+xi_h = 1 gates the output of head h, and |dL/dxi_h| is its importance. Each input and position has its own gate, so one
+backward pass gives absolute values per example (formula of the paper) and per token (code of the paper).
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Sums over inputs of the absolute gradients of the loss by every head's gate; `+` adds two data sets.
+    """Sums over inputs of the absolute gradients of the loss with respect to the gate of every head.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -52,16 +52,11 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """Return the gradients of the loss with respect to every head's gate, in eval mode.
+    """Return the gradients of the loss with respect to the gate of every head, in eval mode.
 
-    Args:
-        labels: class indices (cross-entropy), or scores if the classifier has one output (squared error).
-        zeroed: 0 for heads that are already pruned, 1 for others; None: none is pruned.
-
-    Raises:
-        CheckpointError: there is no classifier.
-        InputError: there are no inputs, or not one label for each.
-        InterventionError: heads of the family cannot be gated.
+    `labels` are class indices (cross-entropy), or scores for one output (squared error). `zeroed` is 0 for pruned
+    heads. Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and
+    InterventionError if heads cannot be gated.
     """
     check_labels(checkpoint, encodings, labels)
     shape = (checkpoint.layers, checkpoint.heads)
@@ -101,10 +96,8 @@ def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: 
 
 
 def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Return the loss summed over inputs, so that the gradient for one input does not depend on other inputs.
-
-    Cross-entropy in nats, or squared error if there is one output.
-    """
+    """Return the loss (cross-entropy in nats, or squared error) summed over inputs, so that gradients are
+    independent."""
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
         return nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
@@ -114,16 +107,14 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """Return head importance I_h = E|dL/dxi_h|, with the mean over inputs ("example", as in the formula of Michel et
-    al. 2019) or over tokens ("token", as in their code).
+    """Return head importance I_h = E|dL/dxi_h|, with the mean over inputs ("example", the formula of Michel et al.
+    2019) or over tokens ("token", their code). Float64, in units of the loss; 0 to 1 if normalized.
 
     Args:
-        normalize: divide the values of each layer by their l2 norm, as the paper does to compare layers.
-        last_by_inputs: with "token", divide the last layer by the number of inputs, as the paper's code does, because
+        normalize: divide each layer by its l2 norm, as the paper does to compare layers.
+        last_by_inputs: with "token", divide the last layer by the number of inputs, as the code of the paper does,
+            because
             only [CLS] has a gradient there.
-
-    Returns:
-        Float64, at least 0, in units of the loss; 0 to 1 if normalized.
     """
     if reading == "example":
         scores = sums.example / sums.inputs
@@ -141,11 +132,10 @@ def importance(
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Mean gradients of the loss by attention to separators and to other tokens, float64; masked keys do not count.
+    """Mean gradients of the loss with respect to attention to separators and to other tokens, without masked keys.
 
     Attributes:
-        to_separator: |d loss / d A| for separator keys.
-        to_other: the same for all other keys; NaN if there are none.
+        to_separator, to_other: |d loss / d A| for separators, and for all other keys (NaN if there are none).
         weight: total attention to separators, mean over heads and queries.
     """
 
@@ -157,7 +147,7 @@ class SeparatorSlopes:
 def weight_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """Return the gradient of each input's loss by the attention weights A (d loss / d A), and A itself."""
+    """Return d loss / d A for the attention weights A of each input, and A itself."""
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),
@@ -172,12 +162,10 @@ def weight_slopes(
 def separator_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> SeparatorSlopes:
-    """Return the mean gradients of the loss by attention to separators and by attention to other tokens.
+    """Return the mean gradients of the loss with respect to attention to separators and to other tokens.
 
-    Raises:
-        CheckpointError: there is no classifier.
-        InputError: there are no inputs, or not one label for each.
-        InterventionError: weights cannot be reached.
+    Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and InterventionError if
+    weights cannot be observed.
     """
     check_labels(checkpoint, encodings, labels)
     figures = torch.full((3, checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)

@@ -1,6 +1,6 @@
-"""Interventions on attention: what an ablated or replaced head does instead of its own attention.
+"""Interventions on attention: what an ablated or replaced head does instead of its learned attention.
 
-`Intervention` and `Knockout` describe what users request. `HeadChange` and `Cut` are the same for one layer and one
+`Intervention` and `Knockout` describe what users request. `HeadChange` and `Cut` describe the same for one layer and
 batch, with separate heads for each input, so that a batch may hold one input under many interventions.
 """
 
@@ -24,11 +24,7 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Outputs (before W_O) that replace the heads' outputs in one batch.
-
-    Attributes:
-        places: positions where they replace the head's output. None: everywhere.
-    """
+    """Outputs (before W_O) that replace those of heads in one batch, at the positions `places` (None: all)."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -52,9 +48,10 @@ class Intervention:
 
     Attributes:
         operator: "disable": uniform attention over the visible keys (1/L; causal 1/(i+1); Kovaleva et al. section 4.6).
-            "zero": the head's output is 0 (Michel et al.). "previous", "current", "next", "first": all attention on
+            "zero": the output of the head is 0 (Michel et al.). "previous", "current", "next", "first": all attention
+                on
             that token, or on the query itself if that token does not exist or is masked (Raganato et al.). "mean",
-            "resample", "constant", "patch": the head's output (before W_O) comes from `source` (core.capture.outputs).
+            "resample", "constant", "patch": the output (before W_O) comes from `source` (core.capture.outputs).
     """
 
     operator: Operator
@@ -67,10 +64,11 @@ class Knockout:
     """Attention knockout: edges from queries to keys that are cut in heads of some layers (Geva et al. 2023).
 
     Attributes:
-        edges: returns for an input True where an edge is cut.
+        edges: a function that returns, for an input, True where an edge is cut.
         renormalised: set scores to -inf before the softmax, so that other keys get the weight; otherwise set weights to
-            0 after it, so that rows sum to less than 1.
-        heads: None: all heads of the layers.
+            0
+            after the softmax, so that rows sum to less than 1.
+        heads: None for all heads of the layers.
     """
 
     edges: Callable[[Encoding], Bool[Tensor, "query key"]]
@@ -85,8 +83,8 @@ class HeadChange:
 
     Attributes:
         heads: the changed heads; one row for the whole batch, or one for each input.
-        given: the replacement outputs; None for methods that change attention and for "zero".
-        places: positions where `given` applies. None: everywhere.
+        given: replacement outputs; None for methods that change attention and for "zero".
+        places: positions where `given` applies. None: all.
     """
 
     operator: Operator
@@ -113,10 +111,10 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return how interventions change the heads of each layer. Knockouts are ignored.
+    """Return how interventions change the heads of each layer, for the batch `some` of inputs of equal length.
 
-    some: the batch, inputs of equal length. Raises InterventionError if an ablation method is unknown, lacks its
-    source, is "next" on a causal model, or if a head has two methods; InputError if a head does not exist.
+    Knockouts are ignored. Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal
+    model, or a head has two methods; InputError if a head does not exist.
     """
     head_changes: dict[int, list[HeadChange]] = {}
     seen: set[Head] = set()
@@ -137,9 +135,7 @@ def head_changes_of(
 
 
 def check_source(source: StandInSource | None, weights_hash: str) -> None:
-    """Raise InterventionError if replacement outputs were computed by a model with other weights; accept outputs
-    without a weights hash.
-    """
+    """Raise InterventionError if replacement outputs were computed by a model with other weights."""
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
@@ -152,10 +148,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """Return the replacement outputs of heads for inputs of equal length; None if the method needs none.
-
-    Raises InterventionError if the method is unknown, lacks its source, or is "next" on a causal model.
-    """
+    """Return the replacement outputs for inputs of equal length; None if the method needs none. Raises the errors of
+    `operator_of`."""
     operator_of(operator, causal=causal, source=source)
     return None if source is None else source.given(encodings, inputs)
 
@@ -174,12 +168,11 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """Return the edges that attention knockouts cut, by layer, for inputs of equal length. Ablation of heads is
+    """Return the edges that attention knockouts cut, by layer, for inputs of equal length. Other interventions are
     ignored.
 
-    Raises:
-        InterventionError: a renormalised knockout leaves a query without a key, or a layer does not exist.
-        InputError: a head does not exist.
+    Raises InterventionError if a knockout leaves a query without a key, or a layer does not exist; InputError if a head
+    does not exist.
     """
     cuts: dict[int, list[Cut]] = {}
     for knockout in interventions:
@@ -210,7 +203,7 @@ def cuts_of(
 
 
 def known_operator(name: str) -> str:
-    """Return the name of an ablation method if users may request it. Raises InterventionError otherwise."""
+    """Return the name of an ablation method. Raises InterventionError if users may not request it."""
     if name not in (*OPERATORS, *FROM_REFERENCE):
         known = ", ".join((*OPERATORS, *FROM_REFERENCE))
         raise InterventionError(f"An ablation method must be one of {known}; got {name!r}. Choose one of them.")
@@ -218,10 +211,8 @@ def known_operator(name: str) -> str:
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """Return an ablation method by name, after checking that it can be applied.
-
-    Raises InterventionError if it is unknown, is "next" on a causal model, or lacks its source.
-    """
+    """Return an ablation method. Raises InterventionError if it is unknown, is "next" in a causal model, or lacks its
+    source."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -242,7 +233,7 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
     """Raise InterventionError for ablation methods that are undefined in a stack of an encoder-decoder.
 
-    Cross attention has no positions of the query's own sentence, and no stack supports outputs from a source.
+    Queries of cross attention have no position among the keys, and no stack supports outputs from a source.
     """
     for change in changes:
         if isinstance(change, Knockout) or not part:
@@ -262,12 +253,10 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
 def visible_keys(
     mask: Tensor | None, weights: Float[Tensor, "batch head query key"]
 ) -> Bool[Tensor, "rows 1 query key"]:
-    """Return which keys each query may attend to, according to the mask.
+    """Return which keys each query may attend to according to the mask.
 
-    Args:
-        mask: added to scores, or True for visible keys; None: all are visible. *Shape:* (batch or 1, 1, query or 1, at
-            least key).
-        weights: only their shape is read.
+    `mask` is added to scores, or True for visible keys; None: all are visible. *Shape:* (batch or 1, 1, query or 1, at
+    least key). Only the shape of `weights` is read.
     """
     if mask is None:
         return torch.ones(1, 1, *weights.shape[2:], dtype=torch.bool, device=weights.device)
@@ -279,27 +268,23 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return a copy of attention weights in which the rows of the changed heads are replaced; the new rows sum to 1.
+    """Return a copy of attention weights (without a sink) in which the rows of the changed heads are replaced.
 
-    Args:
-        weights: after the softmax, without a sink column.
-        head_change: disable, previous, current, next or first.
+    The method is disable, previous, current, next or first. The new rows sum to 1.
     """
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return uniform attention, 1 / (number of visible keys) on each, float32. Rows without visible keys are 0."""
+    """Return uniform attention, 1 / (number of visible keys), float32. Rows without visible keys are 0."""
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return float32 attention rows that are 1 on the previous, current, next or first token and 0 on other tokens.
-
-    If that token does not exist or is masked, the row is 1 on the query itself.
-    """
+    """Return float32 rows that are 1 on the previous, current, next or first token (on the query itself if that token
+    does not exist or is masked) and 0 elsewhere."""
     length = visible.shape[-1]
     own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"
     target = torch.zeros_like(own) if operator == "first" else own + _OFFSETS[operator]

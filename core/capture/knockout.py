@@ -1,7 +1,8 @@
-"""The attention edges that a knockout cuts, by name: separators, across sentences, diagonals, or chosen words.
+"""Attention edges that a knockout cuts, by name: to separators, across sentences, on diagonals, or between chosen
+words.
 
 Edges are cut by -inf before the softmax (Geva et al. 2023, "Dissecting recall of factual associations"). In causal
-models the first query attends only to itself; only chosen words can cut that edge.
+models, the first query attends only to itself; only chosen words can cut that edge.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,17 +28,14 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """The attention edges of one named kind, such as edges to separators, for any input. Instances are hashable.
-
-    Attributes:
-        causal: leave out edges to later keys, and from the first token to itself.
-    """
+    """The attention edges of one named kind, such as edges to separators, for any input. `causal` leaves out edges to
+    later keys and from the first token to itself. Hashable."""
 
     kind: str
     causal: bool
 
     def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """Return True for each edge that is cut; all False if the input has none (no second sentence, no separator)."""
+        """Return True for each edge that is cut; all False if the input has no such edges."""
         length = len(encoding)
         edges = torch.zeros(length, length, dtype=torch.bool)
         if self.kind in _OFFSETS:
@@ -58,18 +56,15 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """The attention edges between linked positions of each input.
+    """The attention edges between linked positions (earlier, later) of each input.
 
-    Attributes:
-        links: (earlier, later) positions for each input.
-        causal: cut only the edge from the later to the earlier position; otherwise both directions.
+    If `causal`, only the edge from the later to the earlier position is cut; otherwise both directions are.
     """
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool
 
     def __call__(self, encoding: Encoding) -> Bool[Tensor, "query key"]:
-        """Return True for each link of this input; all False if it has none."""
         edges = torch.zeros(len(encoding), len(encoding), dtype=torch.bool)
         for earlier, later in self.links.get(encoding, ()):
             edges[later, earlier] = True
@@ -78,7 +73,8 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """Return the attention edges of a named kind. Raises InputError for unknown kinds and "next" in causal models."""
+    """Return the attention edges of a named kind. Raises InputError for unknown kinds, and for "next" in causal
+    models."""
     if kind not in EDGES:
         raise InputError(
             f"The edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "
@@ -90,9 +86,9 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """Return a function that returns, for an input, the edges from some query positions to some key positions.
+    """Return a function that returns the edges from some query positions to some key positions of an input.
 
-    The function raises InputError if a position is outside the input. Raises InputError without queries or keys.
+    Raises InputError without queries or keys; the function raises InputError if a position is outside the input.
     """
     if not queries or not keys:
         raise InputError(

@@ -15,10 +15,9 @@ from .running import Change, run
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or those of a language model at one position of each input.
+    """Return the logits of a classifier, or those of a language model at one position (`places`) of each input.
 
-    places: one position for each input; ignored for classifiers. Raises CheckpointError if the checkpoint predicts
-    neither.
+    Raises CheckpointError if the checkpoint predicts neither.
     """
     rows: dict[int, Tensor] = {}
     run(checkpoint, encodings, [], interventions=changes,
@@ -29,10 +28,7 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return the logits of each input of a batch, by the input's index, in the model's dtype.
-
-    places: one position for each input of the run. Raises CheckpointError if the output has no logits.
-    """
+    """Return the logits of each input of a batch, by its index in the run. Raises CheckpointError if there are none."""
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(

@@ -1,7 +1,7 @@
-"""Maps of inputs that are too long for whole maps: block maxima of every head, and exact windows of one head.
+"""Maps of long inputs: block maxima of every head, and exact windows of one head.
 
 All maps of 4,096 tokens and 512 heads would take 34 GB in float32. Weights are therefore computed in blocks of queries
-and reduced to the largest weight of each block of queries x keys. A window is computed again when it is shown.
+and reduced to the largest weight of each block. A window is recomputed when it is shown.
 """
 
 from dataclasses import dataclass
@@ -30,13 +30,14 @@ WINDOW = 256  # most queries and keys of a window
 
 @dataclass(frozen=True)
 class BlockMaps:
-    """Every head's attention map of one input, reduced to blocks of queries and keys for long inputs.
+    """The attention maps of all heads for one input, reduced to blocks of queries and keys for long inputs.
 
     Attributes:
-        maxima: the largest weight in a block; sinks are left out. *Range:* 0 to 1.
-        block: tokens per block; the last one may have fewer.
-        sums: sums of each layer from which scores are computed; empty for families that are reached only at the
-            softmax, and for hybrids, in which only some layers have attention.
+        maxima: largest weight in each block, 0 to 1, without sinks.
+        block: tokens per block; the last block may have fewer.
+        sums: sums of each layer from which scores are computed; empty for hybrids, and for families that are observed
+            only
+            at the softmax.
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]
@@ -49,18 +50,18 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the first and last token position of each block as text, counted from 1, such as "1–32"."""
+        """Return the first and last position of each block as text, counted from 1, such as "1–32"."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 
 
 def block_of(length: int) -> int:
-    """Return the smallest number of tokens per block with which an input has at most BLOCKS blocks."""
+    """Return the smallest number of tokens per block for at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Compute every head's block maxima and sums for a long input in one pass, without storing whole maps.
+    """Compute the block maxima and sums of every head for a long input in one pass, without storing whole maps.
 
     Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """
@@ -109,14 +110,10 @@ def _streamed(
 def window(
     checkpoint: Checkpoint, encoding: Encoding, head: Head, queries: tuple[int, int], keys: tuple[int, int]
 ) -> Float[np.ndarray, "query key"]:
-    """Compute the weights of one head from some queries to some keys, float32.
+    """Compute the weights of one head from queries [start, end) to keys [start, end), float32.
 
-    Args:
-        queries: positions [start, end). `keys` likewise.
-
-    Raises:
-        InputError: the input was truncated, the head does not exist, or the window is empty, outside the input or
-            larger than WINDOW.
+    Raises InputError if the input was truncated, the head does not exist, or the window is empty, outside the input or
+    larger than WINDOW.
     """
     refuse_cut(checkpoint, encoding)
     head = head.within(checkpoint.layers, checkpoint.heads)
@@ -141,7 +138,7 @@ def window(
 
 
 def refuse_cut(checkpoint: Checkpoint, encoding: Encoding) -> None:
-    """Raise InputError if the input was truncated because it exceeds the model's context."""
+    """Raise InputError if the input was truncated because it exceeds the context of the model."""
     if encoding.cut:
         raise InputError(
             f"A prompt must fit into the context of {checkpoint.name} ({checkpoint.max_length} tokens); got "

@@ -1,9 +1,9 @@
-"""The task loss of every example, how each ablation target changes it, and the change that gradients predict.
+"""The task loss of every example, its change by each ablation, and the change that gradients predict.
 
-The loss is cross-entropy in nats, or the squared error of a score. The exact effect e is the loss with the ablation
-minus the loss of the unmodified model. The first-order effect g is d loss / d t at t = 0 with out(t) = (1 - t) own + t
-changed, where "changed" is the head's output under the ablation method. One forward and backward pass gives g for all
-heads of all layers.
+The loss is cross-entropy in nats, or the squared error of a score. The exact effect is the loss with the ablation minus
+the loss of the unmodified model. The first-order effect is d loss / d t at t = 0 with out(t) = (1 - t) own + t changed,
+where "changed" is the output of the head under the ablation method. One forward and backward pass yields it for all
+heads.
 """
 
 from collections.abc import Sequence
@@ -23,12 +23,7 @@ from .sweeping import Computing, Variant, heads_of, sweep
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded examples with one label each.
-
-    Attributes:
-        labels: one per example: class indices, or scores.
-        names: names of the examples in errors; empty: they are numbered.
-    """
+    """Encoded examples with their labels (class indices or scores), and names for error messages (empty: numbers)."""
 
     encodings: Sequence[Encoding]
     labels: Sequence[int | float]
@@ -55,9 +50,9 @@ class Effects:
 def row_losses(
     logits: Float[Tensor, "*variant input label"], labels: Sequence[int | float]
 ) -> Float[Tensor, "*variant input"]:
-    """Return the loss of every example, float64: cross-entropy in nats, or squared error if there is one output.
+    """Return the loss of every example, float64: cross-entropy in nats, or squared error for one output.
 
-    NaN or infinite if a logit is.
+    NaN or infinite if a logit is NaN or infinite.
     """
     wide = logits.double()
     if logits.shape[-1] == 1:
@@ -78,11 +73,8 @@ def effects(
 ) -> Effects:
     """Return the exact effect of every ablation target on the loss of every example.
 
-    dtype: arithmetic of the layers, as in `Computing`; None: that of the checkpoint.
-
-    Raises:
-        InputError: not one label for each example, or a loss is not a number.
-        CheckpointError, InterventionError: as `sweep`.
+    `dtype` is that of the layers, as in `Computing`. Raises InputError if labels do not match or a loss is not a
+    number, and the errors of `sweep`.
     """
     labels = rows.labels
     if len(rows.encodings) != len(labels):
@@ -116,12 +108,11 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """Return the first-order effect of ablating each head on each example's loss; positive if ablation is harmful.
+    """Return the first-order effect of ablating each head on the loss of each example; positive if the ablation is
+    harmful.
 
-    Raises:
-        CheckpointError: there is no classifier.
-        InterventionError: the ablation method is undefined here, or heads of the family cannot be changed.
-        InputError: there are no examples, or not one label for each.
+    Raises CheckpointError without a classifier, InterventionError if the method is undefined or heads cannot be
+    changed, and InputError if examples and labels do not match.
     """
     operator_of(operator, causal=checkpoint.causal, source=source)
     if checkpoint.labels is None:
@@ -190,11 +181,7 @@ class _Change:
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return the first-order effect of each set of heads as the sum over its heads; the effect of sublayers and layers
-    is 0.
-
-    slopes: g of every head (`first_order`).
-    """
+    """Return the first-order effect of each set of components: the sum over its heads (0 for sublayers and layers)."""
     masks = torch.zeros(len(variants), *slopes.shape[:2], dtype=slopes.dtype)
     for number, variant in enumerate(variants):
         for head in heads_of(variant):

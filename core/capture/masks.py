@@ -1,8 +1,8 @@
-"""Masks of visible keys, as transformers' mask function or as the mask computed from it.
+"""Masks of visible keys, as mask functions of transformers or as tensors.
 
-A mask of 16,384 x 16,384 tokens takes a gigabyte. Within `lazily`, models get a placeholder without memory that carries
-the mask function, and the attention function evaluates it for blocks of queries. The placeholder is NaN everywhere, so
-that a model that computes with it fails visibly.
+A mask of 16,384 x 16,384 tokens takes a gigabyte. Within `lazily`, models receive a placeholder without memory that
+carries the mask function, which is evaluated for blocks of queries. The placeholder is NaN everywhere, so that a model
+that computes with it fails visibly.
 """
 
 from collections.abc import Callable, Iterator
@@ -39,16 +39,12 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask, or within `lazily` a placeholder of its shape with the mask function.
+    """Return the eager attention mask or, within `lazily`, a placeholder with the mask function. Called by
+    transformers.
 
-    transformers calls it with its own arguments.
-
-    Args:
-        mask_function: whether a query may attend to a key; None: the causal one.
-        attention_mask: True for keys that are not padding. None: all. *Shape:* (batch, key).
-
-    Returns:
-        Added to scores: 0 for visible keys. None if transformers skips the mask. *Shape:* (batch, 1, query, key).
+    The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
+    `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys
+    that are not padding.
     """
     plain = attention_mask is None or bool(attention_mask.all())
     if not _LAZY.get() or mask_function is None or not plain or options.get("use_vmap"):
@@ -62,22 +58,16 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function that a placeholder mask carries, or None for other masks.
-
-    It takes positions of queries and keys and returns True for visible keys, broadcast.
-    """
+    """Return the mask function that a placeholder carries, or None. It maps positions of queries and keys to True if
+    visible."""
     return getattr(mask, "rule", None)
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the rows of an attention mask for some queries, as they are added to scores.
+    """Return the rows of an attention mask for some queries, as added to scores; None if every key is visible.
 
-    Args:
-        mask: a mask or a placeholder; None: every key is visible. *Shape:* (batch, 1, query, key).
-
-    Returns:
-        0 for visible keys, otherwise the smallest number of the dtype; None if every key is visible. *Shape:* (batch or
-            1, 1, some queries, key).
+    `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
+    queries, key).
     """
     rule = rule_of(mask)
     if mask is None or rule is None:
@@ -94,15 +84,10 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return the mask that is added to the scores of some queries of one input, over the keys that any of them sees.
+    """Return the mask for some queries of one input, over the range of keys that any of them sees, and this range.
 
-    Args:
-        mask: a mask or a placeholder; None: every key is visible. *Shape:* (batch or 1, 1 or head, query, at least
-            key).
-
-    Returns:
-        The summand (1 or head, some queries, some keys), or None if every query sees all of those keys; and the slice
-            from the first to the last visible key.
+    The mask (1 or head, some queries, some keys) is added to scores; None if every query sees all of these keys. The
+    argument `mask` may be a placeholder. *Shape:* (batch or 1, 1 or head, query, at least key).
     """
     if mask is None:
         return None, slice(0, keys)

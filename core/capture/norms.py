@@ -1,8 +1,8 @@
 """Norms of weighted value vectors (Kobayashi et al. 2020, arXiv 2004.10102).
 
-A head adds sum_j alpha[i, j] f(x_j) to token i, where f(x) = (x W_V + b_V) W_O with the head's rows of W_O. A large
-weight on a small f(x) adds little, which the norm |alpha f(x)| shows. Summed over heads and keys, and with the bias of
-W_O, this is the output of the attention sublayer before residual and LayerNorm. Values come from the attention
+A head adds sum_j alpha[i, j] f(x_j) to token i, where f(x) = (x W_V + b_V) W_O with the rows of W_O for this head. The
+norm |alpha f(x)| is small if a large weight meets a small f(x). Summed over heads and keys, and with the bias of W_O,
+alpha f(x) is the output of the attention sublayer before residual and LayerNorm. Values come from the attention
 function, and W_O from the module that runs after it (core.capture.projections).
 """
 
@@ -27,9 +27,9 @@ from .running import Observer, batches, model_inputs, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of the norms |alpha f(x)| that falls on separators, mean over heads and queries, float64.
+    """Return the fraction of the norms |alpha f(x)| that separators have, mean over heads and queries, float64.
 
-    NaN for inputs without separators, and for families whose values cannot be reached.
+    NaN for inputs without separators, and for families whose values are not available.
     """
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
@@ -55,11 +55,9 @@ LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact typ
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer, split by head, at least float32.
+    """The output projection W_O of one layer, split by head, at least float32, and its bias (0 if there is none).
 
-    Attributes:
-        triangle: R^T with W_O^T = Q R, so that |v R^T| = |v W_O|.
-        bias: 0 if there is none.
+    `triangle` is R^T with W_O^T = Q R, so that |v R^T| = |v W_O|.
     """
 
     weight: Float[Tensor, "head dim hidden"]
@@ -69,11 +67,8 @@ class OutputProjection:
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors alpha f(x) that sum to the attention output of one layer, for inputs of equal length.
-
-    Attributes:
-        weights: alpha over tokens, without a sink.
-    """
+    """The vectors alpha f(x) that add up to the attention output of one layer, for inputs of equal length (without a
+    sink)."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
@@ -81,7 +76,7 @@ class Contributions:
 
     @cached_property
     def transformed(self) -> Float[Tensor, "batch head key hidden"]:
-        """Return f(x), the value vector after the output projection, for every head and key, at least float32."""
+        """Return f(x), the value vector after the output projection, for every head and key."""
         return torch.matmul(self.values, self.projection.weight)
 
     def lengths(self) -> Float[Tensor, "batch head key"]:
@@ -93,7 +88,7 @@ class Contributions:
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """Return the norm of alpha f(x) summed over heads, for every query and key; opposite contributions cancel."""
+        """Return the norm of alpha f(x) summed over heads for every query and key; opposite contributions cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
             for query in range(self.weights.shape[2])
@@ -107,10 +102,8 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based attention maps |alpha f(x)| of one input, float32, in units of the attention output.
-
-    NaN in the layers of a hybrid that have no attention.
-    """
+    """Norm-based maps |alpha f(x)| of one input, float32, in units of the attention output. NaN in layers without
+    attention."""
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -123,15 +116,16 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute the vectors that sum to each layer's attention output in one pass, with a call for each layer.
+    """Compute the vectors that add up to the attention output of each layer, in one pass, and call `take` for each
+    layer.
+
+    Raises InputError if values or output projections are not available, or the maps would not fit into memory.
 
     Args:
-        take: called with each layer from 0, its contributions, and the indices of the batch's inputs. Memory holds one
+        take: called with the layer from 0, its contributions, and the indices of the inputs in the batch. Memory holds
+            one
             layer of one batch, and what `take` stores.
         kept_layers: number of layers whose maps `take` stores, for the memory check.
-
-    Raises:
-        InputError: values or output projections cannot be reached, or the maps would not fit into memory.
     """
     projections = dict(zip(checkpoint.sets[0].numbers, output_projections(checkpoint), strict=True))
     for inputs in batches(encodings):
@@ -162,12 +156,12 @@ def contributions(
 
 
 def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """Return W_O of every layer that has attention. Raises InputError if a projection cannot be reached."""
+    """Return W_O of every layer that has attention. Raises InputError if a projection cannot be found."""
     return [_projection(module, checkpoint) for module in _writers(checkpoint)]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
-    """Return the norm-based maps of one input. Raises InputError if values or projections cannot be reached."""
+    """Return the norm-based maps of one input. Raises InputError if values or projections are not available."""
     length = len(encoding)
     heads = np.full((checkpoint.layers, checkpoint.heads, length, length), np.nan, dtype=np.float32)
     layers = np.full((checkpoint.layers, length, length), np.nan, dtype=np.float32)
@@ -181,7 +175,8 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Run observers on norm-based maps, rows normalised to 1, as `core.capture.running.run` does on maps."""
+    """Run observers on norm-based maps with rows normalised to 1, as `core.capture.running.run` does on attention
+    maps."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())
@@ -192,7 +187,8 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Divide every row of norms by its sum, so that rows compare with attention weights. Rows of zeros stay."""
+    """Divide every row of norms by its sum, so that rows can be compared with attention weights. Rows of zeros
+    remain."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
 

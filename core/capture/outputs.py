@@ -1,7 +1,7 @@
-"""Heads' outputs (before W_O), and replacements for them: mean, resample, constant, patch.
+"""Outputs of heads (before W_O), and replacements for them: mean, resample, constant, patch.
 
-Each source gives the replacements for inputs of equal length (core.capture.interventions.StandInSource). The class of a
-position is first ([CLS] or the start token), separator, or other. It depends on that token only, so causal models
+Each source returns replacements for inputs of equal length (core.capture.interventions.StandInSource). The class of a
+position is first ([CLS] or the start token), separator, or other. It depends only on the token itself, so causal models
 remain causal.
 """
 
@@ -28,14 +28,10 @@ from .running import batches, by_layer, model_inputs, prepared
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """Yield the hidden states after the embeddings and after every layer, batch by batch.
+    """Yield hidden states batch by batch: the indices of the inputs, and the outputs of embeddings and layers, float32.
 
-    Yields:
-        The indices of the batch's inputs; and the outputs of the embeddings (layer 0) and of layers 1 to the last,
-            float32. The last is after the final LayerNorm if there is one.
-
-    Raises:
-        InterventionError: the family does not return them.
+    The last output is after the final LayerNorm, if there is one. Raises InterventionError if the family does not
+    return hidden states.
     """
     for chosen in batches(encodings):
         with torch.no_grad(), prepared(checkpoint):
@@ -64,10 +60,9 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Yield a list that the forward pass within the context fills with the heads' outputs (before W_O), layer by
-    layer.
+    """Yield a list that the next forward pass fills with the outputs of heads (before W_O), layer by layer.
 
-    Raises InterventionError if they cannot be reached.
+    Raises InterventionError if the outputs are not available.
     """
     if not is_interceptable(checkpoint):
         raise InterventionError(
@@ -83,9 +78,9 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
 def batched_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
-    """Yield, batch by batch, the indices of the inputs and their heads' outputs before W_O, in the model's dtype.
+    """Yield, batch by batch, the indices of the inputs and the outputs of their heads before W_O.
 
-    Raises InterventionError if they cannot be reached.
+    Raises InterventionError if the outputs are not available.
     """
     for inputs in batches(encodings):
         with outputs_reported(checkpoint) as kept:
@@ -94,10 +89,8 @@ def batched_outputs(
 
 
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Return the heads' outputs before W_O as one tensor for each input, in the model's dtype.
-
-    Raises InterventionError if they cannot be reached.
-    """
+    """Return the outputs of heads before W_O as one tensor per input. Raises InterventionError if they are not
+    available."""
     kept: dict[int, Tensor] = {}
     for inputs, outputs in batched_outputs(checkpoint, encodings):
         kept |= {k: outputs[:, row] for row, k in enumerate(inputs)}
@@ -105,7 +98,7 @@ def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[
 
 
 def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
-    """Return the class of each position of an input as an index in CLASSES: 0 first token, 1 separator, 2 other."""
+    """Return the class of each position of an input, as an index in CLASSES: 0 first token, 1 separator, 2 other."""
     classes = torch.full((len(encoding),), 2)
     classes[list(encoding.separators)] = 1
     if encoding.first is not None:
@@ -123,8 +116,8 @@ class ByClass:
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
         n: number of positions of each class (or absolute position, or in total).
-        positions: outputs by absolute position; later positions use the class. None: by class only.
-        weights_hash: of the checkpoint that produced them; "" if unknown.
+        positions: outputs by absolute position; later positions use their class. None: by class only.
+        weights_hash: of the checkpoint that computed them; "" if unknown.
     """
 
     operator: Literal["mean", "constant"]
@@ -134,7 +127,7 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the replacement output for each position, by the position's class or by its absolute index."""
+        """Return the replacement output for each position, by its class or its absolute index."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -144,14 +137,10 @@ class ByClass:
 
 
 def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
-    """Return every head's mean output over a reference set. Classes without a position use the mean over all.
+    """Return the mean output of every head over a reference set. Classes without a position use the mean over all.
 
-    Args:
-        by: "class" of position (methods2 section 13), absolute "position", or "all" positions together.
-
-    Raises:
-        InputError: there are no inputs, or `by` is unknown.
-        InterventionError: heads' outputs cannot be reached.
+    `by` is "class" of position (methods2 section 13), absolute "position", or "all". Raises InputError without inputs
+    or for an unknown `by`, and InterventionError if outputs are not available.
     """
     if not encodings:
         raise InputError(
@@ -189,11 +178,11 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample": a head's output on another reference example, of the same length if possible.
+    """Replacement outputs for "resample": the output of the head on another reference example, of equal length if
+    possible.
 
-    If none has that length, the nearest length is used and its positions are stretched. The draw depends on the seed,
-    the draw number and the tokens of the input, so it does not depend on the batch. Raises InputError if the set has
-    fewer than two different examples.
+    Otherwise the nearest length is used, and its positions are stretched. The choice depends on the seed, the draw
+    number and the tokens of the input, but not on the batch. Raises InputError for fewer than two different examples.
     """
 
     checkpoint: Checkpoint
@@ -204,7 +193,6 @@ class Donors:
 
     @property
     def weights_hash(self) -> str:
-        """Return the hash of the model weights that produce the replacement outputs."""
         return self.checkpoint.weights_hash
 
     def __post_init__(self) -> None:
@@ -215,7 +203,8 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Return the reference example whose outputs replace those of an input; its tokens differ from the input's."""
+        """Return the reference example whose outputs replace those of an input; its tokens differ from those of the
+        input."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -223,7 +212,6 @@ class Donors:
         return near[int(generator.integers(len(near)))]
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the heads' outputs on random reference examples, stretched to the length of the inputs."""
         return self.taken(encodings, lambda donors: head_outputs(self.checkpoint, donors))
 
     def taken(
@@ -231,9 +219,8 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the outputs of random examples, computed by the given function (for example a faster implementation of
-        the layers).
-        """
+        """Return the outputs of random examples as computed by a given function, for example a faster
+        implementation."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
@@ -277,7 +264,7 @@ def check_pairs(
 ) -> None:
     """Raise InputError if pairs of inputs are incomplete, or have no aligned position or one outside an input.
 
-    wanting: the beginning of the error message, such as "Patching needs".
+    `wanting` begins the error message, such as "Patching needs".
     """
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
@@ -290,11 +277,11 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of heads: each input takes the heads' outputs of its partner at aligned positions.
+    """Activation patching of heads: each input receives the outputs of heads in its partner at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
-        weights_hash: of the checkpoint that produced them; "" if unknown.
+        weights_hash: of the checkpoint that computed them; "" if unknown.
     """
 
     outputs: Sequence[Float[Tensor, "layer _ head dim"]]
@@ -303,7 +290,7 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that gave them
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the partner inputs' head outputs at aligned positions; elsewhere the head's own output remains."""
+        """Return the outputs of the partner at aligned positions; other positions are not replaced."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)
@@ -314,5 +301,5 @@ class Patched:
         return Given(outputs, places)
 
     def of_input(self, number: int) -> "Patched":
-        """Return the patching source for one input of the run, as if the run had only this input."""
+        """Return the source for a run with only one of the inputs."""
         return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

@@ -1,8 +1,8 @@
-"""Run one input with the outputs of components taken from another input (activation patching).
+"""Activation patching: one input runs with the outputs of components taken from another input.
 
-Heads are patched before W_O, sublayers where they add to the residual stream, layers at their output. Heads are
-computed by the sweep with shared prefixes, sublayers and layers by whole passes. `first_order` is a linear estimate for
-all heads from one forward and backward pass (attribution patching); verdicts never depend on it.
+Heads are patched before W_O, sublayers where they add to the residual stream, and layers at their output. Patches of
+heads share the computation of earlier layers; sublayers and layers need whole passes. `first_order` is a linear
+estimate for all heads from one forward and backward pass (attribution patching); no verdict depends on it.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,13 +28,10 @@ Variant = frozenset[Component]
 
 @dataclass(frozen=True)
 class InputPairs:
-    """Pairs of inputs A and B for activation patching, with the alignment of their positions.
+    """Pairs of inputs A and B for activation patching, with aligned positions.
 
-    Attributes:
-        places: positions at which each A and its B are predicted; None for classifiers.
-
-    Raises:
-        InputError: the numbers of inputs differ, or a pair has no aligned position or one outside the input.
+    `places` are the positions of the predictions of each A and B (None for classifiers). Raises InputError if the
+    numbers of inputs differ, or a pair has no aligned position or one outside the input.
     """
 
     firsts: tuple[Encoding, ...]
@@ -48,7 +45,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """The logits of inputs A and B without patches, and the heads' outputs on A as the source for patching B."""
+    """The logits of inputs A and B without patches, and the outputs of heads on A as the source for patching B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -65,7 +62,7 @@ class Patches:
 
 
 def everywhere(first: Encoding, second: Encoding) -> Alignment:
-    """Align all positions of two inputs of equal length. Raises InputError for unequal lengths."""
+    """Align all positions of two inputs. Raises InputError for unequal lengths."""
     if len(first) != len(second):
         raise InputError(
             f"Inputs must have the same number of tokens to be aligned by position; got {len(first)} and "
@@ -75,9 +72,9 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
 
 
 def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
-    """Run every input A and B of some pairs once; return the logits of both and the heads' outputs on A.
+    """Run every input A and B once. Return the logits of both and the outputs of heads on A.
 
-    Raises InterventionError if heads' outputs cannot be reached, and CheckpointError if nothing is predicted.
+    Raises InterventionError if outputs are not available, and CheckpointError if nothing is predicted.
     """
     firsts, seconds = _places_of(pairs)
     outputs: dict[int, Tensor] = {}
@@ -95,15 +92,11 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits of each input B with outputs of components taken from its partner A at aligned positions.
+    """Return the logits of each input B with the outputs of components taken from its partner A at aligned positions.
 
-    Args:
-        variants: components that are patched together; an empty variant leaves B unchanged.
-
-    Raises:
-        InputError: a component does not exist.
-        InterventionError: outputs of heads, sublayers or layers cannot be reached.
-        CheckpointError: nothing is predicted.
+    Each variant is a set of components that are patched together; an empty one leaves B unchanged. Raises InputError if
+    a component does not exist, InterventionError if outputs are not available, and CheckpointError if nothing is
+    predicted.
     """
     wanted = [
         frozenset(component.within(checkpoint.layers, checkpoint.heads) for component in variant)
@@ -161,9 +154,10 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return the patch of each sublayer or layer: inputs B take the outputs of their partners A at aligned positions.
+    """Return the patch of each sublayer or layer: inputs B receive the outputs of their partners A at aligned
+    positions.
 
-    Raises InterventionError if they cannot be reached.
+    Raises InterventionError if outputs are not available.
     """
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
     placed = [_places(alignment, len(b)) for alignment, b in zip(pairs.alignments, pairs.seconds, strict=True)]
@@ -190,12 +184,10 @@ def first_order(
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
-    """Estimate from gradients at B how an objective of B would change if each head's output were taken from A.
+    """Estimate from gradients at B how an objective of B would change if the output of each head were taken from A.
 
-    The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B).
-
-    Args:
-        objective: takes logits and the indices of their pairs; returns one value for each.
+    The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B). `objective` maps logits
+    and the indices of their pairs to one value per pair.
     """
     source = untouched(checkpoint, pairs).source if before is None else before.source
     _, places = _places_of(pairs)

@@ -1,8 +1,8 @@
-"""The module through which every layer's heads write (W_O), and the layer around it, found in a forward pass.
+"""The output projection W_O of every layer, and the module of the layer, found by a forward pass.
 
-It is the first linear module after a layer's attention whose input is the concatenated heads' outputs. No table of
-families is needed, and modules shared by layers (ALBERT) are found. Layers that scale or normalise the heads' outputs
-first (the gate of Qwen3-Next) have no such module.
+W_O is the first linear module after attention whose input is the concatenated outputs of heads. No table of families is
+needed, and modules shared by layers (ALBERT) are found. Layers that first scale or normalise the outputs of heads (the
+gate of Qwen3-Next) have no such module.
 """
 
 import threading
@@ -49,7 +49,8 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return each layer that has attention: the nearest parent of its output projection in a module list."""
+    """Return the module of each layer that has attention: the nearest parent of its output projection in a module
+    list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))

@@ -1,6 +1,6 @@
-"""Save a checkpoint without some of its heads: their rows of the output projection are 0, and the config lists them.
+"""Saving of a checkpoint without some heads: their rows of the output projection are set to 0.
 
-Zero rows have the effect of xi = 0 on the head's output (Michel et al.) in any program that opens the folder.
+This has the effect of xi = 0 on the output of the head (Michel et al.) in any program that opens the folder.
 `pruned_heads` in config.json lists the heads.
 """
 
@@ -23,15 +23,13 @@ from .running import model_inputs, prepared
 
 
 def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
-    """Return the heads that were pruned when a checkpoint was saved; empty for an unpruned checkpoint."""
+    """Return the heads that were pruned when a checkpoint was saved."""
     return [Head.parse(name) for name in getattr(checkpoint.model.config, KEY, None) or []]
 
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer that reads the concatenated outputs of the layer's heads.
-
-    Found by observing one input, without a table of families. Raises InterventionError if layers share one.
-    """
+    """Return the module of each layer that reads the concatenated outputs of heads. Raises InterventionError if layers
+    share it."""
     written: list[Tensor] = []
     projections: list[nn.Module] = []
 
@@ -64,12 +62,10 @@ def _same_values(read: Any, output: Tensor) -> bool:
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write the checkpoint to a new or empty folder without some heads and without those that were pruned earlier.
+    """Write the checkpoint to a new or empty folder without some heads, in addition to those pruned earlier.
 
-    Raises:
-        InputError: there are no heads, one does not exist, or the folder holds files.
-        CheckpointError: the checkpoint uses a custom pooling.
-        InterventionError: the family cannot be pruned.
+    Raises InputError if there are no heads, a head does not exist, or the folder is not empty; CheckpointError for a
+    custom pooling; InterventionError if the family cannot be pruned.
     """
     gone = sorted({head.within(checkpoint.layers, checkpoint.heads) for head in heads} | set(pruned_heads(checkpoint)))
     target = Path(folder).expanduser()

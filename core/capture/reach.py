@@ -1,7 +1,7 @@
-"""How the attention of a checkpoint is reached: observed and changed, only observed, or not at all.
+"""How the attention of a checkpoint can be accessed: observed and changed, only observed, or not at all.
 
-Families with a record in core.models.family are known. For others a short forward pass decides: transformers' attention
-interface is tried first, then the softmax, then `output_attentions`, with which maps can be observed but not changed.
+Some families have a record in core.models.family. For others, a short forward pass decides: the attention interface of
+transformers is tried first, then the softmax, then `output_attentions`, which cannot change maps.
 """
 
 import threading
@@ -27,10 +27,8 @@ _HIDDEN = 5_000  # below a row's greatest score: families hide keys with -1e4 (C
 
 
 class _BeforeSoftmax(TorchFunctionMode):
-    """Passes the scores [batch, head, query, key] of every softmax over the last axis to a run.
-
-    flat: the heads of each call, for families whose scores have inputs and heads in one axis.
-    """
+    """Passes the scores [batch, head, query, key] of every softmax over the last axis to a run. `flat`: as in
+    `before_softmax`."""
 
     def __init__(self, run: AttentionRun, flat: Sequence[int]) -> None:
         super().__init__()
@@ -81,8 +79,8 @@ def _weights(run: AttentionRun, scores: Tensor) -> Tensor:
 def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ()) -> Iterator[AttentionRun]:
     """Observe or change attention at every softmax call of this thread within the context.
 
-    flat: the heads of each call, for families whose scores have inputs and heads in one axis. Raises InterventionError
-    for ablation methods that need heads' outputs.
+    `flat` lists the heads of each call, for families with inputs and heads in one axis. Raises InterventionError for
+    ablation methods that need the outputs of heads.
     """
     if any(head_change.given is not None for head_changes in run.head_changes.values() for head_change in head_changes):
         raise InterventionError(
@@ -101,11 +99,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return how the app observes and changes the heads of a checkpoint: at transformers' attention interface or at the
-    softmax call. "flat softmax": scores have inputs and heads in one axis.
-
-    Raises CheckpointError if the attention of the family cannot be observed.
-    """
+    """Return how the app observes and changes heads of a checkpoint: at the attention interface of transformers, or at
+    the softmax ("flat softmax": scores have inputs and heads in one axis). Raises CheckpointError if neither is
+    possible."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model
@@ -122,21 +118,22 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
 
 
 def is_interceptable(checkpoint: Checkpoint) -> bool:
-    """Return whether transformers' attention interface gives access to the heads' outputs, queries, keys and values."""
+    """Return whether outputs of heads, queries, keys and values are available through the attention interface."""
     return reach_of(checkpoint) == "interface"
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
     """Return whether attention of long inputs can be computed in blocks of queries (core.capture.streaming).
 
-    Not if a layer chooses its keys by the scores of an indexer (Qwen4-Exp).
+    This is not possible if an indexer chooses the keys of a layer (Qwen4-Exp).
     """
     indexed = "indexed_attention" in (getattr(checkpoint.model.config, "layer_types", None) or ())
     return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
 
 
 def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:
-    """Observe or change attention in this thread's forward passes. InterventionError if the family cannot."""
+    """Observe or change attention in the forward passes of this thread. Raises InterventionError if this is not
+    possible."""
     return _obeying(checkpoint, run, reach_of(checkpoint))
 
 
@@ -199,10 +196,10 @@ _GIVES_SCORES = {"squeezebert"}  # what transformers gives out as its attentions
 
 
 def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
-    """Return the maps that a model returns with `output_attentions`, in the order of computation.
+    """Return the maps (batch, head, query, key) that a model returns with `output_attentions`, one per layer.
 
-    One tensor (batch, head, query, key) per layer; for an encoder-decoder the encoder's, then self- and cross-attention
-    of each decoder layer. Layers that return no map, or several maps of parts of a text (PEGASUS-X), are missing.
+    For an encoder-decoder, those of the encoder come first, then self- and cross-attention of each decoder layer.
+    Layers that return no map, or several maps for parts of a text (PEGASUS-X), are missing.
     """
     if len(checkpoint.sets) == 1:
         given = [weights for weights in getattr(output, "attentions", None) or () if isinstance(weights, Tensor)]

@@ -1,7 +1,7 @@
-"""Run a model over inputs and pass every layer's maps to observers without storing them.
+"""Forward passes that pass the maps of every layer to observers without storing them.
 
-Batches contain inputs of equal length only, so there is no padding, statistics need no mask, and results do not depend
-on the batch. Memory holds the maps of one layer and batch at a time.
+Batches contain inputs of equal length only, so there is no padding and results do not depend on the batch. Memory holds
+the maps of one layer and batch at a time.
 """
 
 import math
@@ -39,23 +39,20 @@ JOINED_BYTES = 32_000_000  # of all layers' maps of a batch: more are handed ove
 
 @runtime_checkable
 class Joining(Protocol):
-    """An observer of attention maps that can take all layers of a batch at once."""
+    """An observer of attention maps that can process all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Process a batch's maps, the heads of all layers concatenated. Observers must not store or modify them.
+        """Process the maps of a batch with the heads of all layers concatenated (index layer * heads + head).
 
-        Args:
-            weights: rows sum to 1; head `head` of layer `layer` has index layer * heads + head.
-            inputs: indices of the batch's inputs within the pass.
+        Observers must not store or modify the maps. Rows sum to 1. `inputs` are the indices of the inputs in the pass.
         """
 
 
 class MapsOfBatch:
     """Passes the attention maps of one batch to observers, one layer at a time or all layers at once.
 
-    Args:
-        observers: `Joining` observers get all layers at once if maps are short.
-        layers: number of layers that will come; 0 if unknown.
+    `Joining` observers get all layers at once if maps are short. `layers` is the number of expected layers (0:
+    unknown).
     """
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
@@ -64,7 +61,7 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Pass on the maps of one layer to the observers, or store them until all layers can be passed on together."""
+        """Pass the maps of one layer to the observers, or store them until all layers can be passed together."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -96,21 +93,20 @@ Change = Intervention | Knockout | PartChange
 class Observer(Protocol):
     """An observer of attention maps, which reduces the maps of each layer and batch while a model runs.
 
-    Observers with `takes_sinks = True` also get maps whose last key column is a sink. `Joining` observers get all
-    layers of short inputs at once. Hybrids pass only the layers that have attention, with the model's layer numbers.
+    Observers with `takes_sinks = True` also get maps whose last key is a sink. `Joining` observers get all layers of
+    short inputs at once. Hybrid models pass only layers that have attention, with their numbers in the model.
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Process the attention maps of one layer for a batch. An observer must not store or modify the maps.
+        """Process the attention maps of one layer for a batch. Observers must not store or modify the maps.
 
-        Args:
-            weights: rows sum to 1; the last key column is a sink only with `takes_sinks`.
-            inputs: indices of the batch's inputs within the pass.
+        Rows sum to 1; the last key is a sink only with `takes_sinks`. `inputs` are the indices of the inputs in the
+        pass.
         """
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches as indices of inputs of equal length, longest first, of at most `batch_tokens` tokens each."""
+    """Yield batches of inputs of equal length, longest first, as indices, with at most `batch_tokens` tokens each."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -127,13 +123,13 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
 def with_sink(
     checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """Append a sink column to the weights for families with sinks; it is 0 in layers without one (MiMo-V2-Flash)."""
+    """Append a sink column to the weights for families with sinks; 0 in layers without a sink (MiMo-V2-Flash)."""
     lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
     return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack one tensor per attention call by layer; layers of a hybrid model that have no attention are 0."""
+    """Stack one tensor per attention call by layer; 0 for layers without attention."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -142,7 +138,7 @@ def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, 
 
 
 def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Int[Tensor, "batch _"]]:
-    """Return the arguments of the model's forward pass for a batch of inputs (and targets, if any) of equal length."""
+    """Return the arguments of the forward pass for a batch of inputs (and targets, if any) of equal length."""
     return checkpoint.inputs(encodings)
 
 
@@ -159,18 +155,15 @@ def prepared(
 ) -> Iterator[AttentionRun]:
     """Set up the attention function of a checkpoint within the context, with interventions and a watcher of weights.
 
+    Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
+    cannot be changed, or an intervention is undefined for it.
+
     Args:
-        watcher: called with each watched attention call (the layer if there is one set of heads) and its weights.
-        layers: watched calls; None: all.
+        watcher: called with each watched attention call (the layer, if there is one set of heads) and its weights.
+        layers: watched calls; None for all.
         gates: as in `AttentionRun`. *Shape:* (layer, head), (layer, batch, head, query), or a list of (batch, head,
             query).
         some: the batch, for interventions that depend on the input.
-
-    Yields:
-        The settings of the run, which may be changed before the forward pass.
-
-    Raises:
-        InterventionError: the family cannot be intervened on, or an intervention is undefined here.
     """
     touched = list(interventions)
     on_heads = [change for change in touched if not isinstance(change, PartChange)]
@@ -195,10 +188,8 @@ def prepared(
 
 
 def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bool) -> None:
-    """Raise an error if a forward pass did not call attention once per layer.
-
-    InterventionError if heads were to be changed, CheckpointError if attention was to be observed.
-    """
+    """Raise InterventionError (if heads were to be changed) or CheckpointError if attention was not called once per
+    layer."""
     if not run.asks or run.ended or (run.calls and run.calls % run.layers == 0):
         return
     kind, expected = checkpoint.family.model_type, run.layers
@@ -249,22 +240,19 @@ def run(
     batch_tokens: int = BATCH_TOKENS,
     on_batch: Callable[[list[int], Any], None] | None = None,
 ) -> None:
-    """Run one forward pass over all inputs and pass each layer's maps to every observer.
+    """Run one forward pass over all inputs, and pass the maps of each layer to every observer.
 
-    For long inputs without changes, `Streamed` observers get the sums that they need instead, in memory that grows
-    linearly with the length.
+    For long inputs without changes, `Streamed` observers get the sums that they need, so memory grows linearly with
+    length. Raises CheckpointError if scores are NaN or infinite, InputError if whole maps would not fit into memory,
+    and InterventionError if an intervention is undefined or an observer does not support sinks.
 
     Args:
         observers: may be empty if only outputs are needed.
         layers: compute only the maps of these layers; others run SDPA. None: all.
         batch_tokens: tokens per batch; at least one input.
-        on_batch: called after each batch with the indices of its inputs and the model's output. None: a pass ends at
+        on_batch: called after each batch with the indices of its inputs and the output of the model. None: passes end
+            at
             the last observed layer.
-
-    Raises:
-        CheckpointError: scores are NaN or infinite.
-        InputError: whole maps of a long input would not fit into memory.
-        InterventionError: an intervention is undefined here, or an observer does not support the family's sinks.
     """
     touched = tuple(interventions)
     for chosen in batches(encodings, batch_tokens):
@@ -374,8 +362,8 @@ def capture(
 ) -> AttentionMaps:
     """Return the attention maps of all heads for one input, float32; a sink is the last key.
 
-    part: the set of heads of an encoder-decoder; "" is the first. Raises CheckpointError or InputError if there are no
-    maps or rows do not sum to 1.
+    `part` is the set of heads of an encoder-decoder ("": the first). Raises CheckpointError or InputError if there are
+    no maps or rows do not sum to 1.
     """
     return captured_parts(checkpoint, encoding, interventions, parts=[checkpoint.head_set(part).part])[0]
 
@@ -387,7 +375,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return maps of several sets of heads (None: all) of one input, from one pass; raises as `capture` does."""
+    """Return the maps of several sets of heads (None: all) of one input, from one pass. Raises the errors of
+    `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -402,10 +391,9 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the maps of a set of heads, given by attention call, by layer.
+    """Stack the maps of a set of heads, given by attention call, by layer; NaN for layers without attention.
 
-    NaN for the layers of a hybrid that have no attention. Raises CheckpointError if a layer has a different number of
-    heads than the config.
+    Raises CheckpointError if a layer has a different number of heads than the config.
     """
     for call in own.calls:
         if len(kept[call]) != own.heads:
@@ -420,7 +408,7 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Build the attention maps of one set of heads of one input from weights [head, query, key] by attention call."""
+    """Create the attention maps of one set of heads from weights [head, query, key] by attention call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
@@ -435,10 +423,8 @@ def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict
 def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
-    """Return the logits of a classifier in the order of the inputs, on the CPU; float64 for a float64 model.
-
-    Raises CheckpointError if there is no classifier.
-    """
+    """Return the logits of a classifier on the CPU, in the order of the inputs. Raises CheckpointError without a
+    classifier."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Predictions need a classifier; {checkpoint.name} has no classification head. Open a fine-tuned "

@@ -1,4 +1,4 @@
-"""The self-check of a checkpoint: shapes, sums of rows, equality with eager attention, and an effect of ablation."""
+"""Self-check of a checkpoint: shapes, sums of rows, agreement with eager attention, and an effect of ablation."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check of a checkpoint. seen: the measured quantity in words, or the error."""
+    """The result of one check of a checkpoint. `seen` is the measurement in words, or the error."""
 
     name: str
     passed: bool
@@ -41,7 +41,7 @@ def self_check(checkpoint: Checkpoint) -> list[Finding]:
 
 
 def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the result of each check of a checkpoint. The maps that four of the checks use are captured once."""
+    """Yield the result of each check of a checkpoint."""
     encoding = checkpoint.encode(SENTENCE, SECOND)
     maps = _Maps(checkpoint, encoding)
     checks: tuple[tuple[str, Callable[[], tuple[bool, str]]], ...] = (
@@ -87,9 +87,10 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Return the attention maps that transformers' eager attention computes for every set of heads, float32.
+    """Return the maps that eager attention of transformers computes for every set of heads, float32; empty without
+    maps.
 
-    Without sink columns and without the layers of a hybrid that have no attention. Empty if the family returns no maps.
+    Sink columns and the layers of a hybrid model without attention are left out.
     """
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
@@ -160,10 +161,9 @@ def _first_heads(checkpoint: Checkpoint) -> list[Head]:
 
 
 def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:
-    """Return the output of the model with the first head of layer k - 1 ablated (row k), and unmodified (first and last
-    row).
+    """Return the output with the first head of layer k - 1 ablated (row k), and unmodified (first and last row).
 
-    All rows run in one batch, because a separate pass would differ by rounding.
+    All rows run in one batch, because separate passes would differ by rounding.
     """
     heads = _first_heads(checkpoint)
     rows = [encoding] * (len(heads) + 2)

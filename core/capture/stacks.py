@@ -1,4 +1,4 @@
-"""The layers of BERT-like and GPT-2-like models as blocks, so that a sweep can share computations between heads.
+"""BERT-like and GPT-2-like models as stacks of blocks, so that an ablation sweep can share computations between heads.
 
 `stack_of` copies the weights of a model into blocks with the same arithmetic: project to Q, K, V; mix; project to the
 residual stream; feed forward. Unsupported families have no stack; callers then run the model itself.
@@ -27,7 +27,7 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether oneDNN's packed kernels can be used: float32 needs AVX-512, bfloat16 a CPU with bfloat16."""
+    """Return whether the packed kernels of oneDNN can be used: float32 needs AVX-512, bfloat16 a CPU with bfloat16."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -40,7 +40,7 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
 class Linear:
     """A frozen linear layer y = x W^T + b whose weights are copied in a given dtype.
 
-    gradients: whether x needs gradients, which packed kernels do not support.
+    `gradients` states whether x needs gradients, which packed kernels do not support.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Block:
     """One layer of a Transformer, with weights copied in the dtype of the computation.
 
     Attributes:
-        norm_first: norms precede attention and feed-forward (GPT-2); otherwise they follow (BERT).
+        norm_first: LayerNorms precede attention and feed-forward (GPT-2); otherwise they follow (BERT).
         qkv: projects to queries, keys and values of all heads, concatenated.
         separate: matrices for single positions and heads. *Shape:* query, key, value, out (head, dim, hidden),
             query_bias, key_bias, value_bias (head, dim).
@@ -129,15 +129,16 @@ class Block:
     def joined(
         self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
     ) -> Float[Tensor, "batch length hidden"]:
-        """Project the heads' outputs by W_O and add them to the residual stream."""
+        """Project the outputs of heads by W_O and add them to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer with its feed-forward sublayer ablated; BERT's LayerNorms remain."""
+        """Return the output of the layer with its feed-forward sublayer ablated; the LayerNorms of BERT are still
+        applied."""
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the layer's output from the stream after attention: feed-forward, residual sum and LayerNorms."""
+        """Return the output of the layer from the stream after attention: feed-forward, residual sum and LayerNorms."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -146,12 +147,11 @@ class Block:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model split into stages: inputs -> `embed` -> blocks -> positions that are read -> `classify`.
+    """A model in stages: inputs -> `embed` -> blocks -> positions that are read -> `classify`.
 
     Attributes:
-        padding: the padding token of a decoder's config, which its head skips at the end of an input; None: it skips
-            none.
-        place: the position where a language model is read; None for classifiers.
+        padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
+        place: position at which a language model predicts; None for classifiers.
         reads: where classifiers read: the first token ("cls"), the "last", or the "mean" over all.
     """
 
@@ -166,9 +166,9 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the part of an input that can reach the logits: tokens up to the last one that is not padding.
+        """Return the input up to the last token that is not padding; later tokens cannot affect the logits.
 
-        A decoder's head reads there even if an input really ends with that token, and no token attends to later ones.
+        The head of a decoder reads there even if an input really ends with the padding token.
         """
         if self.causal and self.place is not None:
             return encoding.up_to(self.place + 1)
@@ -185,12 +185,12 @@ class Stack:
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
-        """Return the logits from the last layer's output, in the dtype of the stack but at least float32."""
+        """Return the logits from the output of the last layer, at least float32."""
         read = self.read_of(last)
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the model's head reads: of one position, or all if it takes their mean."""
+        """Return the hidden states that the model head reads: of one position, or of all for their mean."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -199,7 +199,7 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the model's head reads (decoders: the last non-padding token); None for all."""
+        """Return the position that the model head reads (in decoders the last non-padding token); None for all."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]
@@ -215,7 +215,8 @@ class Stack:
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
     """Return a classifier or language model as a stack of layers, or None if a stack would not reproduce its logits.
 
-    dtype: of the arithmetic; None: that of the weights. gradients: whether gradients flow to the inputs of the layers.
+    `dtype` is that of the arithmetic (None: of the weights). `gradients`: whether gradients flow to the inputs of
+    layers.
     """
     build = _BUILDERS.get(checkpoint.model.config.model_type)
     if build is None or (checkpoint.labels is None and _words(checkpoint.model) is None):
@@ -252,7 +253,7 @@ class LayerNorm:
     def held(
         self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
-        """Return x normalised with the scale computed from another tensor, which is linear in x except for the bias."""
+        """Return x normalised with the scale computed from another tensor; this is linear in x except for the bias."""
         scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
 

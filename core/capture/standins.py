@@ -1,4 +1,4 @@
-"""Replacements for heads' outputs within a stack: outputs under a fixed map, or from a source."""
+"""Replacements for the outputs of heads within a stack: outputs under a fixed map, or from a source."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from .stacks import Block, Stack
 
 
 def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:
-    """Return the map that an ablation method uses in place of a head's attention map; all 0 for "zero"."""
+    """Return the map that an ablation method uses in place of learned attention; all 0 for "zero"."""
     if operator == "zero":
         return torch.zeros(visible.shape[2:], device=visible.device)
     return (uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0]
@@ -27,7 +27,7 @@ def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Fl
 def changed_mixture(
     values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
 ) -> Float[Tensor, "batch length head dim"]:
-    """Return every head's output if its attention map is replaced by a fixed map."""
+    """Return the output of every head if its attention map is replaced by a fixed map."""
     return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
 
 
@@ -36,7 +36,7 @@ def contributions(
     mixed: Float[Tensor, "batch length head dim"],
     changed: Float[Tensor, "batch length head dim"],
 ) -> Float[Tensor, "head batch length hidden"]:
-    """Return what replacing each head's output adds to the residual stream: (changed_h - original_h) W_h."""
+    """Return what replacing the output of each head adds to the residual stream: (changed_h - original_h) W_h."""
     difference = (changed - mixed).permute(2, 0, 1, 3)
     heads, batch, length, dim = difference.shape
     flat = torch.bmm(difference.reshape(heads, batch * length, dim), block.separate["out"])
@@ -46,14 +46,11 @@ def contributions(
 def single_position(
     block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
 ) -> tuple[Float[Tensor, "batch head dim"], Float[Tensor, "batch head dim"]]:
-    """Return two sets of heads' outputs at one position: the original ones, and those with a fixed attention map.
+    """Return two sets of outputs of heads at one position: the original ones, and those with a fixed attention map.
 
     Keys and values are not computed for all tokens: q . (W_k x) = (W_k^T q) . x, and weights are summed over x before
-    W_v. The bias of keys adds the same to every score, so it has no effect on the softmax.
-
-    Args:
-        block: a layer whose query at `position` may attend to every key.
-        fixed: only the row of `position` is read.
+    W_v. The bias of keys adds the same to every score, so it has no effect. The query at `position` must see every key;
+    only its row of `fixed` is read.
     """
     seen, raw = block.seen(x), block.separate
     query = torch.einsum("bi,hdi->bhd", seen[:, position], raw["query"]) + raw["query_bias"]
@@ -72,46 +69,43 @@ def single_position(
 
 @runtime_checkable
 class StandIn(Protocol):
-    """Interface for the outputs of heads after a change, for inputs of equal length and any number of ablation
-    targets.
+    """The outputs of heads after a change, for inputs of equal length and any number of ablation targets.
 
-    Rows are variants x inputs, variants outermost.
+    Rows are targets x inputs, targets outermost.
     """
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
     ) -> Float[Tensor, "rows length head dim"]:
-        """Return the output (before W_O) that every head in this layer has after the change."""
+        """Return the output (before W_O) of every head in this layer after the change."""
 
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
     ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
-        """Return the outputs of the last layer's heads at one position, before and after the change."""
+        """Return the outputs of the heads in the last layer at one position, before and after the change."""
 
 
 @dataclass(frozen=True)
 class FixedMap:
-    """Attention fixed by an ablation method. rows: the map of every changed head; rows sum to 1, or to 0 for "zero"."""
+    """Attention fixed by an ablation method. `rows` is the map of every changed head; its rows sum to 1, or to 0 for
+    "zero"."""
 
     rows: Float[Tensor, "query key"]
 
     def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
-        """Return the heads' outputs with the fixed map: the values weighted by the map."""
         return changed_mixture(values, self.rows)
 
     def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
-        """Return the heads' outputs at one position, first their own, then those with the fixed map."""
         return single_position(block, x, position, self.rows)
 
 
 @dataclass(frozen=True)
 class GivenOutputs:
-    """Replacement outputs of heads that come from a source, such as mean outputs, for one batch."""
+    """Replacement outputs of heads from a source, such as mean outputs, for one batch."""
 
     batch: Given
 
     def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
-        """Return the replacement outputs at the positions they are given for, and the heads' own outputs elsewhere."""
         given, places = self.batch.outputs[layer].to(mixed), self.batch.places
         times = len(mixed) // len(given)
         given = given if times == 1 else given.repeat(times, 1, 1, 1)
@@ -120,7 +114,6 @@ class GivenOutputs:
         return torch.where(places.to(mixed.device).repeat(times, 1)[:, :, None, None], given, mixed)
 
     def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
-        """Return the heads' own outputs at one position, and the outputs after replacement."""
         own, _ = single_position(block, x, position, x.new_zeros(x.shape[1], x.shape[1], dtype=torch.float32))
         times = len(x) // self.batch.outputs.shape[1]
         given = self.batch.outputs[-1][:, position].to(own).repeat(times, 1, 1)
@@ -132,9 +125,9 @@ class GivenOutputs:
 def stand_in(
     stack: Stack, encodings: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
-    """Return the outputs that an ablation method puts in place of heads' outputs, for inputs of equal length.
+    """Return the outputs that an ablation method uses in place of those of heads, for inputs of equal length.
 
-    source: for methods that need one; the donors of resampling run through the stack.
+    `source` is required by some methods; the donors of resampling run through the stack.
     """
     if isinstance(source, Donors):
         return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
@@ -147,7 +140,8 @@ def stand_in(
 def last_outputs(
     stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
 ) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
-    """Return the last layer's head outputs, before and after a change, at the positions that the model reads."""
+    """Return the outputs of the heads in the last layer, before and after a change, at the positions that the model
+    reads."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
         at_one = changed.outputs_at(block, x, position)
@@ -157,7 +151,7 @@ def last_outputs(
 
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Compute the heads' outputs (before W_O) of every input with a stack, as `outputs.head_outputs` does."""
+    """Compute the outputs of heads (before W_O) for every input with a stack, as `outputs.head_outputs` does."""
     kept: dict[int, Tensor] = {}
     for inputs in batches(encodings):
         x, outputs = stack.embed([encodings[k] for k in inputs]), []

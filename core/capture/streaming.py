@@ -1,9 +1,9 @@
-"""Sums of a layer's maps that measures need, computed from blocks of queries without whole maps.
+"""Sums of attention maps that measures need, computed from blocks of queries without whole maps.
 
-Scores of one head and a block of queries fit into the CPU cache. The sums that are requested (`core.map_sums.Needs`)
-are computed there: exp(s - max) times the values and key weights in one product, the entropy as ln z - sum p (s - max).
-Memory grows linearly with the length; from about 500 tokens it is also faster. Windows, soft caps, biases, sinks and
-shared keys of the layer are supported.
+Scores of one head and a block of queries fit into the CPU cache. The requested sums (`core.map_sums.Needs`) are
+computed there: exp(s - max) times values and key weights in one product, the entropy as ln z - sum p (s - max). Memory
+grows linearly with the length; from about 500 tokens, it is also faster. Windows, soft caps, biases, sinks and shared
+keys are supported.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -40,11 +40,8 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return what computes sums of maps for observers in blocks of queries, or None if it is not needed.
-
-    layers: requested layers; None: all. Returns None if whole maps are as good, an observer needs maps, or the family
-    is reached only at the softmax.
-    """
+    """Return a streamer that computes sums of maps for observers, or None if whole maps are as good or are required, or
+    the family is observed only at the softmax. `layers` are the requested layers (None: all)."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):
@@ -65,11 +62,11 @@ def streamer_for(
 
 @dataclass(frozen=True)
 class Streamer:
-    """Attention function that computes sums of a layer's maps in blocks of queries, without whole maps.
+    """Attention function that computes sums of attention maps in blocks of queries.
 
     Attributes:
         taker: called with a layer and the sums of each input.
-        layers: requested layers; for others only outputs are computed.
+        layers: requested layers; for other layers, only outputs are computed.
     """
 
     needs: Sequence[Needs]
@@ -79,7 +76,7 @@ class Streamer:
     def __call__(
         self, layer: int, states: States, mask: Tensor | None, scaling: float | None, options: dict[str, Any]
     ) -> Float[Tensor, "batch query head dim"]:
-        """Return the heads' outputs and pass on their sums. Raises CheckpointError if scores are NaN or infinite."""
+        """Return the outputs of heads and pass on the sums. Raises CheckpointError if scores are NaN or infinite."""
         wanted = self.needs if layer in self.layers else [Needs()] * len(self.needs)
         outputs, sums = [], []
         for row, needs in enumerate(wanted):

@@ -1,7 +1,7 @@
 """A tensor as a sum of named contributions, with compact storage for those that do not depend on the input.
 
 Contributions that depend on the input (words, heads, feed-forward sublayers) are as large as the stream. Positions,
-segments and constants are a few vectors, scaled at each position by LayerNorms, so that projecting them is cheap.
+segments and constants are a few vectors, scaled at each position by LayerNorms, so projecting them is cheap.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,10 +20,10 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm with fixed scale, its input as contributions; measures what fixing the scale hides.
+    """A LayerNorm or RMSNorm with fixed scale whose input is a sum of contributions; measures the effect of fixing the
+    scale.
 
-    Attributes:
-        is_centred: whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
+    `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
     """
 
     components: tuple[Component, ...]
@@ -33,13 +33,13 @@ class FrozenNorm:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch position"]:
-        """Return 1 / the scale that the LayerNorm used at each position."""
+        """Return 1 / the scale that the norm used at each position."""
         return self._spread(self.parts.sum(0))
 
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return 1 / the LayerNorm's scale at each position if a contribution were replaced by a constant vector."""
+        """Return 1 / the scale at each position if a contribution were replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ class FrozenNorm:
 
 @dataclass(frozen=True)
 class HeldNorm:
-    """A LayerNorm or RMSNorm with fixed scale, which makes it linear.
+    """A LayerNorm or RMSNorm with fixed scale, which is linear.
 
     Attributes:
         is_centred: whether it subtracts the mean (LayerNorm) or not (RMSNorm).
@@ -105,7 +105,7 @@ class FixedPart:
                 tensor.addcmul_(vector.expand_as(tensor), scale.expand_as(tensor))
 
     def renamed(self, component: Component) -> "FixedPart":
-        """Return a copy of this contribution that is attributed to another component."""
+        """Return a copy of this contribution for another component."""
         return replace(self, component=component)
 
 
@@ -118,12 +118,13 @@ class Sum:
     """A tensor represented as a sum of contributions, which are computed when they are first accessed.
 
     Attributes:
-        components: the component of each: those as large as the tensor, then the fixed ones.
-        role: "stream" (the residual stream, or a part of it), "heads" (a sublayer's output by head), "branch" (a
+        components: the component of each contribution: those as large as the tensor, then the fixed ones.
+        role: "stream" (the residual stream, or a part of it), "heads" (the output of a sublayer by head), "branch" (a
             projection of the stream: queries, keys, the inside of a feed-forward sublayer).
-        norm: the last LayerNorm that it passed, if requested.
+        norm: the last LayerNorm that was applied, if requested.
         fixed: contributions of a few vectors; several may belong to one component.
-        blocks: for role "heads", the sublayer's output by head, whose slices are the contributions; otherwise None.
+        blocks: for role "heads", the output of the sublayer by head, whose slices are the contributions; otherwise
+            None.
             *Shape:* (batch, query, head, dim).
     """
 
@@ -137,7 +138,7 @@ class Sum:
         norm: FrozenNorm | None = None,
         fixed: Sequence[FixedPart] = (),
     ) -> None:
-        """names: of the contributions that `make` returns, [component, ...]."""
+        """Create a sum of the contributions that `make` returns, [component, ...], named by `names`."""
         self.names, self.fixed = tuple(names), tuple(fixed)
         self.components = tuple(dict.fromkeys((*self.names, *(part.component for part in self.fixed))))
         self.role, self.norm = role, norm
@@ -153,7 +154,7 @@ class Sum:
 
     @property
     def parts(self) -> Tensor:
-        """Return all contributions of the sum in one tensor (component, ...)."""
+        """Return all contributions in one tensor (component, ...)."""
         if not self.fixed and len(self.chunks) == 1:
             return self.chunks[0]
         width = (self.chunks[0] if self.chunks else self.fixed[0].vectors).shape[-1]
@@ -162,11 +163,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Return the sum of contributions after a linear projection, with all contributions in one tensor.
-
-        Args:
-            spares: project the first contribution for the first input only.
-        """
+        """Return the sum after a linear projection, with all contributions in one tensor. `spares` projects the first
+        contribution for the first input only."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 
@@ -216,7 +214,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return a copy of the sum in which other fixed contributions replace the present ones."""
+        """Return a copy of the sum with other fixed contributions."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -224,11 +222,9 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """Return the sum after a linear function of each contribution; no contribution of it is stored as fixed.
+        """Return the sum after a linear function of each contribution; none of the results is stored as fixed.
 
-        Args:
-            function: takes (*rows, width), or (component, *rows, width) if it broadcasts.
-            broadcasts: whether the function takes all contributions at once.
+        `function` maps (*rows, width), or all contributions (component, *rows, width) at once if it broadcasts.
         """
         over_parts = function if broadcasts else torch.func.vmap(function)
         found = Sum(self.components, lambda: over_parts(self.parts), role or self.role, self.norm)
@@ -236,14 +232,14 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum of contributions after a matrix product, with fixed contributions still stored compactly."""
+        """Return the sum after a matrix product, with fixed contributions still stored compactly."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """Add two sums of contributions; contributions of the same component are added together."""
+        """Add two sums; contributions of the same component are added together."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # at once: what it is made from can go

@@ -1,8 +1,8 @@
-"""Sweeps: exact logits of a model under many ablation targets, without repeating shared computations.
+"""Ablation sweeps: exact logits of a model for many ablation targets, without repeating shared computations.
 
-A variant (ablation target) is a set of components: heads under one ablation method, or ablated sublayers and layers.
-Layers before its first component run once for all variants. In that layer Q, K and V are shared, and changing a head
-adds (changed_h - own_h) W_h to the residual stream. The last layer computes only the token that the classifier reads.
+A target ("variant") is a set of components: heads under one ablation method, or ablated sublayers and layers. Layers
+before its first component run once for all targets. In that layer, Q, K and V are shared, and changing a head adds
+(changed_h - own_h) W_h to the residual stream. The last layer computes only the token that the classifier reads.
 Batches contain inputs of equal length, so nothing is padded.
 """
 
@@ -52,7 +52,7 @@ class Rows:
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
     """Yield groups of inputs of similar length that run together, as lists of indices, longest first.
 
-    pack_tokens: largest number of tokens times 1 + variants; at least one input.
+    `pack_tokens` limits the number of tokens times 1 + variants; a group has at least one input.
     """
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
@@ -77,10 +77,7 @@ def packed_logits(
     *,
     source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Return the logits of every input for the unmodified model and for every ablation target, at least float32.
-
-    variants: heads that are changed together, at least one each.
-    """
+    """Return the logits of every input for the unmodified model and for every ablation target, at least float32."""
     masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
     for number, variant in enumerate(variants):
         for head in variant:
@@ -119,9 +116,8 @@ def _run_pack(
 
 @dataclass(frozen=True)
 class _Branches:
-    """The variants at one layer. masks: the heads that each changes here; streams: those that have begun, after -1 for
-    the unmodified model; new: those that begin here.
-    """
+    """The ablation targets at one layer: `masks` of the heads that each changes here, `streams` that have begun (-1:
+    the unmodified model), and `new` ones that begin here."""
 
     masks: Bool[Tensor, "variant head"]
     streams: Sequence[int]
@@ -156,9 +152,8 @@ def _mixed(
     group: Rows,
     branches: _Branches,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the heads' outputs of a group [token, hidden] with the changes of variants that have begun, and the
-    unmodified model's own and changed outputs [token, head, dim], for variants that begin here.
-    """
+    """Return the outputs of heads [token, hidden] with the changes of targets that have begun, and for targets that
+    begin here the original and changed outputs [token, head, dim]."""
     rows, block, masks = len(group.encodings), stack.blocks[layer], branches.masks
     width = shared.shape[1] // 3 // block.heads
     query, key, value = shared.view(-1, group.length, 3, block.heads, width).permute(2, 0, 3, 1, 4)
@@ -221,10 +216,10 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """Return the cost of one ablation target, in units of one forward pass of the unmodified model.
+    """Return the cost of one ablation target, in forward passes of the unmodified model.
 
-    The feed-forward part (two thirds of a layer) counts in the layer where it begins, later layers count fully, and the
-    last layer counts almost nothing.
+    The feed-forward part (two thirds of a layer) counts in the layer where the target begins, later layers count fully,
+    and the last layer counts almost nothing.
     """
     begins = min(head.layer for head in variant)
     return max(0.0, layers - 1 - begins - 1 / 3) / max(1, layers - 1)
@@ -248,7 +243,7 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Logits of the unmodified model and of every ablation target, at least float32. fast: whether the targets shared
+    """Logits of the unmodified model and of every ablation target, at least float32. `fast`: whether the targets shared
     the computation of the layers before the change."""
 
     plain: Float[Tensor, "input label"]
@@ -259,14 +254,15 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computing:
-    """Settings for how an ablation sweep is computed.
+    """How an ablation sweep is computed.
 
     Attributes:
-        dtype: arithmetic of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
-            instructions for it.
-        packed: put examples of all lengths into one matrix, for few examples or few variants of heads; results are
+        dtype: of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
+            instructions
+            for it.
+        packed: combine examples of all lengths in one matrix, for few examples or few variants of heads; results are
             equal.
-        place: the position where a language model is read; None for classifiers.
+        place: position at which a language model predicts; None for classifiers.
     """
 
     dtype: str | None = None
@@ -276,7 +272,7 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return an ablation target for each head, by layer. attending: layers with attention; empty if all."""
+    """Return an ablation target for each head, by layer. `attending` lists the layers with attention (empty: all)."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -291,16 +287,13 @@ def sweep(
 ) -> Sweep:
     """Compute the logits of every input for the unmodified model and for every ablation target.
 
-    Families without a stack run the whole model for each variant; results are equal.
+    Families without a stack run the whole model for each target, with equal results. Raises InterventionError if the
+    method is unknown or undefined, InputError if inputs are missing or a dtype or component does not exist, and
+    CheckpointError if nothing is predicted.
 
     Args:
-        variants: components that are changed together, at least one each.
-        operator: ablation method for heads; sublayers and layers can be combined with heads only under "zero".
-
-    Raises:
-        InterventionError: the ablation method is unknown or undefined here.
-        InputError: there are no inputs, the dtype is unknown, or a component does not exist.
-        CheckpointError: nothing is predicted.
+        variants: sets of components that are changed together, at least one each.
+        operator: ablation method for heads; only "zero" can be combined with sublayers and layers.
     """
     place = computing.place
     chosen = operator_of(operator, causal=checkpoint.causal, source=source)
@@ -362,20 +355,19 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
 
 
 def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
-    """Return the attention heads in a set of components, without sublayers and layers."""
+    """Return the heads in a set of components, without sublayers and layers."""
     return frozenset(component for component in variant if isinstance(component, Head))
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return an ablation target as interventions: heads by the method, sublayers and layers turned off."""
+    """Return an ablation target as interventions: heads by the method, sublayers and layers ablated."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
 def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
-    """Return the inputs on which the stack must reproduce the model: those with the padding token, the first, the
-    shortest, the longest, and every CHECKED_EVERYth.
-    """
+    """Return the inputs on which the stack must reproduce the model: those with the padding token, the first, shortest,
+    longest, and every CHECKED_EVERYth."""
     special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
     lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
     return sorted({*special, lengths[0], lengths[-1], *range(0, len(encodings), CHECKED_EVERY)})

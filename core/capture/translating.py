@@ -1,8 +1,7 @@
-"""Accuracy of an encoder-decoder's translations with heads changed, importance of heads, and cross attention as
-alignment.
+"""Encoder-decoders: accuracy of translations with changed heads, importance of heads, cross attention as alignment.
 
-Decoding is teacher-forced, and the most probable token at each step is compared with the next one. A sentence is
-exactly right if every step is right, including the end; greedy translation then writes it.
+Decoding is teacher-forced, and the most probable token at each step is compared with the next target token. A sentence
+is exact if every step is right, including the end; greedy translation then generates it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,11 +23,11 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """Whether the translations of an encoder-decoder are right, sentence by sentence.
+    """Whether the translations of an encoder-decoder are right, by sentence.
 
     Attributes:
-        exact: whether every token of the sentence is right, including the end.
-        share: fraction of the sentence's tokens that are right, including the end.
+        exact: whether all tokens are right, including the end.
+        share: fraction of right tokens, including the end.
     """
 
     exact: Bool[np.ndarray, " row"]
@@ -38,7 +37,7 @@ class Right:
 def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[Encoding]:
     """Encode source sentences with their target sentences.
 
-    Raises CheckpointError if the checkpoint is not an encoder-decoder, and InputError if an example does not fit.
+    Raises CheckpointError if the checkpoint is not an encoder-decoder, and InputError if an example is too long.
     """
     if not checkpoint.family.translates or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
@@ -60,9 +59,9 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Return which target sentences, and which fraction of their tokens, the model predicts right with interventions.
+    """Return which target sentences, and which fraction of their tokens, the model predicts with interventions.
 
-    Raises InterventionError if a change is undefined here.
+    Raises InterventionError if a change is undefined for this model.
     """
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
@@ -81,11 +80,8 @@ def part_importance(
     """Return the importance |dL/dxi_h| of every head in each set of heads, mean over sentences (Michel et al. 2019,
     4.1).
 
-    L is the cross-entropy of a sentence in nats, summed over its target tokens. normalize: divide each layer by its l2
-    norm.
-
-    Returns:
-        One array for each set, float64, at least 0; 0 to 1 if normalized.
+    L is the cross-entropy of a sentence in nats, summed over its target tokens. `normalize` divides each layer by its
+    l2 norm. Float64, at least 0.
     """
     sums = [np.zeros((head_set.layers, head_set.heads)) for head_set in checkpoint.sets]
     for inputs in batches(encodings, BATCH_TOKENS // 2):
@@ -117,13 +113,8 @@ def part_importance(
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
     """Return the source word that each cross-attention head attends to most when the decoder writes each target word.
 
-    Words are separated by spaces. The query is the position before the word; for several tokens, the mean.
-
-    Returns:
-        Zero-based indices of source words, one array (layer, head, target word) for each example.
-
-    Raises:
-        InputError: an example has no target.
+    Words are separated by spaces. The query is the position before the word; for several tokens, the mean. One array
+    (layer, head, target word) of zero-based indices per example. Raises InputError if an example has no target.
     """
     words: list[np.ndarray] = [np.empty(0)] * len(encodings)
     cross = checkpoint.head_set("cross")

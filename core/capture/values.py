@@ -1,6 +1,7 @@
-"""The value vectors of every head without their bias, for effective attention.
+"""Value vectors of every head without their bias, for effective attention.
 
-Brunner et al. (2020) leave the bias out: rows of effective attention do not sum to 1, so a bias would not cancel.
+Brunner et al. (2020) leave the bias out, because rows of effective attention do not sum to 1, so a bias would not
+cancel.
 """
 
 import threading
@@ -30,8 +31,8 @@ def maps_and_values(
 ) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
     """Return the attention weights (a sink last) and the values x W_V (without bias) of one input, float64.
 
-    Values that heads share are repeated. Raises InputError if maps or value projections cannot be reached, or if the
-    maps would not fit into memory.
+    Values shared by heads are repeated. Raises InputError if maps or values are not available or do not fit into
+    memory.
     """
     length = len(encoding)
     maps = EXACT_MAPS * maps_bytes(checkpoint.layers, checkpoint.heads, length)
@@ -57,10 +58,7 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return the value weights W_V of every layer, split by head, float64; values that heads share are repeated.
-
-    Fewer than the number of layers if they cannot be reached.
-    """
+    """Return W_V of every layer, split by head, float64; values shared by heads are repeated. Layers may be missing."""
     slices = []
     for module in checkpoint.model.modules():
         for name in (*_OWN, *_FUSED, *_BY_HEAD):

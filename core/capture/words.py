@@ -1,4 +1,4 @@
-"""From tokens to words: attention to a word is the sum over its tokens, attention from it the mean.
+"""Attention between words: attention to a word is the sum over its tokens, attention from a word the mean.
 
 Rows still sum to 1 (Clark et al. section 4.1). A token that spans two words joins them.
 """
@@ -31,12 +31,10 @@ class Word:
 
 
 def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> tuple[Word, ...]:
-    """Group the tokens of an input into words, in order.
+    """Group the tokens of an input into words, in order; every position belongs to exactly one word.
 
-    Every position belongs to exactly one word. Special tokens and tokens outside all spans form separate words, and
-    words that share a token (do|n't) are joined.
-
-    spans: characters [start, end) of the words of each sentence; None: words are separated by white space.
+    `spans` has the characters [start, end) of the words of each sentence; None: white space separates words. Special
+    tokens and tokens outside all spans form separate words, and words that share a token (do|n't) are joined.
     """
     sources = (encoding.text, encoding.pair or "")
     return tuple(_word(encoding, group, sources) for group in groups_of(encoding, spans))
@@ -92,11 +90,10 @@ def spaced_words(text: str) -> list[Span]:
 def word_weights(
     weights: Float[np.ndarray, "*heads query key"], words: Sequence[Word], keys: Sequence[Word] | None = None
 ) -> Float[np.ndarray, "*heads word key_word"]:
-    """Sum weights over each word's key tokens and average over its query tokens; rows still sum to 1.
+    """Sum weights over the key tokens of each word and average over its query tokens; rows still sum to 1.
 
-    Args:
-        words: of queries, and of keys unless `keys` is given; they cover every token.
-        keys: words of keys of another text. A key after the last token (a sink) is unchanged.
+    `words` are those of queries, and of keys unless `keys` is given; they cover every token. A key after the last token
+    (a sink) is unchanged.
     """
     membership = _membership(words, weights.shape[-2], weights.dtype)
     other = membership if keys is None else _membership(keys, weights.shape[-1], weights.dtype)
@@ -123,7 +120,8 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
-    """Convert maps between tokens to maps between words. Decoder words of an encoder-decoder are the target's."""
+    """Convert maps between tokens to maps between words. Decoder words of an encoder-decoder are those of the
+    target."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
     words = words_of(encoding) if target is None else words_of(target)
     keys = words_of(encoding) if maps.part == "cross" else None
@@ -140,11 +138,8 @@ def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
 def shares(encoding: Encoding, spans: Sequence[Span]) -> Float[np.ndarray, "piece word"]:
     """Return the fraction of each token of an input that belongs to each word of a gold sentence.
 
-    Applied to keys, and with columns scaled to 1 to queries, it equals `word_weights` if no token is shared.
-
-    Returns:
-        1, or a fraction if words share a token (do|n't). Rows sum to 1, or to 0 for a token outside words. Columns of
-            truncated words are 0.
+    It is 1, or less if words share a token (do|n't); 0 for tokens outside words, and in columns of truncated words. If
+    no token is shared, it is equivalent to `word_weights`: apply it to keys and, with columns scaled to 1, to queries.
     """
     overlaps = np.zeros((len(encoding), len(spans)))
     for word, (start, end) in enumerate(spans):

@@ -1,9 +1,10 @@
-"""Value zeroing (Mohebbi et al. 2023, arXiv 2301.12971): how much a layer's output at a token depends on another token.
+"""Value zeroing (Mohebbi et al. 2023, arXiv 2301.12971): how much the output of a layer at a token depends on another
+token.
 
-The value vector of token j is set to 0 in every head of one layer. The score of (i, j) is the cosine distance of the
-layer's output at token i to the unmodified one. Unlike weights, it includes values, output projection, residual stream,
-LayerNorm and feed-forward sublayer. It is a score of a layer, not of a head. In families with LayerNorm first (GPT-2),
-the output of a layer is the residual stream after it.
+The value vector of token j is set to 0 in every head of one layer. The score of (i, j) is the cosine distance between
+the outputs of the layer at token i with and without this change. Unlike weights, it includes values, output projection,
+residual stream, LayerNorm and feed-forward sublayer. It is a score of a layer, not of a head. In models with LayerNorm
+first (GPT-2), the output of a layer is the residual stream after it.
 """
 
 import threading
@@ -36,15 +37,11 @@ class _Call(NamedTuple):
 def value_zeroing(
     checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return the cosine distance that each query's layer output moves if one key's values are set to 0, float64.
+    """Return the cosine distance by which the layer output of each query changes if the values of one key are 0,
+    float64.
 
-    Every layer runs again from its own input, once for each token. normalised: divide every row by its sum.
-
-    Returns:
-        *Range:* 0 to 2; 0 to 1 if normalised. A row of zeros remains zero.
-
-    Raises:
-        InputError: the layers of the family cannot be reached.
+    Every layer runs again from its own input, once for each token. The range is 0 to 2. `normalised` divides every row
+    by its sum; rows of zeros remain. Raises InputError if the layers of the family cannot be run separately.
     """
     with torch.no_grad():
         with prepared(checkpoint), _calls(checkpoint) as calls:
