@@ -1,4 +1,4 @@
-"""Modules that load on first use: `from core import scoring`, then `scoring.module.name` (docs/decisions/026)."""
+"""Scores and statistics of attention heads. Modules are imported on first use."""
 
 import lazy_loader
 

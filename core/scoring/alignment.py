@@ -1,4 +1,4 @@
-"""Alignment of the words of two inputs, and how far each head's map moved between them."""
+"""Alignment of the words of two inputs, and the change of each attention map between them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,11 +27,11 @@ class PositionTable:
     """Baseline for word alignment that guesses source words from positions only.
 
     For target word t of T in a source of S words, the guess is the source word that is most often linked to it in
-    training examples. If (t, T, S) does not occur there, it is the same relative position.
+    training examples. If (t, T, S) does not occur there, the guess is the same relative position.
     """
 
     def __init__(self, rows: Sequence[tuple[int, int, Links]]) -> None:
-        """rows: number of source words, number of target words, and links of each training example."""
+        """Count links in training examples, given as (number of source words, number of target words, links)."""
         counts: dict[tuple[int, int, int], Counter[int]] = {}
         for sources, targets, links in rows:
             for source, target in links:
@@ -41,7 +41,7 @@ class PositionTable:
         }
 
     def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
-        """Return a guessed source word for each target word. sources: number of source words, at least 1."""
+        """Return a guessed source word for each target word. There must be at least one source word."""
         diagonal = np.rint(np.arange(targets) * (sources - 1) / max(targets - 1, 1)).astype(int)
         return np.array([self.most.get((k, targets, sources), diagonal[k]) for k in range(targets)])
 
@@ -60,12 +60,10 @@ def align_words(
     second: Sequence[str],
     sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
 ) -> WordAlignment:
-    """Align identical words in order, and replaced runs of equal length one to one.
+    """Align identical words (ignoring case) in order, and replaced runs of equal length one to one.
 
-    Words are compared by difflib, ignoring case.
-
-    sentences: the sentence of each word in both inputs; words are aligned only within the same sentence. None marks
-    special tokens, which are aligned in order. Without it, all words are in one sentence.
+    Words are compared by difflib. `sentences` has the sentence of each word of both inputs; words are aligned only
+    within the same sentence. None marks special tokens, which are aligned in order.
     """
     marks = sentences or ([0] * len(first), [0] * len(second))
     pairs: list[tuple[int, int]] = []
@@ -94,12 +92,13 @@ def _ends(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class MapChange:
-    """How far each head's map moved between two inputs.
+    """How much the attention map of each head differs between two inputs.
 
     Attributes:
-        cosine: similarity of the maps over aligned rows and columns, each row normalised to 1 there. *Range:* 0 to 1;
-            NaN if no row has weight there.
-        first_elsewhere: mean fraction of the aligned rows' weight on unaligned words of the first input.
+        cosine: similarity of the maps over aligned rows and columns, each row normalised to 1 there, 0 to 1; NaN if no
+            row
+            has weight there.
+        first_elsewhere: mean fraction of the weight of aligned rows on unaligned words of the first input.
     """
 
     cosine: Float[np.ndarray, "layer head"]

@@ -1,12 +1,11 @@
-"""The attention budget of a head: into which categories of keys its attention goes, as shares that add up to 1.
+"""The attention budget of a head: how its attention is divided among categories of keys, as shares that add up to 1.
 
-Every visible key of a query is in exactly one of CATEGORIES, the first that applies. The share of a category in one
-input is the mean over queries of the attention on its keys; queries are the pieces of the text (no [CLS], [SEP]) that
-see at least two keys. The token that classifiers read ([CLS] of encoders, the last token of decoders) has a budget of
-its own. The expected share is that of attention spread evenly over all keys that a query sees, and enrichment is
-share / expected share. What is beyond distance is the share less what the same head gives to other words at the same
-distances in the same input. What is contested is the attention on keys that are a syntactic head or dependent but are
-counted in an earlier category.
+Every visible key of a query is in the first of CATEGORIES that applies. The share of a category in one input is the
+mean over queries of the attention to its keys. Queries are the tokens of the text (without [CLS], [SEP]) that see at
+least two keys; the token that classifiers read ([CLS] of encoders, the last token of decoders) has a separate budget.
+The expected share is that of uniform attention, and enrichment is share / expected share. The effect beyond distance is
+the share minus the attention of the head to other words at the same distances in the same input. Contested attention is
+on keys that are a syntactic head or dependent but are counted in an earlier category.
 """
 
 from collections.abc import Sequence
@@ -34,13 +33,13 @@ CONTESTED = (PIECE, PREVIOUS, NEXT)  # special tokens are no word's head, so cat
 
 @dataclass(frozen=True)
 class BudgetTokens:
-    """The words, sentences and special tokens at the positions of one input, for its attention budget.
+    """The words, sentences and special tokens at the positions of one input.
 
     Attributes:
-        word: number of the word, -1 for special tokens; equal for the pieces of one word.
-        spelling: number of the word's spelling, equal for words that differ in case alone; -1 for special tokens.
-        sentence: 0 or 1; of a special token that of its segment.
-        governors: (word, its syntactic head) as numbers of words; empty where syntax is not known.
+        word: number of the word, equal for all its tokens; -1 for special tokens.
+        spelling: number of the lower-case spelling; -1 for special tokens.
+        sentence: 0 or 1; for a special token, that of its segment.
+        governors: (word, its syntactic head) as numbers of words; empty if syntax is unknown.
         classifying: the position that classifiers read.
     """
 
@@ -57,7 +56,7 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return each key's category for some queries, and whether their words are linked; masked keys included."""
+    """Return the category of each key for some queries, and whether their words are linked, including masked keys."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -100,10 +99,10 @@ STATISTICS = CLASSIFYING_EXPECTED.stop
 
 
 class _Cells(NamedTuple):
-    """The cells of one input's map, as one row.
+    """The cells of the map of one input, as one row.
 
     Attributes:
-        sums: what turns the row into shares, shares of the classifying token, and what is contested.
+        sums: matrix that turns the row into shares, shares of the classifying token, and contested attention.
         offsets: key - query + length - 1 of each cell.
         others: cells of words and punctuation that queries see.
         beyond: cells of each category of BEYOND.
@@ -119,8 +118,8 @@ class _Input:
     """One input, prepared for all layers.
 
     Attributes:
-        queries: which positions the shares are a mean over.
-        even: shares of even attention, and those of the classifying token, by window of a layer.
+        queries: positions over which the shares are averaged.
+        even: shares under uniform attention, also of the classifying token, by window of a layer.
     """
 
     def __init__(self, tokens: BudgetTokens, heads: int, windows: Sequence[int | None], *, causal: bool) -> None:
@@ -188,11 +187,8 @@ class _Input:
 
 
 class BudgetAttention:
-    """Observer of the attention budget of all heads; `means` has the mean over inputs.
-
-    Args:
-        windows: as in `AttentionMaps`.
-    """
+    """Observer of the attention budget of all heads; `means` has the mean over inputs. `windows` as in
+    `AttentionMaps`."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool, windows: Sequence[int | None] = ()) -> None:
         self.causal, self.heads, self.windows = causal, heads, tuple(windows) or (None,) * layers
@@ -202,12 +198,11 @@ class BudgetAttention:
         self._batch: dict[int, _Input] = {}
 
     def take(self, tokens: Sequence[BudgetTokens], numbers: Sequence[int]) -> "BudgetAttention":
-        """Set the inputs of the next run and their indices in the whole study. Returns this observer."""
+        """Set the inputs of the next run and their indices in the study. Returns this observer."""
         self._tokens, self._numbers, self._batch = tokens, numbers, {}
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of one layer for a batch to the attention budget."""
         sums, beyond = [], []
         for maps, ready in zip(weights, self._prepared(inputs), strict=True):
             flat = maps.double().cpu().flatten(1)
@@ -230,15 +225,13 @@ class BudgetAttention:
         self._add(layer, sums, beyond, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers for a batch to the attention budget."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request blocks of queries for long inputs, without attention beyond what distance predicts."""
+        """Request blocks of queries for long inputs; the effect beyond distance is then not measured."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs to the budget from its sums, without whole maps."""
         unknown = np.full((self.heads, len(BEYOND)), np.nan)
         self._add(layer, [ready.taken() for ready in self._prepared(inputs)], [unknown] * len(inputs), inputs)
 

@@ -1,4 +1,5 @@
-"""Whether a classifier is above the best constant prediction; otherwise its heads say little about the task."""
+"""Tests of whether a model is better than the best constant prediction; otherwise its heads say little about the
+task."""
 
 import math
 from dataclasses import dataclass
@@ -11,13 +12,7 @@ from .intervals import wilson_interval
 
 @dataclass(frozen=True)
 class AboveConstant:
-    """An accuracy compared with that of the better constant prediction.
-
-    Attributes:
-        share: accuracy.
-        low, high: 95 % Wilson interval over examples.
-        rows: number of examples.
-    """
+    """An accuracy compared with the best constant prediction, with its 95 % Wilson interval over examples."""
 
     share: float
     low: float
@@ -27,12 +22,12 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the whole 95 % interval of the accuracy is above the accuracy of a constant prediction."""
+        """Return whether the whole interval of the accuracy is above that of the constant prediction."""
         return self.low > self.constant
 
     @property
     def sentence(self) -> str:
-        """Return the warning that accuracy is not significantly above chance; "" if it is."""
+        """Return a warning if the accuracy is not significantly above chance level, otherwise ""."""
         if self.is_shown:
             return ""
         return (
@@ -50,12 +45,7 @@ def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
 
 @dataclass(frozen=True)
 class AboveZero:
-    """A correlation with human scores compared with 0, that of a constant prediction, with its 95 % interval.
-
-    Attributes:
-        correlation: Pearson's r.
-        low, high: 95 % interval over examples, on Fisher's scale.
-    """
+    """A Pearson correlation with human scores compared with 0, with its 95 % interval on Fisher's scale."""
 
     correlation: float
     low: float
@@ -64,12 +54,12 @@ class AboveZero:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the whole 95 % interval of the correlation is above 0."""
+        """Return whether the whole interval of the correlation is above 0."""
         return self.low > 0
 
     @property
     def sentence(self) -> str:
-        """Return the warning that the correlation is not significantly above 0; "" if it is."""
+        """Return a warning if the correlation is not significantly above 0, otherwise ""."""
         if self.is_shown:
             return ""
         return (

@@ -1,8 +1,9 @@
-"""Change of each head's maps between two checkpoints on the same input (Kovaleva et al. 2019, 4.3, Fig 5).
+"""Change of the attention maps of each head between two checkpoints on the same input (Kovaleva et al. 2019, 4.3, Fig
+5).
 
-Maps are cropped to real tokens, unlike the paper's notebook, where padding queries of 200x200 maps dominate. A causal
-model puts most weight on the first token before and after, which makes any two maps similar; its values are therefore
-also given without that token.
+Maps are cropped to real tokens; in the notebook of the paper, padding queries of 200x200 maps dominate. Causal models
+attend mostly to the first token before and after, which makes any two maps similar; their values are therefore also
+computed without this token.
 """
 
 import heapq
@@ -24,7 +25,7 @@ ROWS_KEPT = 5  # per head, those that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the cosine similarity of each head's flattened maps before and after, float64; NaN for maps of zeros."""
+    """Return the cosine similarity of the flattened maps before and after, float64; NaN for maps of zeros."""
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -32,10 +33,10 @@ def cosine(
 def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return each head's Jensen-Shannon divergence H((P + Q) / 2) - (H(P) + H(Q)) / 2, mean over queries, in nats,
+    """Return the Jensen-Shannon divergence H((P + Q) / 2) - (H(P) + H(Q)) / 2, mean over queries, in nats (0 to ln 2),
     float64.
 
-    *Range:* 0 (identical) to ln 2 (disjoint). NaN for an empty map.
+    NaN for an empty map.
     """
     old, new = before.double(), after.double()
     entropy = torch.special.entr
@@ -55,10 +56,8 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Change of maps between two checkpoints: means over inputs by head and by layer, and the inputs that changed most.
-
-    An accumulator: `update` with a layer of a batch, `merge` with accumulators of other inputs, `packed` for JSON.
-    """
+    """Accumulates the change of maps between two checkpoints: means over inputs by head and layer, and the most changed
+    inputs."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())
@@ -74,10 +73,9 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Add the change of one layer's maps for inputs of equal length.
+        """Add the change of the maps of one layer for inputs of equal length.
 
-        numbers: the indices of the inputs in the study, which determine their group in `Means`. names: their example
-        IDs.
+        `numbers` are the indices of the inputs in the study, and `names` their example IDs.
         """
         measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
@@ -95,21 +93,21 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> None:
-        """Add the sums of another accumulator, over other inputs, to this one in place."""
+        """Add another accumulator, over other inputs, to this one in place."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():
             self._keep(layer, head, pairs)
 
     def packed(self) -> dict[str, Any]:
-        """Return the sums and the inputs that changed most, in a form that JSON can store."""
+        """Return the sums and the most changed inputs as JSON types."""
         lowest = [[layer, head, pairs] for (layer, head), pairs in self.lowest.items()]
         causal = len(self.statistics) > len(STATISTICS)
         return {"heads": self.heads.packed(), "layers": self.layers.packed(), "lowest": lowest, "causal": causal}
 
     @classmethod
     def unpacked(cls, stored: dict[str, Any]) -> "Change":
-        """Restore an accumulator from the form that `packed` returns."""
+        """Restore an accumulator from the output of `packed`."""
         restored = cls(1, 1, causal=stored["causal"])
         restored.heads, restored.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
         for layer, head, pairs in stored["lowest"]:

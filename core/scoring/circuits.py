@@ -1,4 +1,4 @@
-"""Circuits as sets of edges: selection, stability and faithfulness."""
+"""Interactions, Shapley values and gate classes of heads; stability and faithfulness of circuits."""
 
 from collections.abc import Sequence
 from typing import Literal, get_args
@@ -18,13 +18,13 @@ def interactions(
     """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in units of m.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: the heads are redundant. Negative: they
-    work together. 0: their effects are additive.
+    cooperate. 0: their effects are additive.
     """
     return together - alone[pairs[:, 0]] - alone[pairs[:, 1]]
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Return `count` random orders of the heads, where every second order is the reverse of the one before.
+    """Return `count` random orders of the heads, where every second order is the reverse of the previous one.
 
     Raises InputError if `count` is odd or below 2.
     """
@@ -38,20 +38,17 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return the set of heads that are ablated at each step of each order, as heads are ablated one after another."""
+    """Return the set of ablated heads at each step of each order."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the Shapley value of each head: the mean over orders of how much m falls when the head is ablated.
+    """Return the Shapley value of each head: the mean over orders of the fall of m when the head is ablated.
 
-    The values sum to m with all heads minus m with none, for any orders.
-
-    Args:
-        values: m after ablating 1, 2, ..., all heads of each order.
-        orders: head indices in the order of ablation.
+    The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of
+    each order; `orders` are head indices in the order of ablation.
     """
     before = np.concatenate([np.full((len(orders), 1), with_all), values[:, :-1]], 1)
     falls = before - values
@@ -75,13 +72,8 @@ def class_shares(
     """Return the fraction of fits in which each head is facilitating, interfering or irrelevant, in the order of
     CLASSES.
 
-    Facilitating: gate above 1/2 with both prices. Interfering: below with both. Irrelevant: above only if the price
-    pushes gates up. The remaining case has no class, so fractions sum to at most 1. Raises InputError if there are no
-    fits.
-
-    Args:
-        up: gates fitted with a price that pushes them up, 0 to 1.
-        down: gates fitted with a price that pushes them down, in as many fits.
+    Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
+    gates up (`up`). The remaining case has no class, so fractions add up to at most 1. Raises InputError without fits.
     """
     if not len(up):
         raise InputError(
@@ -94,7 +86,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return the class of each head: that with the largest fraction of fits, or "undecided" below the threshold."""
+    """Return the class of each head with the largest fraction of fits, or "undecided" below the threshold."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 
@@ -104,13 +96,14 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of all e
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the level for testing an edge's mean on half of the pairs: sqrt((2 threshold - 1) / edges).
+    """Return the level for testing the mean of an edge on half of the pairs: sqrt((2 threshold - 1) / edges).
 
-    At this level at most one edge without an effect is expected to be stable. Two halves without common pairs both
-    select an edge without an effect with probability level^2. If a fraction `threshold` of all halves selects an edge,
-    at least a fraction 2 threshold - 1 of such splits does so in both halves. By Markov's inequality an edge is
-    therefore stable with probability at most level^2 / (2 threshold - 1) = 1 / edges. Edges may have any variances and
-    dependence (Shah and Samworth 2013, complementary pairs; Meinshausen and Buehlmann 2010 require exchangeable noise).
+    At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
+    select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
+    fraction 2 threshold - 1 of these splits does so in both halves. By Markov's inequality, an edge without an effect
+    is therefore stable with probability at most level^2 / (2 threshold - 1) = 1 / edges. Edges may have any variances
+    and dependence (Shah and Samworth 2013, complementary pairs; Meinshausen and Buehlmann 2010 require exchangeable
+    noise).
     """
     if not 0.5 < threshold <= 1:
         raise InputError(
@@ -123,15 +116,11 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return the fraction of random halves of the pairs in which each edge's mean effect differs from 0 (two-sided t
-    test).
+    """Return the fraction of random halves of the pairs in which the mean effect of each edge differs from 0 (two-sided
+    t test).
 
-    Args:
-        effects: NaN for edges that the sequential test dropped, which count as not selected.
-        splits: number of splits into two disjoint halves; one pair is left out if their number is odd.
-
-    Raises:
-        InputError: there are fewer than four pairs.
+    `effects` are NaN for edges that the sequential test dropped, which count as not selected. Each of the `splits` is
+    into two disjoint halves; one pair is left out if the number is odd. Raises InputError for fewer than four pairs.
     """
     pairs = effects.shape[1]
     if pairs < 4:
@@ -150,19 +139,16 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """Return the numbers of edges, ascending, of the circuits in a faithfulness curve."""
+    """Return the numbers of edges of the circuits in a faithfulness curve, ascending."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Return two areas of a faithfulness curve over the fraction of edges: CPR, under the curve, and CMD, between
-    curve and 1.
+    """Return two areas of a faithfulness curve over the fraction of edges: CPR (under the curve) and CMD (between curve
+    and 1).
 
-    MIB, arXiv 2504.13151. Trapezoids from the empty circuit, whose faithfulness is 0, to the whole model.
-
-    Args:
-        sizes: number of edges of each circuit, ascending; the whole model is last.
-        faithfulness: of each circuit; 1 is as faithful as the whole model.
+    MIB, arXiv 2504.13151. Trapezoids from the empty circuit (faithfulness 0) to the whole model, which is last in
+    `sizes` (ascending numbers of edges).
     """
     shares = np.concatenate([[0.0], np.asarray(sizes) / edges])
     values = np.concatenate([[0.0], np.asarray(faithfulness, dtype=float)])

@@ -22,21 +22,17 @@ CONTROLLED = (
 
 
 def batch_level(number: int, alpha: float = ALPHA) -> float:
-    """Return the significance level for the k-th batch of hypotheses (one-based): alpha 6 / (pi^2 k^2)."""
+    """Return the significance level of the k-th batch of hypotheses (from 1): alpha 6 / (pi^2 k^2)."""
     if number < 1:
         raise InputError(f"The number of a batch must be at least 1; got {number}. Correct it.")
     return alpha * 6 / (math.pi**2 * number**2)
 
 
 def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
-    """Return Holm-adjusted p values of a batch of hypotheses.
+    """Return Holm-adjusted p values of a batch of hypotheses; None if not tested.
 
-    Args:
-        p: None for hypotheses that were not tested, which count as 1.
-        registered: number of hypotheses in the batch at registration, including withdrawn ones.
-
-    Raises:
-        InputError: fewer were registered than tested.
+    `registered` is the number of hypotheses at registration; those withdrawn or not tested count as p = 1. Raises
+    InputError if fewer were registered than tested.
     """
     if registered < len(p):
         raise InputError(
@@ -54,10 +50,8 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
 
 
 def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
-    """Return which tests remain significant at a false discovery rate of `level` (Benjamini and Yekutieli 2001).
-
-    The method is valid under any dependence of the tests.
-    """
+    """Return which tests are significant at a false discovery rate of `level` under any dependence (Benjamini and
+    Yekutieli 2001)."""
     if not len(p):
         return []
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
@@ -73,7 +67,7 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 
 def widened(several: int) -> float:
-    """Return the factor that widens a normal 95 % interval so that `several` hold simultaneously (Bonferroni)."""
+    """Return the factor that widens a normal 95 % interval so that `several` intervals hold jointly (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
@@ -88,7 +82,7 @@ def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer hea
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """Return Benjamini-Hochberg adjusted p values over heads and several tests together, one array for each test."""
+    """Return Benjamini-Hochberg adjusted p values over heads and several tests together, one array per test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

@@ -1,10 +1,10 @@
-"""Which head of one checkpoint corresponds to which of another: similarity of rows, matchings, and chance level.
+"""Counterparts: which head of one checkpoint corresponds to which head of another, by similarity of rows.
 
 The similarity of two heads is 1 minus the mean Jensen-Shannon distance (base 2, square root) of their rows for the same
-query, averaged within inputs first. 1: identical rows; 0: no common key. A matching is one to one with the largest
-total similarity (scipy's `linear_sum_assignment`). A match is a counterpart if it is significantly more similar than
+query, averaged within inputs first (1: identical rows; 0: no common key). The matching is one to one with the largest
+total similarity (`linear_sum_assignment` of scipy). A match is a counterpart if it is significantly more similar than
 random weights with matched entropy, clearly closer than any other head of either checkpoint (Lowe's ratio, 2004,
-section 7.1), similar at all, and the same in both halves of the inputs.
+section 7.1), similar enough, and the same in both halves of the inputs.
 """
 
 from collections.abc import Sequence
@@ -32,9 +32,9 @@ def _p_log_p(weights: Tensor) -> Tensor:
 
 
 def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_entropy: Tensor) -> Tensor:
-    """Jensen-Shannon distances (base 2, square root) between rows, given halved weights and halved p ln p.
+    """Return Jensen-Shannon distances (base 2, square root) between rows, given halved weights and halved p ln p.
 
-    Rows that are equal up to float32 rounding have distance exactly 0, because entries are subtracted before summing.
+    Entries are subtracted before summing, so rows that are equal up to rounding have distance exactly 0.
     """
     mixture = other_rows + first
     divergence = (own_entropy + other_entropy).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
@@ -44,9 +44,9 @@ def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_ent
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Return the mean Jensen-Shannon distance between the attention rows of every two heads for each input, 0 to 1.
+    """Return the mean Jensen-Shannon distance between the rows of every two heads for each input, 0 to 1.
 
-    inputs: the zero-based input of each row; every input up to the largest has a row.
+    `inputs` is the zero-based input of each row; every input has at least one row.
     """
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
@@ -68,12 +68,12 @@ class SimilaritySums:
     inputs: Int[np.ndarray, " group"]
 
     def merge(self, other: "SimilaritySums") -> "SimilaritySums":
-        """Return the sums of head distances over the inputs of both objects together."""
+        """Return the sums over the inputs of both objects."""
         return SimilaritySums(self.sums + other.sums, self.inputs + other.inputs)
 
     @property
     def n(self) -> int:
-        """Return the number of inputs that the sums are over."""
+        """Return the number of inputs."""
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
@@ -89,15 +89,15 @@ class SimilaritySums:
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval over inputs of each similarity; NaN for fewer than two groups."""
+        """Return half the width of the 95 % interval of each similarity over inputs; NaN for fewer than two groups of
+        inputs."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """Return how much more similar two matched heads are to each other than to other heads of the other
-        checkpoint.
+        """Return how much more similar two matched heads are to each other than to other heads of the other checkpoint.
 
         Value, low and high of the 95 % interval of each difference, paired by input: first of the head to all others,
-        then of the match to all others. Bounds are NaN for fewer than two groups.
+        then of the match to all others. Bounds are NaN for fewer than two groups of inputs.
         """
         own = self.sums[:, head, match]
         others = np.concatenate(
@@ -121,7 +121,7 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum the head distances of inputs by group. numbers: indices of the inputs, which determine group and half."""
+    """Sum head distances by group of inputs. The indices of the inputs (`numbers`) determine group and half."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -134,9 +134,10 @@ class Matching:
     Attributes:
         best: the most similar head, which several heads may share.
         margin: similarity to the match minus the largest similarity of either to another head of the other checkpoint;
-            NaN without a match or another head.
+            NaN
+            without a match or another head.
         low, high: 95 % interval of the margin over inputs; `low` is below that of the difference to every other head.
-        agrees: whether both halves of the inputs give this match.
+        agrees: whether both halves of the inputs yield this match.
     """
 
     match: Int[np.ndarray, " head"]
@@ -156,7 +157,7 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Match heads over all inputs, and test whether each half agrees on the matches; an empty half never does."""
+    """Match heads over all inputs, and test whether both halves yield the same matches (an empty half never does)."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
@@ -174,14 +175,11 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which matched heads are counterparts, that is, similar enough by all criteria.
+    """Return which matched heads are counterparts.
 
-    p must be at most ALPHA, similarity at least LEAST, the interval of the margin above 0, the halves must agree, and
-    the distance to the match must be at most NEARER times that to any other head.
-
-    Args:
-        similarity: of each head to its match; NaN without one.
-        p: compared with random weights (`beyond_chance`); NaN without a match.
+    p (compared with random weights, see `beyond_chance`) must be at most ALPHA, the similarity to the match at least
+    LEAST, and the interval of the margin above 0; the halves must agree; and the distance to the match must be at most
+    NEARER times that to any other head. NaN counts as no match.
     """
     distance = 1 - similarity
     near = distance <= NEARER * (distance + matches.margin)
@@ -189,7 +187,7 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy of each head's attention rows, in nats. rows: blocks with different numbers of keys."""
+    """Return the mean entropy of the rows of each head, in nats. Blocks may have different numbers of keys."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
@@ -203,10 +201,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return the factor of each head's scores that gives a mean entropy of its rows, e^-7 to e^9.
-
-    entropy: in nats, for each head.
-    """
+    """Return the factor of the scores of each head (e^-7 to e^9) with which its rows have a given mean entropy in
+    nats."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -218,19 +214,16 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return p for the hypothesis that each head is no more similar to its match than to heads of random weights,
-    corrected over heads (max-T).
+    """Return p that each head is no more similar to its match than to heads of random weights, corrected over heads
+    (max-T).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations, with the observed value included. p counts draws whose maximum over heads is as
-    extreme (Westfall and Young 1993).
+    extreme (Westfall and Young 1993); it is at least 1 / (draws + 1), and NaN without a match.
 
     Args:
-        observed: similarity of each head to its match; NaN without one.
+        observed: similarity of each head to its match; NaN without a match.
         drawn: largest similarity of the head in each draw of random weights.
-
-    Returns:
-        *Range:* 1 / (draws + 1) to 1; NaN without a match.
     """
     together = -np.log(np.maximum(0, 1 - np.concatenate([observed[None], drawn])) + ROUNDING**0.5)
     spread = together.std(0)

@@ -1,4 +1,4 @@
-"""Names and meanings of the statistics of heads, without importing torch."""
+"""Names and meanings of head statistics. Does not import torch."""
 
 from .registry import FEATURE_SCORES, MAP_SCORES
 
@@ -44,7 +44,7 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the score above which a head has a role or a pattern class; None if the score has no such bound."""
+    """Return the score above which a head has a role or a pattern class, or None if the score has no such bound."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
@@ -66,7 +66,7 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return a feature's mean depth, weighted by its mean in each layer: 0 first, 1 last; NaN if all are 0."""
+    """Return the mean depth of a feature, weighted by its mean in each layer: 0 first, 1 last; NaN if all are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

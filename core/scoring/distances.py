@@ -1,8 +1,8 @@
-"""Similarity of heads: Jensen-Shannon distances between their rows, and a plot of them (Clark et al. 2019, Fig 6).
+"""Jensen-Shannon distances between the rows of heads, and a plot of them (Clark et al. 2019, Fig 6).
 
 JS(P, Q) = H((P + Q) / 2) - (H(P) + H(Q)) / 2, in nats, between the rows of two heads for the same query and input,
-smoothed as 0.999 p + 0.001 / n. Clark et al. sum it over all queries and inputs; both the mean per row and the sum are
-available. The plot uses metric multidimensional scaling.
+smoothed as 0.999 p + 0.001 / n. Clark et al. sum it over all queries and inputs; the mean per row is also available.
+The plot uses metric multidimensional scaling.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from .heads import CACHED
 
 @dataclass(frozen=True)
 class Group:
-    """A group of near-duplicate heads. distance: mean distance between two heads of the group."""
+    """A group of near-duplicate heads. `distance` is the mean distance between two of its heads."""
 
     heads: tuple[Head, ...]
     middle: Head
@@ -35,9 +35,8 @@ class Group:
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
     """Return clusters of at least two similar heads by average linkage, the closest cluster first.
 
-    within: clusters are merged while the mean distance between their heads is at most this fraction of the mean over
-    all pairs of heads. Raises InputError if it is not between 0 and 1. Empty if all distances are 0, or for a single
-    head.
+    Clusters are merged while their mean distance is at most the fraction `within` of the mean over all pairs of heads.
+    Raises InputError unless it is between 0 and 1.
     """
     if not 0 < within < 1:
         raise InputError(
@@ -62,9 +61,9 @@ def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Return random sets of other heads with as many heads in each layer as the group, for comparison.
+    """Return random sets of other heads with as many heads per layer as the group, for comparison.
 
-    Heads come from any layer if a layer has too few left. Empty if fewer heads are left than the group has.
+    If a layer has too few heads left, they come from any layer. Empty if fewer heads are left than the group has.
     """
     chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
     outside = set(heads) - set(group.heads)
@@ -88,13 +87,10 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al
 
 
 class HeadDistances:
-    """Observer that computes the Jensen-Shannon distance between the attention rows of every two heads.
+    """Observer that computes the Jensen-Shannon distance between the rows of every two heads.
 
-    The drawn rows of one batch are stored until its last layer.
-
-    Args:
-        attending: as in `AttentionMaps`; distances to heads of other layers are NaN.
-        queries: number of rows drawn from each input, by the seed and the input's index; None: all.
+    Distances to heads of layers without attention (`attending`, as in `AttentionMaps`) are NaN. `queries` rows are
+    drawn from each input (None: all).
     """
 
     def __init__(
@@ -112,12 +108,12 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the indices of the next run's inputs in the study. Returns this observer."""
+        """Set the indices of the inputs of the next run in the study. Returns this observer."""
         self._numbers = numbers
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the drawn rows of one layer; after the last layer, compute the distances between all heads."""
+        """Store the drawn rows of one layer. After the last layer, compute the distances between all heads."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -125,17 +121,15 @@ class HeadDistances:
         self._hold(layer, rows.permute(3, 0, 1, 2).reshape(weights.shape[1], -1, length))
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Compute the distances between all heads of all layers on one batch."""
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the drawn rows of long inputs; None if all rows are compared, as all layers would be stored."""
+        """Request the drawn rows of long inputs; None if all rows are compared, because all layers would be stored."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Do the same with the drawn rows of one layer of long inputs."""
         self._hold(layer, torch.cat([torch.from_numpy(layer_sums.rows) for layer_sums in sums], 1))
 
     def _hold(self, layer: int, rows: Float[Tensor, "head row key"]) -> None:
@@ -152,14 +146,13 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the distance between every two heads, averaged over attention rows; NaN without rows. The attribute
-        `sums` has the sums over rows, as in Clark et al. 2019.
-        """
+        """Return the distance between every two heads, averaged over rows; NaN without rows. `sums` has the sums (Clark
+        et al.)."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon distance of every two heads, summed over rows, in nats. rows: not smoothed."""
+    """Return the Jensen-Shannon distance of every two heads, summed over rows, in nats. `rows` are not smoothed."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -173,7 +166,7 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Return the sum over rows of the distance between each head's rows in two sets of maps, in nats."""
+    """Return the distance between the rows of each head in two sets of maps, summed over rows, in nats."""
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
@@ -185,11 +178,11 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Return a plane coordinate for each head (head, 2) that preserves distances as well as possible, and Kruskal's
+    """Return plane coordinates of heads (head, 2) that preserve their distances as well as possible, and Kruskal's
     stress.
 
-    Metric multidimensional scaling, the best of STARTS random starts. Coordinates are 0 if all distances are. Kruskal's
-    stress is 0 for a perfect fit and above 0.2 for a poor one.
+    Metric multidimensional scaling, the best of STARTS random starts. Stress is 0 for a perfect fit and above 0.2 for a
+    poor one.
     """
     from sklearn.manifold import MDS  # 1 s of start-up
 

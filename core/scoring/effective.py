@@ -1,13 +1,11 @@
 """Effective attention: a map without the part that cannot affect the output (Brunner et al. 2020, section 3).
 
-A head's output is A T with T = E W^V H, without the bias of the values. The part of a row of A in the left null space
-LN(T) has no effect. Effective attention is A - Proj_LN(T)(A) = A U U^T, where U has the left singular vectors of T with
-nonzero singular values. Its rows need not sum to 1 and may be negative. It equals A for at most d_v tokens and T of
-full row rank. H, the head's slice of the output projection, can be left out if it has full row rank, because it does
-not change LN(T); `core.capture.values` returns E W^V.
-
-In a causal model query i attends to keys 0..i, so its row is projected with T[:i + 1]; projecting the whole map would
-put weight on future keys.
+The output of a head is A T with T = E W^V H, without the bias of the values. The part of a row of A in the left null
+space LN(T) has no effect. Effective attention is A - Proj_LN(T)(A) = A U U^T, where U has the left singular vectors of
+T with nonzero singular values. Its rows need not sum to 1 and may be negative. It equals A for at most d_v tokens and T
+of full row rank. H, the slice of the output projection, can be left out if it has full row rank, because it does not
+change LN(T); `core.capture.values` returns E W^V. In a causal model, query i attends to keys 0..i, so its row is
+projected with T[:i + 1]; projecting the whole map would put weight on future keys.
 """
 
 import numpy as np
@@ -21,11 +19,9 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return A - Proj_LN(T)(A), the part of a map that affects the output: effective @ T = A @ T, float64.
+    """Return A - Proj_LN(T)(A), the part of the map A that affects the output: effective @ T = A @ T, float64.
 
-    Args:
-        weights: A of one head.
-        values: T, or E W^V, without bias.
+    `values` are T or E W^V, without bias.
     """
     maps, reach = weights.astype(np.float64), values.astype(np.float64)
     if not causal:
@@ -49,7 +45,7 @@ def correlation(
 ) -> float:
     """Return Pearson's r between the raw and effective weights of one map; NaN if either is constant.
 
-    causal: compare only keys up to the query.
+    `causal` compares only keys up to the query.
     """
     visible = np.tril_indices(len(weights)) if causal else ...
     raw, left = weights[visible].ravel(), effective[visible].ravel()
@@ -59,11 +55,8 @@ def correlation(
 
 
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
-    """Return the attention to each type of keys, summed over its keys, mean over queries; NaN for a type without
-    keys.
-
-    Effective attention may be negative and unbounded.
-    """
+    """Return the attention to each type of key, mean over queries; NaN for a type without keys. Effective attention may
+    be negative and unbounded."""
     return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
 
 
@@ -76,9 +69,9 @@ def _basis(values: np.ndarray) -> np.ndarray:
 def _projected(
     rows: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], queries: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Each query's row projected on the columns of its prefix of values, and which rows are exact.
+    """Return the row of each query projected on the columns of its prefix of values, and which rows are exact.
 
-    Solves all normal equations at once, which is several times faster than one decomposition per query, and refines the
+    Solves all normal equations at once, several times faster than one decomposition per query, and refines the
     solutions until the output of each row is reproduced.
     """
     grams = np.cumsum(values[:, :, None] * values[:, None, :], axis=0)[queries]

@@ -1,9 +1,9 @@
 """Effects of interventions on metrics: paired intervals, McNemar's test, and corrections for many heads.
 
 All functions take outcomes of the same examples before [row] and after [head, row]. For accuracy, an outcome is 1 if
-the example is right; for a correlation it is the example's contribution. Intervals use influence functions
-(`core.scoring.influence`) and account for unseen examples. The best of many heads is corrected by max-T, and validated
-on examples that were not used to choose it (split half).
+the example is right; for a correlation, it is the contribution of the example. Intervals use influence functions
+(`core.scoring.influence`) and account for unseen examples. p is corrected over heads by max-T, and the best head is
+validated on examples that were not used to select it (split half).
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Return about how many examples are needed to see FEW_FLIPS changed predictions; a lower bound for none."""
+    """Estimate how many examples are needed to see FEW_FLIPS changed predictions; a lower bound if none changed."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
@@ -44,18 +44,10 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return a metric for all heads and all weightings of the examples (bootstrap draws), by matrix products.
+    """Return a metric (accuracy, f1 of class 1, or pearson) for all heads and all weightings of the examples.
 
-    Args:
-        name: accuracy, f1 (of class 1), or pearson.
-        predicted: label or score of each example under each intervention.
-        counts: weight of each example in each draw; not all 0.
-
-    Returns:
-        NaN if undefined (constant predictions for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn.
-
-    Raises:
-        InputError: the metric is unknown.
+    `counts` has the weight of each example in each bootstrap draw, not all 0. NaN if undefined (constant predictions
+    for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn. Raises InputError for an unknown metric.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     weights = np.asarray(counts, dtype=float)
@@ -78,9 +70,9 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value for each example whose mean over examples is Pearson's r.
+    """Return one value per example whose mean over examples is Pearson's r; 0 if r is undefined.
 
-    r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r. 0 if r is undefined.
+    The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     x, y = gold - gold.mean(), predicted - predicted.mean(-1, keepdims=True)
@@ -93,8 +85,7 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[RecordInterval]:
-    """Return how much an ablation of each head changes a metric, with a paired 95 % interval. name: accuracy, f1 or
-    pearson.
+    """Return the change of a metric (accuracy, f1 or pearson) by ablating each head, with a paired 95 % interval.
 
     None if the metric is undefined; bounds are also None for a single example.
     """
@@ -104,10 +95,9 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[RecordInterval]:
-    """Return weighted sums of metric changes over heads with paired intervals.
+    """Return weighted sums of metric changes over heads, with paired intervals.
 
-    contrasts: weight of each head's change. 1 for a group and -1 for each of its heads gives the effect of the group
-    beyond its heads.
+    With weights 1 for a group and -1 for each of its heads, the sum is the effect of the group beyond its heads.
     """
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
@@ -120,10 +110,10 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[RecordInterval]:
-    """Return the change of a mean outcome, after minus before, with a paired interval for each head.
+    """Return the change of a mean outcome (after minus before) with a paired interval for each head.
 
-    most: the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in either
-    direction is added. None if unknown, as for losses; bounds are then None for fewer than two changed examples.
+    `most` is the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in
+    either direction is added. None if unknown, as for losses; bounds are then None for fewer than two changed examples.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     n = difference.shape[1]
@@ -149,23 +139,21 @@ def max_t(
     slack: float = 0.0,
     rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
-    """Return p values for a mean difference of 0 for every head, corrected over heads by max-T (Westfall & Young
-    1993).
+    """Return p values for a mean difference of 0 for every head, corrected over heads by max-T (Westfall & Young 1993).
 
     For right and wrong outcomes, signs are flipped, which swaps predictions before and after. Losses and contributions
     to Pearson's r may be skewed with mean 0, so examples are drawn with replacement from the centred differences, and
     every draw is divided by its own spread (studentised bootstrap; Hall 1992). One sign or draw per example serves all
     heads, which preserves their dependence. t_h = |sum d| / sqrt(sum d^2 + unseen) (`t_values`), and p_h = (1 + #{max
-    over heads of drawn t >= t_h}) / (1 + draws). For losses p is at least `few_inputs.p_either` of the head, and 1 if
-    fewer than 12 examples changed, or all by the same amount.
+    over heads of drawn t >= t_h}) / (1 + draws). For losses, p is at least `few_inputs.p_either` of the head, and 1 if
+    fewer than 12 examples changed, or all by the same amount. Raises InputError without heads or examples.
 
     Args:
-        slack: added to every t_h to get the smallest p for outcomes with this error; above 0 `p_either` is not applied.
+        slack: added to every t_h to get the smallest p for outcomes with this error; above 0, `p_either` is not
+            applied.
         rare: fraction of all examples. For losses, p is 1 if there are too few examples to see an effect on this
-            fraction (`rows_to_see`): 149 examples for one head. None: for pairs that were chosen for their difference.
-
-    Raises:
-        InputError: there are no heads, or no examples.
+            fraction
+            (`rows_to_see`): 149 examples for one head. None: for pairs that were selected for their difference.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:
@@ -207,19 +195,19 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return the number of examples that contain an effect on a given fraction of all examples with 95 % probability,
-    for every head.
+    """Return the number of examples that, for every head, include an effect on a fraction of all examples with 95 %
+    probability.
 
-    With fewer examples no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
+    With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
     return int(np.ceil(np.log(0.05 / heads) / np.log1p(-share)))
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return sum d / sqrt(sum d^2 + unseen) of every head's differences d, a monotone function of t; 0 without
+    """Return sum d / sqrt(sum d^2 + unseen) of the differences d of every head, a monotone function of t; 0 without
     changes.
 
-    unseen: 0 for right and wrong outcomes; otherwise two examples with the largest change under any head.
+    `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head.
     """
     return _scaled(np.asarray(difference, dtype=float)).sum(1)
 
@@ -239,13 +227,13 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """Gain of the head that is best on one half of the examples, measured on the other half; means over random
+    """The gain of the head that is best on one half of the examples, measured on the other half; means over random
     halves.
 
     Attributes:
         low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence
             interval.
-        same: fraction of splits in which it was chosen.
+        same: fraction of splits in which this head was chosen.
     """
 
     chosen: float
@@ -292,7 +280,7 @@ class Agreement:
 
 
 def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarray, " other"]) -> Agreement:
-    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads. Heads with NaN are left out.
+    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads, without heads with NaN.
 
     None for fewer than three heads or a constant score. Raises InputError if the numbers of heads differ.
     """

@@ -1,8 +1,8 @@
 """Attention to tokens with a feature (Kovaleva et al. 2019, section 4.4 and Fig 6; Clark et al. 2019, 3.2).
 
-The column of key k is c[k] = mean over queries of A[query, k]; the columns of an input sum to 1. The first query of a
-causal model, which attends only to itself, is left out. Early keys are visible to more queries there, so c is also
-divided by the number of queries that see the key. Definitions:
+The column of key k is c[k] = mean over queries of A[query, k]; the columns of an input sum to 1. In causal models, the
+first query, which attends only to itself, is left out, and c is also divided by the number of queries that see the key,
+because more queries see early keys. Definitions:
 
     max                 max over the feature's tokens of c[k]                 (Kovaleva)
     sum                 sum over the feature's tokens of c[k]                 (Clark)
@@ -10,10 +10,10 @@ divided by the number of queries that see the key. Definitions:
     classifying         max over the feature's tokens of A[classifying token, k]  (Kovaleva's Fig 7, last layer)
 
 Inputs without the feature are left out. The baseline is as many other tokens of the text near those of the feature,
-drawn several times; an effect is a value minus the baseline of its input. The first tokens of a causal model are seen
-by more queries than any other, so the baseline of positional features ([CLS], the first word, separators) is uniform
-attention. A contrast removes the effect of positions, and for features that are roles of words also that of the kind of
-word. A head is claimed if effect and contrast are above 0.
+drawn several times; an effect is a value minus the baseline of its input. The baseline of positional features ([CLS],
+the first word, separators) is uniform attention, because more queries see the first tokens of a causal model. A
+contrast removes the effect of positions and, for syntactic features, also that of the word class. A head is claimed if
+effect and contrast are above 0.
 """
 
 import random
@@ -56,12 +56,11 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position, and the features that are compared only between words of one
-    kind.
+    """The kind of word (such as noun) at each position, and the features that are compared only within one kind.
 
     Attributes:
         of: index of the kind, -1 for none.
-        roles: features that are roles of words, whose contrasts stay within kinds.
+        roles: syntactic features, whose contrasts stay within kinds.
         words: index of the word, equal for equal spelling, -1 for none; None leaves no cell out.
     """
 
@@ -81,10 +80,9 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Return at most DRAWS contrasts for each feature of each input, for ordinary queries and for the classifying
-    token.
+    """Draw at most DRAWS contrasts for each feature of each input, for ordinary queries and for the classifying token.
 
-    inputs: of equal length with the same features; draws depend only on the seed of the input. causal: keys must not
+    Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
     """
     tokens = np.stack([marked.tokens for marked in inputs])
@@ -214,7 +212,7 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """Return the query-key positions of one input's contrasts, concatenated."""
+        """Return the query-key positions of the contrasts of one input."""
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -225,10 +223,11 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return the mean contrast (difference in log attention) over each input's draws, in nats; positive if tokens with
-    the feature get more attention. NaN without draws.
+    """Return the mean contrast over the draws of each input, in nats; positive if tokens with the feature get more
+    attention.
 
-    weights: of the cells of each draw, in the order of SIGNS.
+    A contrast is a difference in log attention; NaN without draws. `weights` are those of the cells of each draw, in
+    the order of SIGNS.
     """
     contrasts = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
@@ -247,7 +246,7 @@ class Marks:
     Attributes:
         nulls: positions drawn for the baseline; all False if there are too few other tokens.
         rhombi: cells of contrasts, or None.
-        types: word type (token ID) of each position, -1 where none counts; None if word types are not kept.
+        types: word type (token ID) of each position, -1 for none; None if word types are not measured.
     """
 
     tokens: Bool[np.ndarray, "feature key"]
@@ -283,10 +282,8 @@ def mark(
 
 
 def _near(places: list[int], unmarked: list[int], chance: random.Random) -> list[int]:
-    """As many of `unmarked` (ascending) as there are places, each near one of them.
-
-    For each place, in random order, one of the NEAREST remaining neighbours is drawn.
-    """
+    """Return as many of `unmarked` (ascending) as there are places, each drawn from the NEAREST neighbours of a
+    place."""
     left, nearest, number = list(unmarked), [], chance.random
     for position in _in_drawn_order(places, chance) if len(places) > 1 else places:
         low, last = max(0, bisect_left(left, position) - NEAREST), len(left) - NEAREST
@@ -325,9 +322,9 @@ def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndar
 def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
     """Return the one-sided p that word types with a feature get more attention than equally many random word types.
 
-    A head that prefers a few words seems to attend to every feature that these words have. Here each word type counts
-    once, and the sets are drawn from all word types. p is at least 1 / (SETS + 1). NaN if no or every word type has the
-    feature. types: `FeatureAttention.types`; a word type has the feature if most of its tokens do.
+    Each word type counts once, because a head that prefers a few words seems to attend to every feature of these words.
+    The sets are drawn from all word types in `types` (`FeatureAttention.types`); a type has the feature if most of its
+    tokens do. p is at least 1 / (SETS + 1); NaN if no or every word type has the feature.
     """
     if not types:
         return float("nan")
@@ -350,9 +347,8 @@ def columns(
 ) -> Float[np.ndarray, "batch key head"]:
     """Return the attention that each key receives, mean over queries.
 
-    Args:
-        causal: leave out query 0, which attends only to itself, unless it is the only one.
-        visible: average over the queries at or after the key instead of all.
+    `causal` leaves out query 0, which attends only to itself, unless it is the only one. `visible` averages over the
+    queries at or after the key instead of all queries.
     """
     length = cells.shape[2]
     rows = cells[:, 1:] if causal and length > 1 else cells
@@ -402,9 +398,8 @@ class _Batch:
 
 @dataclass(frozen=True)
 class _Taken:
-    """Inputs of the definitions from one layer: each key's mean over queries, the classifying token's row, in causal
-    models the mean over the queries that see the key; and the contrasts' cells.
-    """
+    """What the definitions need from one layer: the mean over queries of each key, the row of the classifying token, in
+    causal models the mean over the queries that see the key, and the cells of the contrasts."""
 
     mean: Float[np.ndarray, "batch key head"]
     classifying: Float[np.ndarray, "batch key head"]
@@ -426,13 +421,11 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 class FeatureAttention:
     """Observer of attention to tokens with each feature: means over inputs, and the same minus a random baseline.
 
-    Args:
+    Attributes:
         features: names, in the order of `Marks.tokens`.
         places: names of positional features.
-
-    Attributes:
-        types: of each word type, where the marks have them: its tokens, those with each feature, and the sums of
-            `beside_neighbours` over them of each layer's heads.
+        types: for each word type, if measured: number of its tokens, of those with each feature, and sums of
+            `beside_neighbours` over them for the heads of each layer.
     """
 
     def __init__(
@@ -454,7 +447,6 @@ class FeatureAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add one layer's attention maps of a batch to the means of attention to each feature."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs)
         batch, cells = self._batch, cells_of(weights)
@@ -465,11 +457,11 @@ class FeatureAttention:
         self._add(layer, _Taken(columns(cells, causal=self.causal), rows, visible, at), batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers for a batch to the means of attention to each feature."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: attention to each key, the classifying token's row and the contrasts."""
+        """Request the sums for long inputs: attention to each key, the row of the classifying token, and the
+        contrasts."""
         if queries != keys:
             return None
         self._batch = batch = self._batch_of(inputs)
@@ -478,7 +470,6 @@ class FeatureAttention:
         return [Needs(columns=True, rows=row, cells=input_cells) for row, input_cells in zip(rows, cells, strict=True)]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer to the mean attention to each token type, for long inputs whose maps are given as sums."""
         if self._batch is None or self._batch.inputs != inputs:
             self._batch = self._batch_of(inputs)
         batch = self._batch
@@ -558,13 +549,13 @@ class FeatureAttention:
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the column in `means` that holds the contrast of a definition and feature."""
+        """Return the column in `means` with the contrast of a definition and feature."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the column in `means` that holds the effect (value minus baseline) of a definition and feature."""
+        """Return the column in `means` with the effect (value minus baseline) of a definition and feature."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 

@@ -1,8 +1,8 @@
 """Intervals and p values of means over few inputs, also for skewed and sparse values.
 
-Student's t assumes symmetric values. For skewed values it is combined with the t whose skewness is removed (Hall 1992,
-"On the removal of skewness by transformation"): intervals cover both, and p is the larger. Both count only inputs with
-a nonzero value. p uses a third of their degrees of freedom, because after correction over heads it depends on the far
+Student's t assumes symmetric values. For skewed values, it is combined with a t without skewness (Hall 1992, "On the
+removal of skewness by transformation"): intervals cover both, and p is the larger one. Both count only inputs with a
+nonzero value. p uses a third of their degrees of freedom, because after correction over heads it depends on the far
 tail, where few skewed inputs mislead most. docs/results/few-inputs.md has simulated error rates.
 """
 
@@ -44,13 +44,12 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """Return the spread of a mean, or of a ratio of sums, computed from the values of single inputs.
+    """Return the spread of a mean, or of a ratio of sums, from the values of single inputs.
 
     Args:
         values: may be NaN where not used.
         mean: over used units.
-        unit_means: the means of the units, if they differ from `values` (for ratios); they decide which units are
-            nonzero.
+        unit_means: means of the units, if they differ from `values` (for ratios); they decide which units are nonzero.
     """
     unit_means = values if unit_means is None else unit_means
     n = used.sum(0).astype(float)
@@ -80,10 +79,9 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the smallest 95 % interval that covers both Student's interval and Hall's interval, which removes
-    skewness.
+    """Return the smallest 95 % interval that covers Student's interval and Hall's interval, which removes skewness.
 
-    lean: skewness of the values divided by the square root of their number.
+    `lean` is the skewness of the values divided by the square root of their number.
     """
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)
@@ -93,7 +91,7 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
-    """Return the one-sided p for the hypothesis that a mean is not above 0; NaN for fewer than FEWEST nonzero inputs.
+    """Return the one-sided p for a mean of at most 0; NaN for fewer than FEWEST nonzero inputs.
 
     If all inputs have the same value, p is that of the sign test, 1 / 2^inputs.
     """
@@ -107,7 +105,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Return the two-sided p for the hypothesis that a mean is 0; NaN for fewer than FEWEST nonzero inputs."""
+    """Return the two-sided p for a mean of 0; NaN for fewer than FEWEST nonzero inputs."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 

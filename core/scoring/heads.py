@@ -28,7 +28,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Maps of inputs of equal length with each input's special positions, for head scores."""
+    """Attention maps of inputs of equal length with their special positions, for head scores."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -36,13 +36,13 @@ class MapBatch:
 
     @cached_property
     def row_entropies(self) -> Any:
-        """Return the entropy of every attention row in nats, computed once."""
+        """Return the entropy of every row in nats, computed once."""
         return row_entropies(self.weights)
 
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of maps of long inputs of equal length, for head scores. sums: requested by `special_needs`."""
+    """Sums of attention maps for long inputs of equal length, as requested by `special_needs`, for head scores."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -50,11 +50,11 @@ class SumBatch:
 
     @cached_property
     def row_entropies(self) -> Float[np.ndarray, "batch head query"]:
-        """Return the entropy of every attention row, in nats."""
+        """Return the entropy of every row in nats."""
         return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
-        """Return each head's mean attention A[i, i + offset] over queries i; NaN if no query has such a key."""
+        """Return the mean attention A[i, i + offset] over queries i; NaN if no query has such a key."""
         rows = np.stack([layer_sums.offsets[:, OFFSETS.index(offset)] for layer_sums in self.sums])
         rows = rows[..., 1:] if self.causal and offset == 0 else rows
         defined = ~np.isnan(rows[0, 0])
@@ -63,7 +63,7 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean over queries of the attention to the first token (set 0) or to separators (set 1).
+        """Return the mean attention over queries to the first token (set 0) or to separators (set 1).
 
         NaN without keys, or without queries that see one of the keys and another key.
         """
@@ -92,16 +92,14 @@ CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Return the sums of an input's attention maps that a `SumBatch` needs."""
+    """Return the sums of attention maps that a `SumBatch` needs."""
     sets = keys_as_values(((at.first,), at.separators), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over the queries i that have such a key.
-
-    NaN if there are none, and for offset > 0 in causal models. causal: leave out query 0 at offset 0.
-    """
+    """Return the mean attention A[i, i + offset] over the queries i that have such a key; NaN without such queries, and
+    for offset > 0 in causal models. `causal` leaves out query 0 at offset 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights
@@ -113,7 +111,7 @@ def to_keys(
 ) -> Float[Any, "*heads"]:
     """Return the mean over queries of the total attention to some keys; NaN without keys or queries.
 
-    causal: only queries that see one of the keys and another key (i >= min(keys), i > 0).
+    `causal` uses only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
     if not len(keys):
         return weights.sum(-1).sum(-1) * float("nan")
@@ -124,7 +122,7 @@ def to_keys(
 
 
 def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
-    """Return the entropy of every attention row, -sum_j A[i, j] ln A[i, j], in nats."""
+    """Return the entropy of every row, -sum_j A[i, j] ln A[i, j], in nats."""
     if isinstance(weights, np.ndarray):
         return -(weights * np.log(np.maximum(weights, 1e-30))).sum(-1)
     if weights.dim() < 4 or weights.device.type != "cpu" or weights.numel() <= CACHED:
@@ -140,8 +138,7 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Return the mean over queries of one value per attention row; NaN without queries. causal: leave out query 0,
-    which attends only to itself."""
+    """Return the mean over queries of one value per row; NaN without queries. `causal` leaves out query 0."""
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
@@ -149,14 +146,10 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 def normalised_mean(
     rows: Float[Any, "*heads query"], *, causal: bool, visible_keys: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
-    """Return the mean over queries of entropy / ln(number of visible keys), without queries that see only one key.
+    """Return the mean over queries of entropy / ln(number of visible keys), 0 (one key) to 1 (uniform).
 
-    Args:
-        rows: entropy of each row, in nats.
-        visible_keys: number of visible keys of each query, broadcast; None: the whole sentence, or up to the query.
-
-    Returns:
-        *Range:* 0 (one key) to 1 (uniform); NaN without rows.
+    Queries that see only one key are left out; NaN without queries. `rows` are entropies in nats. `visible_keys` is the
+    number of visible keys of each query, broadcast; None: the whole sentence, or up to the query.
     """
     if visible_keys is not None:
         several = np.broadcast_to(visible_keys > 1, rows.shape)
@@ -174,7 +167,7 @@ def normalised_mean(
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
     """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal model.
 
-    causal: leave out query 0.
+    `causal` leaves out query 0.
     """
     position = np.arange(weights.shape[-1])
     gaps = np.abs(position[:, None] - position).ravel()  # query 0 of a causal map adds nothing
@@ -218,5 +211,5 @@ def to_own_keys(
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
-    """Return the entropy of the attention row of the token that classifiers read, in nats."""
+    """Return the entropy of the row of the token that classifiers read, in nats."""
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

@@ -1,10 +1,10 @@
 """Intervals of metrics and of their changes from influence functions.
 
-A metric T of n examples changes with example i by its influence L_i (Hampel 1974). L has mean 0, and its standard
-deviation divided by sqrt(n) is the standard error of T. If few predictions flip, the sample says little about that
-spread, so two unseen examples are added, one gained and one lost. For accuracy this is the interval of Bonett and Price
-2012 for the difference of paired proportions. For skewed scores the interval is midway between Student's t and Hall's,
-which removes skewness, if that is wider. docs/results/calibration.md has simulated coverage.
+Example i changes a metric T of n examples by its influence L_i (Hampel 1974). L has mean 0, and its standard deviation
+divided by sqrt(n) is the standard error of T. If few predictions change, the sample says little about that spread, so
+two unseen examples are added, one gained and one lost. For accuracy, this is the interval of Bonett and Price 2012 for
+the difference of paired proportions. For skewed scores, the interval is midway between Student's t and Hall's, which
+removes skewness, if that is wider. docs/results/calibration.md has simulated coverage.
 """
 
 from dataclasses import dataclass
@@ -33,8 +33,7 @@ class Influence:
     Attributes:
         value: NaN if undefined.
         rows: influence of each example; the mean over examples is 0.
-        gained: influence of one more example that is predicted well; 0 for pearson. `lost`: of one that is predicted
-            badly.
+        gained, lost: influence of one more example that is predicted well or badly; 0 for pearson.
     """
 
     value: Float[np.ndarray, " run"]
@@ -114,7 +113,7 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return how much one flipped prediction influences a metric: 1 for accuracy; for F1, that of a missed hit."""
+    """Return how much one changed prediction influences a metric: 1 for accuracy; for F1, that of a missed hit."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

@@ -27,7 +27,7 @@ _REACH = float(-ndtri(0.025))
 def wilson_interval(
     counts: Real[np.ndarray, "*share"], rows: int
 ) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
-    """Return the bounds of 95 % Wilson intervals of proportions (1927). counts: 0 to `rows`, which is at least 1."""
+    """Return the bounds of 95 % Wilson intervals of proportions (1927), for counts out of `rows` (at least 1)."""
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
@@ -64,20 +64,18 @@ class StatisticEstimate:
 
     @property
     def low(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the lower bound of the 95 % interval of each mean."""
         return self._ends[0]
 
     @property
     def high(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the upper bound of the 95 % interval of each mean."""
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the one-sided p for the hypothesis that a mean is not above 0; NaN if too few inputs are nonzero."""
+        """Return the one-sided p for a mean of at most 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p of a mean (of a difference) of 0; NaN if too few inputs are nonzero."""
+        """Return the two-sided p for a mean of 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -90,7 +88,7 @@ EVERY_LAYER = slice(None)
 class Means:
     """Accumulator of means over inputs, by layer, head and statistic: sums of values divided by sums of counts.
 
-    An accumulator: `update` with batches in any order, `merge` with others of the same shape, `result`.
+    Call `update` with batches in any order, `merge` with accumulators of the same shape, and `result`.
     """
 
     def __init__(self, layers: int, heads: int, statistics: int):
@@ -108,9 +106,9 @@ class Means:
         """Add the values of a batch of inputs to the sums.
 
         Args:
-            layer: EVERY_LAYER if `sums` has all layers' heads concatenated.
+            layer: EVERY_LAYER if `sums` has the heads of all layers concatenated.
             sums: of each input over its items; may be NaN if the count is 0.
-            counts: number of items; 0 leaves the input out. With EVERY_LAYER they may differ by layer.
+            counts: number of items; 0 leaves the input out. With EVERY_LAYER, they may differ by layer.
         """
         groups = np.asarray(numbers) % GROUPS
         if isinstance(layer, slice):
@@ -124,7 +122,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator, which may have fewer statistics, in place, and return this one."""
+        """Add the sums of another accumulator, which may have fewer statistics, in place, and return this
+        accumulator."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -132,7 +131,7 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Add empty statistics until there are `statistics`. blocks: of equal size, each extended at its end."""
+        """Add empty statistics until there are `statistics`, at the end of each of `blocks` blocks of equal size."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -141,14 +140,14 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """Return an accumulator that has only the given statistics, in the given order."""
+        """Return an accumulator with only the given statistics, in the given order."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of the even (0) or odd (1) groups, with half of the number of inputs."""
+        """Return an accumulator of the even (0) or odd (1) groups of inputs."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -156,10 +155,10 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """Return the means over inputs with their uncertainty.
+        """Return the means over inputs with their uncertainty; with `minus`, the paired difference from another
+        accumulator.
 
-        minus: another accumulator over the same inputs; the result is then the paired difference of means, with n of
-        this one.
+        Both accumulators must have the same inputs; n is that of this one.
         """
         value, parts, part_means, used = self._parts()
         if minus is not None:
@@ -170,10 +169,11 @@ class Means:
         return StatisticEstimate(value, spread, n, inputs)
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """The means [layer, head, statistic]; the contribution of each group; its own mean; and which groups have one.
+        """Return the means [layer, head, statistic], the contribution and the mean of each group, and which groups have
+        one.
 
-        A ratio R = S / C of sums changes with group g by (S_g - R C_g) / C. R plus that, times the number of groups,
-        has mean R and the spread of R over groups (linearisation of a ratio). With a count of one it is the mean of the
+        A ratio R = S / C of sums changes with group g by (S_g - R C_g) / C. R plus this, times the number of groups,
+        has mean R and the spread of R over groups (linearisation of a ratio). For counts of 1, it is the mean of the
         group.
         """
         counts = self.counts[:, :, None, :]
@@ -185,14 +185,14 @@ class Means:
         return value, parts, part_means, np.broadcast_to(counts > 0, self.sums.shape)
 
     def packed(self) -> str:
-        """Return the sums as text that JSON can store (base64 of an NPZ)."""
+        """Return the sums as text for JSON (base64 of an NPZ)."""
         stream = io.BytesIO()
         np.savez_compressed(stream, **{name: getattr(self, name) for name in _ARRAYS})
         return base64.b64encode(stream.getvalue()).decode()
 
     @classmethod
     def unpacked(cls, text: str) -> "Means":
-        """Restore an accumulator from the text that `packed` returns."""
+        """Restore an accumulator from the output of `packed`."""
         means = cls(0, 0, 0)
         with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as stored:
             for name in _ARRAYS:

@@ -1,6 +1,6 @@
-"""Links of inputs of equal length, found once and read from every layer's word maps.
+"""Word links of inputs of equal length, found once and read from the word maps of every layer.
 
-`core.scoring.tokens` defines a link's weight, excess, contrast and accuracy. Nothing here is as large as all pairs of
+`core.scoring.tokens` defines weight, excess, contrast and accuracy of a link. Nothing here is as large as all pairs of
 words, so inputs may have thousands of words; `LinkBlocks` reads links without maps.
 """
 
@@ -24,7 +24,7 @@ class LinkedWords:
     """The words of one input and the links between words, for each relation.
 
     Attributes:
-        sentence: index of each word's sentence, -1 for special tokens.
+        sentence: index of the sentence of each word, -1 for special tokens.
         links: for each relation, (from, to) as word indices; never a word to itself.
         spellings: equal numbers for equal words; empty if unknown.
     """
@@ -48,7 +48,7 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Return whether links may go from one word to another: within a sentence, or (across) to another sentence.
+        """Return whether links may lead from one word to another: within a sentence, or (`across`) to another sentence.
 
         False for special tokens, and from a word to itself. All arguments are broadcast.
         """
@@ -65,11 +65,11 @@ class WordTable:
 class LinkBatch:
     """Word links of inputs of equal length for every relation and direction, found once and used for every layer.
 
-    A link's group is its input, turn and distance, or (across sentences) its input, turn and query. Its baseline is all
-    reachable pairs of its group that are not links of that turn.
+    The group of a link is its input, turn and distance or, across sentences, its input, turn and query. Its baseline is
+    all reachable pairs of its group that are not links of that turn.
 
     Attributes:
-        crossing: whether each link is between sentences; backward: whether the key is the word that asks.
+        crossing, backward: whether each link is between sentences, and whether its key is the first word of the link.
         pairs: group, input and words of each pair of a baseline.
     """
 
@@ -141,9 +141,8 @@ class LinkBatch:
 
     @cached_property
     def _asked(self) -> list[tuple[np.ndarray, ...]]:
-        """Forward and backward: the links, the input and word that each asks about, and 1 if another possible answer
-        precedes the right one, and if one follows it.
-        """
+        """Return, forward and backward: the links, their input and first word, and 1 if another possible answer
+        precedes the right one, and if one follows it."""
         questions = []
         for way in (False, True):
             links = np.flatnonzero(self.backward == way)
@@ -157,9 +156,8 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the attention weight, excess over the baseline, accuracy and contrast of every link in one layer,
-        from the layer's maps.
-        """
+        """Return the attention weight, excess over the baseline, accuracy and contrast of every link, from the maps of
+        one layer."""
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
         by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
@@ -185,19 +183,16 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the attention weight, excess over the baseline, accuracy and contrast of every link, in the order of
-        QUANTITIES.
-
-        Returns:
-            Excess is 0 without a baseline; `counts` leaves such links out.
-        """
+        """Combine the values of every link in the order of QUANTITIES; excess is 0 without a baseline (`counts` leaves
+        it out)."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return sums of every quantity over the links of each input, relation and direction, float64; 0 without."""
+        """Return sums of every quantity over the links of each input, relation and direction, float64; 0 without
+        links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
@@ -226,13 +221,13 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the words' tokens are consecutive and cover the input, so that blocks hold whole words."""
+    """Return whether the tokens of words are consecutive and cover the input, so that blocks hold whole words."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
 @dataclass(frozen=True)
 class LinkSums:
-    """The attention along one input's links in one layer.
+    """The attention along the links of one input in one layer.
 
     Attributes:
         weight: of each link, between words.
@@ -250,8 +245,7 @@ class LinkSums:
 class LinkBlocks:
     """Computes attention along links in one input and layer from blocks of queries (`core.map_sums.Needs.blocks`).
 
-    Attributes:
-        cells: additional cells (cell, 2) for contrasts.
+    `cells` are additional cells (cell, 2) for contrasts.
     """
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
@@ -278,7 +272,7 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights [query, key] of one head for a block of queries that begins at `start`."""
+        """Add the attention weights [query, key] of one head for the block of queries that begins at `start`."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):
@@ -326,7 +320,7 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along links in one layer and reset the sums. cells: weights at `self.cells`."""
+        """Return the attention along links in one layer and reset the sums. `cells` are the weights at `self.cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

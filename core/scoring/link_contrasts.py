@@ -33,19 +33,15 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word and the sentence that each token of an input belongs to.
-
-    Attributes:
-        word: -1 for tokens outside words.
-        sentence: -1 for special tokens and tokens outside words.
-    """
+    """The word and the sentence of each token of an input (`word` -1 outside words, `sentence` -1 for special tokens
+    too)."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """Create the object from the token positions and the sentence of each word, for an input of `length` tokens."""
+        """Create the object from the token positions and the sentence of each word."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -55,11 +51,8 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Query-key positions of the random contrasts for each link; undefined for draws that are not valid.
-
-    Attributes:
-        fits: draws with all cells inside, between other words and not linked.
-    """
+    """Query-key positions of the random contrasts for each link. `fits` marks valid draws: all cells are inside the
+    input, between other words, and not linked. Positions of other draws are undefined."""
 
     queries: Int[np.ndarray, "link draw three"]
     keys: Int[np.ndarray, "link draw three"]
@@ -76,11 +69,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """Query-key positions of the valid contrasts of some links, concatenated.
-
-    Attributes:
-        queries: positions of the queries, the three with positive sign first; `keys` likewise.
-    """
+    """Query-key positions of the valid contrasts of some links, concatenated; the three with positive sign are
+    first."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -96,8 +86,8 @@ def hexagons(
     """Draw at most DRAWS random contrasts for each link of one input.
 
     Args:
-        links: positions of the tokens of the query's and of the key's word.
-        linked: for each link the pairs (query's word, key's word) that none of its other cells may be in.
+        links: token positions of the words of the query and of the key.
+        linked: for each link, the pairs (query's word, key's word) that none of its other cells may be in.
         causal: keys must precede their queries.
     """
 
@@ -117,8 +107,8 @@ def hexagons_of_inputs(
 ) -> Hexagons:
     """Draw random contrasts for the links of several inputs of equal length, each input with its own seed.
 
-    is_taken: called with the link index, the query's word and the key's word of draws (draw,); returns whether no other
-    cell of that link may be in this pair.
+    `is_taken` receives, for each draw, the link index, the word of the query and the word of the key, and returns
+    whether no other cell of that link may be in this pair.
     """
     owner = np.repeat(np.arange(len(links)), [len(links_of_input) for links_of_input in links])
     if not len(owner):
@@ -202,7 +192,7 @@ def _allowed(
 ) -> Int[np.ndarray, " kept"]:
     """Return the draws whose cells are between different words of the link's two sentences, and not taken.
 
-    Cheap checks come first. owner: the input and the link of each draw.
+    Cheap checks come first. `owner` has the input and the link of each draw.
     """
     cells = (*_PLUS, *_MINUS)
     row = owner[0] * words.shape[1]
@@ -243,13 +233,14 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return each link's mean contrast (log attention beyond query, key and distance), in nats; 0 without draws."""
+    """Return the mean contrast of each link in nats (log attention without effects of query, key and distance); 0
+    without draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the same from the attention weights at the positions in `drawn.cells`."""
+    """Return the mean contrast of each link from the attention weights at the positions in `drawn.cells`."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -269,14 +260,8 @@ def means_over_draws(
     """Return the mean contrast in each group of draws: the signed sum of log attention weights, in nats.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
-    contrast.
-
-    Args:
-        signs: 1 or -1 for each cell, in equal numbers.
-        starts: the first draw of each group; groups are consecutive.
-
-    Returns:
-        0 below NOTHING; NaN for groups without draws.
+    contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
+    first draw of each consecutive group.
     """
     measured = weights.min(0) >= FLOOR
     above, below = (np.prod(weights[signs == sign], 0, dtype=np.float64) for sign in (1, -1))  # far from underflow
@@ -290,7 +275,7 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """Links of one input whose contrasts are averaged into one value."""
+    """Links of one input whose contrasts are averaged to one value."""
 
     input: int
     pieces: Pieces
@@ -299,12 +284,10 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes, for every head, the mean contrast of each entry's links: log attention beyond the
-    effects of query, key and distance.
+    """Observer that computes the mean contrast of the links of each entry for every head.
 
-    Args:
-        entries: several may belong to one input.
-        seed: draws depend on it and on the input of the entry only.
+    A contrast is log attention without the effects of query, key and distance. Several entries may belong to one input;
+    draws depend only on the seed and the input.
     """
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
@@ -319,7 +302,6 @@ class MeanContrasts:
                 self._by_input[entry.input].append(number)
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Add one layer's attention maps of a batch to the mean contrasts."""
         for row, number in enumerate(inputs):
             for entry in self._by_input.get(number, ()):
                 drawn = self._hexagons[entry]
@@ -336,7 +318,6 @@ class MeanContrasts:
         return [Needs(cells=np.concatenate([np.zeros((0, 2), dtype=int), *cells_of_input])) for cells_of_input in cells]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs to the mean contrasts, from the attention weights that `needs` requested."""
         for input_sums, number in zip(sums, inputs, strict=True):
             start = 0
             for entry in self._by_input.get(number, ()):
@@ -347,5 +328,5 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return each entry's (group of links') mean contrast in nats, heads by layer; NaN without draws."""
+        """Return the mean contrast of each entry (group of links) in nats, heads by layer; NaN without draws."""
         return self._means.reshape(len(self._means), -1)

@@ -1,17 +1,17 @@
-"""Tests of whether a head's score on links exceeds what its habits predict.
+"""Tests of whether the score of a head on links exceeds what its general behaviour predicts.
 
-Each habit has a null. *Distance*: each input's links are moved within the input, with the same signed distances and
-token counts; heads that attend at fixed distances score as high there. *Exchange*: links are exchanged between inputs
-of equal length; heads that attend to fixed positions score as high there. *Query*: the link's query is another word of
-the text; heads that attend to a kind of word from any query score as high there. *Share*: the same without the weight
-on special tokens. (core.scoring.links removes distance from these two.) Both also require a positive contrast
-(core.scoring.link_contrasts), because nearness to the key affects weights in decoders, and kinds of words have typical
-distances in encoders.
+There are four null models. *Distance*: the links of each input are moved within the input, with the same signed
+distances and token counts; heads that attend at fixed distances score equally high there. *Exchange*: links are
+exchanged between inputs of equal length; heads that attend to fixed positions score equally high there. *Query*: the
+query is another word of the text; heads that attend to a kind of word from any query score equally high there. *Share*:
+the same without the weight on special tokens. (core.scoring.links removes distance from these two.) The last two also
+require a positive contrast (core.scoring.link_contrasts), because nearness to the key affects weights in decoders, and
+kinds of words have typical distances in encoders.
 
-A head *survives* if it exceeds all four nulls after Benjamini-Hochberg correction over all heads. "Beats the place
-nulls" is weaker: distance and exchange only. The true place is one of the places in every null, so tests keep their
-level, and inputs without another place add nothing. With fewer than few_inputs.FEWEST inputs, p and q are NaN and no
-head survives.
+A head *survives* if it exceeds all four null models after Benjamini-Hochberg correction over all heads. "Beats the
+place nulls" is weaker: distance and exchange only. The true position is one of the positions in every null model, so
+tests hold their level, and inputs without another position add nothing. With fewer than few_inputs.FEWEST inputs, p and
+q are NaN and no head survives.
 """
 
 from collections.abc import Sequence
@@ -39,10 +39,9 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums for a null hypothesis: the score of every input at one randomly drawn position, summed over
-    inputs.
+    """Return random sums under a null model: the score of every input at one random position, summed over inputs.
 
-    places: for each input, the score at each of its places, the true one first.
+    `places` has, for each input, the score at each possible position, the true one first.
     """
     rng, total = np.random.default_rng(seed), np.zeros((draws, places[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
@@ -55,10 +54,9 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums for a null hypothesis: the score of every input with the links of another input of its
-    group.
+    """Return random sums under a null model: the score of every input with the links of another input of its group.
 
-    groups: for each group at [i, j], the score of input i with the links of input j.
+    `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
     rng, total = np.random.default_rng(seed), np.zeros((draws, groups[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
@@ -87,7 +85,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """Observed sums of a score, and sums drawn under a null hypothesis."""
+    """Observed sums of a score, and sums drawn under a null model."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -102,17 +100,18 @@ class LinkTest:
     """Results of the tests of attention along links, for every head.
 
     Attributes:
-        score: mean over inputs of a weight; `low` and `high` are its 95 % interval.
-        distance: mean of the place null with links at other places of the same input.
-        exchange: mean of the place null with links of other inputs.
-        excess: how much more the linked query attends there than the text's other queries, without the effect of
+        score, low, high: mean over inputs of a weight, with its 95 % interval.
+        distance: mean of the score with links at other positions of the same input.
+        exchange: mean of the score with links of other inputs.
+        excess: how much more the linked query attends to the key than the other queries of the text, without the effect
+            of
             distance, in multiples of uniform attention (in decoders, log odds).
         contrast: mean log weight without effects of query, key and distance; NaN if not measured.
-        p_distance, p_exchange: of the place nulls; NaN for fewer than FEWEST inputs.
-        p_query, p_share: of the nulls of other queries, at least p_contrast; NaN likewise.
-        p_contrast: that the contrast is not above 0; 1 if too few inputs have one, NaN if not measured.
-        q_places: the larger p of the place nulls after Benjamini-Hochberg; `beats_places` if at most ALPHA.
-        q: the same over all four nulls; `survives` if at most ALPHA.
+        p_distance, p_exchange: NaN for fewer than FEWEST inputs.
+        p_query, p_share: at least p_contrast; NaN likewise.
+        p_contrast: for a contrast of at most 0; 1 if too few inputs have one, NaN if not measured.
+        q_places: the larger of p_distance and p_exchange after Benjamini-Hochberg; `beats_places` if at most ALPHA.
+        q: the same over all four null models; `survives` if at most ALPHA.
     """
 
     n: int
@@ -148,12 +147,12 @@ def verdict(
     share: Null,
     contrasts: Float[np.ndarray, "input cell"] | None = None,
 ) -> LinkTest:
-    """Test whether the score summed over inputs exceeds the sums under several null hypotheses.
+    """Test whether the score summed over inputs exceeds the sums under several null models.
 
     Args:
-        distance: sums with links at other places of their inputs.
-        share: the same on the fraction of weight that goes to ordinary tokens.
-        contrasts: of each input's links, NaN without one; None if not measured.
+        distance: sums with links at other positions of their inputs.
+        share: the same for the fraction of weight that goes to ordinary tokens.
+        contrasts: of the links of each input, NaN without any; None if not measured.
     """
     n, observed = len(scores), scores.sum(0, dtype=np.float64)
     tested = np.ones_like(observed) if n >= FEWEST else np.full_like(observed, np.nan)

@@ -1,7 +1,7 @@
 """Attention along a link: from the tokens of a frame element to those of its target, or back.
 
 A link is (element positions, target positions) of one input; inputs have one or several. (Kovaleva et al. 2019, section
-4.2; their notebook scores `query = element, key = target`, their text says the other direction.)
+4.2; their notebook scores `query = element, key = target`, their text describes the other direction.)
 """
 
 from collections import defaultdict
@@ -36,12 +36,8 @@ def pairs_of(
 ) -> tuple[Pair, ...]:
     """Return the distinct (query, key) pairs whose attention the link score reads.
 
-    Args:
-        pairing: one of PAIRINGS; "zip" joins the tokens of all elements, then of all targets, as the notebook does.
-        causal: leave out pairs whose key follows the query.
-
-    Raises:
-        InputError: the direction or pairing is unknown.
+    `pairing` is one of PAIRINGS; "zip" joins the tokens of all elements, then of all targets, as the notebook does.
+    `causal` leaves out pairs whose key follows the query. Raises InputError for an unknown direction or pairing.
     """
     if direction not in DIRECTIONS or pairing not in PAIRINGS:
         raise InputError(
@@ -74,10 +70,10 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the largest attention weight over the pairs of an input's links; the paper's score is the mean over
-    inputs.
+    """Return the largest attention weight over the pairs of the links of an input; the score of the paper is its mean
+    over inputs.
 
-    causal: leave out pairs whose key follows the query. NaN without pairs.
+    `causal` leaves out pairs whose key follows the query. NaN without pairs.
     """
     return at_pairs(weights, pairs_of(links, direction=direction, pairing=pairing, causal=causal))
 
@@ -93,8 +89,8 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
     """Return a copy of attention weights without one key (the sink), with rows normalised to 1.
 
-    Rows are divided by the sum of the other keys, because 1 minus the sink's weight is mostly rounding under a strong
-    sink. A row that attends only to that key is unchanged (query 0 of a causal map).
+    Rows are divided by the sum of the other keys, because 1 minus the weight of a strong sink is mostly rounding. A row
+    that attends only to that key (query 0 of a causal map) is unchanged.
     """
     without = weights * 1.0
     without[..., :, key] = 0
@@ -107,10 +103,7 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links, then copies of the links moved by each offset at which all positions are in `places`.
-
-    Signed distances and token counts stay.
-    """
+    """Return the links, then copies of the links moved by each offset at which all positions are in `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
@@ -125,7 +118,7 @@ def _moved(links: Links, step: int) -> Links:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return groups of at most `most` inputs of equal length, at random, whose links may be exchanged."""
+    """Return random groups of at most `most` inputs of equal length, whose links may be exchanged."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -140,7 +133,8 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs to read from one input's maps. average: take the mean of their weights, not the maximum."""
+    """Query-key pairs to read from the maps of one input. `average`: take the mean of their weights, not the
+    maximum."""
 
     input: int
     name: Any
@@ -149,7 +143,7 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observer that reads the attention of many groups of query-key pairs from each layer's maps."""
+    """Observer that reads the attention of many groups of query-key pairs from the maps of each layer."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -160,7 +154,6 @@ class PairScores:
             self._by_input[placement.input].append((number, placement))
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """Read the attention of all query-key pairs from one layer's maps of a batch."""
         rows_by_pairs: dict[tuple[tuple[Pair, ...], bool], list[tuple[int, int]]] = defaultdict(list)
         for row, input_number in enumerate(inputs):
             for number, placement in self._by_input.get(input_number, ()):
@@ -185,7 +178,6 @@ class PairScores:
         return [Needs(cells=np.array(pairs_of_input, dtype=int).reshape(-1, 2)) for pairs_of_input in pairs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Read the attention of query-key pairs in one layer of long inputs from the weights that `needs` requested."""
         for input_sums, input_number in zip(sums, inputs, strict=True):
             start = 0
             for number, placement in self._by_input.get(input_number, ()):
@@ -232,9 +224,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query–key pairs of one link, or of all links of an input, and the positions of the input that are not special
-    tokens.
-    """
+    """The query–key pairs of one link (or of all links of an input), and the positions of the input that are not
+    special tokens."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -244,7 +235,7 @@ class Looked(NamedTuple):
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
     """Return the query-key pairs of a link, then the same pairs with all queries moved by each possible offset.
 
-    Queries stay on ordinary positions and off the keys; with `causal` they follow their keys.
+    Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
     keys, allowed = {key for _, key in looked.pairs}, set(looked.ordinary)
     queries = [query for query, _ in looked.pairs]
@@ -261,7 +252,7 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 class QueryResiduals:
     """Observer of attention to the keys of links from every possible query, and of mean attention by distance.
 
-    `places` has the pairs of each link at their own query, then at every other (`other_queries`).
+    `places` has the pairs of each link at their true query, then at every other query (`other_queries`).
     """
 
     def __init__(self, looked: Sequence[Looked], *, layers: int, heads: int, longest: int, causal: bool) -> None:
@@ -280,7 +271,6 @@ class QueryResiduals:
             self._by_input[link.input].append(number)
 
     def update(self, layer: int, weights: Float[Any, "batch head query key"], inputs: list[int]) -> None:
-        """Add one layer's attention maps of a batch to the residuals and to mean attention by distance."""
         maps = np.asarray(weights if isinstance(weights, np.ndarray) else weights.detach().float().cpu().numpy())
         for row, number in enumerate(inputs):
             if self._by_input.get(number):
@@ -289,12 +279,12 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request blocks of queries for long inputs, as the distance curve is a mean over all pairs of positions."""
+        """Request blocks of queries for long inputs, because the distance curve is a mean over all pairs of
+        positions."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer of long inputs to the residuals and to mean attention by distance, from blocks of queries."""
         for layer_parts, number in zip(self._blocks, inputs, strict=True):
             if layer_parts is not None:
                 self._take(layer, layer_parts, number)
@@ -313,14 +303,15 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return each head's mean relative attention weight by distance key - query, from -longest to longest.
+        """Return the mean relative attention weight of each head by distance key - query, from -longest to longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return the largest residual of each link's pairs [place, cell], its own query first, in units of `curve`."""
+        """Return the largest residual over the pairs of each link [place, cell], the true query first, in units of
+        `curve`."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]
@@ -331,7 +322,7 @@ class QueryResiduals:
 
 
 class _LayerParts:
-    """Sums of one input's maps in one layer, from blocks of queries or all at once.
+    """Sums of the map of one input in one layer, from blocks of queries or all at once.
 
     Attributes:
         curves: for each kind, sums of relative weights (head, distance).

@@ -1,4 +1,4 @@
-"""Scores on the maps page for inputs that are too long for whole maps, from sums of each layer (core.map_sums)."""
+"""Head scores on the maps page for inputs that are too long for whole maps, from sums of each layer (core.map_sums)."""
 
 from collections.abc import Sequence
 
@@ -17,9 +17,9 @@ def long_scores(
     """Return all HEAD_SCORES of one long input by name, as `map_scores` does from whole maps; NaN if undefined.
 
     Args:
-        sums: of each layer, as `special_needs` requests them.
-        windows: number of keys that a query of each layer sees, None for all; empty if all layers see all.
-        sink: whether rows have one more key.
+        sums: of each layer, as requested by `special_needs`.
+        windows: number of keys that a query of each layer sees (None: all); empty if no layer has a window.
+        sink: whether rows have a sink as last key.
     """
     batches = [SumBatch([layer_sums], [at], causal) for layer_sums in sums]
     scores = {

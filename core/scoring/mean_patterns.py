@@ -1,4 +1,4 @@
-"""Mean patterns of heads: maps resized and averaged; and unsupervised groups of heads by pattern.
+"""Mean maps of heads, resized to one size, and unsupervised groups of heads with similar mean maps.
 
 A map of L tokens is resized to SIZE x SIZE by areas: cell (a, b) is the weight from queries in the a-th part of the
 input to keys in the b-th part. Rows still sum to 1, so inputs of any length can be compared.
@@ -20,8 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Return the fraction of each token that lies in each of `size` equal parts of the input, float64; cached, do not
-    modify.
+    """Return the fraction of each token in each of `size` equal parts of the input, float64. Cached, so do not modify
+    it.
 
     Rows sum to 1, columns to length / size.
     """
@@ -37,23 +37,22 @@ def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray,
 
 
 class MeanPatterns:
-    """Observer of the mean of every head's maps, resized. attending: layers with attention; empty if all."""
+    """Observer of the mean of the resized maps of every head. `attending` lists the layers with attention (empty:
+    all)."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
         self.first = min(attending, default=0)
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add one layer's attention maps of a batch to the mean maps, after resizing them."""
         self.sums[layer] += resized(weights.double().cpu().numpy()).sum(0)
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: each query's attention to equal parts of the input."""
+        """Request the sums for long inputs: the attention of each query to equal parts of the input."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer to the mean maps, for long inputs whose maps are given as sums."""
         share = parts(sums[0].values.shape[1])
         self.sums[layer] += sum((share / share.sum(0)).T @ layer_sums.values.astype(np.float64) for layer_sums in sums)
         self.inputs += len(inputs) if layer == self.first else 0
@@ -65,10 +64,10 @@ class MeanPatterns:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Unsupervised groups of heads with similar mean patterns.
+    """Unsupervised groups of heads with similar mean maps.
 
     Attributes:
-        group: index of each head's group, the largest group first.
+        group: index of the group of each head, the largest group first.
         clear: silhouette of each head, -1 to 1; 0 if there is one group or as many as heads.
     """
 
@@ -78,9 +77,9 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """Group heads by their mean patterns, with Ward linkage of square roots (Hellinger distance of rows).
+    """Group heads by their mean maps, with Ward linkage of square roots (Hellinger distance of rows).
 
-    Returns fewer than `groups` if there are fewer or identical heads.
+    Returns fewer than `groups` groups if there are fewer or identical heads.
     """
     from sklearn.metrics import silhouette_samples  # 1 s of start-up
 
@@ -99,12 +98,9 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """Correlation between the distance matrices of the same heads, with interval and p.
+    """Correlation r between the distance matrices of the same heads, with a 95 % interval over heads and p.
 
-    Attributes:
-        r: Pearson correlation of the distances between heads.
-        low, high: 95 % interval over heads.
-        p: of a Mantel test that permutes heads within their layers.
+    p is that of a Mantel test that permutes heads within their layers.
     """
 
     r: float
@@ -124,10 +120,9 @@ def redundancy_agreement(
 ) -> RedundancyAgreement:
     """Return whether the same pairs of heads are similar in two distance matrices (Bian et al. 2021).
 
-    Heads are resampled for the interval (without pairs of a head with itself) and permuted for p.
-
-    layer: permute only within layers, because heads of a layer are similar in any model; None: all heads. All values
-    but `pairs` are NaN for fewer than four heads, or if all distances of one matrix are equal.
+    Heads are resampled for the interval (without pairs of a head with itself) and permuted for p, within layers if
+    `layer` is given, because heads of a layer are similar in any model. All values but `pairs` are NaN for fewer than
+    four heads, or if all distances of one matrix are equal.
     """
     chance, heads = np.random.default_rng(seed), len(first)
     upper = np.triu_indices(heads, 1)
@@ -148,6 +143,6 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """Return the index of the nearest other head for each head (the first in a tie), and its distance."""
+    """Return the nearest other head of each head (the first in a tie), as an index, and its distance."""
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

@@ -77,7 +77,8 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How far ablation methods agree on the ranking of heads, by pair; the diagonal is a method with itself.
+    """How well ablation methods agree on the ranking of heads, by pair of methods; the diagonal is a method with
+    itself.
 
     NaN if a method ranks no head above another.
 
@@ -93,13 +94,15 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """Return the geometric mean of two methods' agreement with themselves; NaN if one of them is not above 0."""
+        """Return the geometric mean of the agreement of two methods with themselves; NaN if one of them is not above
+        0."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the order of every two heads (a before b) by score: 1 if a is higher, -1 if b is, 0 if equal; int8."""
+    """Return the order of every two heads (a before b) by score: 1 if a is higher, -1 if b is higher, 0 if equal;
+    int8."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 

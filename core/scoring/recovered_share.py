@@ -1,8 +1,8 @@
 """The fraction of the logit difference between two inputs that patched outputs recover, as a ratio of means over pairs.
 
-m is a logit difference. Each pair is oriented so that m(A) - m(B) is positive, then recovered = sum(m(B patched) -
-m(B)) / sum(m(A) - m(B)): 0 nothing, 1 all; below 0 the patch acts in the opposite direction, above 1 it overshoots. A
-mean of ratios would depend on pairs that hardly differ; pairs below a floor are left out and counted.
+m is a logit difference. Each pair is oriented so that m(A) - m(B) is positive. recovered = sum(m(B patched) - m(B)) /
+sum(m(A) - m(B)): 0 nothing, 1 all; below 0, the patch acts in the opposite direction; above 1, it overshoots. Pairs
+below a floor are left out and counted.
 """
 
 from dataclasses import dataclass
@@ -47,12 +47,8 @@ def recovered_share(
     """Return the fraction of the logit difference that each set of patched components recovers, with 95 % intervals
     (the wider of Student's t and Hall's) and p.
 
-    Args:
-        first: m(A) of each pair, in logits.
-        floor: pairs whose m(A) and m(B) differ less are left out, in logits.
-
-    Raises:
-        InputError: no pair differs by the floor.
+    `first` is m(A) of each pair, in logits. Pairs whose m(A) and m(B) differ by less than `floor` logits are left out.
+    Raises InputError if no pair remains.
     """
     is_clear = np.abs(first - second) >= floor
     if not is_clear.any():

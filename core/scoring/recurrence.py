@@ -1,4 +1,4 @@
-"""Recurrence of heads over runs: in how many runs each was found again, and whether more heads recur than by chance."""
+"""Recurrence of heads over training runs: in how many runs each head is found again."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ class Recurring:
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).
-        everywhere, nowhere: number of heads found in all runs, in none.
+        everywhere, nowhere: number of heads found in all runs, and in no run.
         share: mean over runs of the fraction of heads found again.
         share_low, share_high: its 95 % t interval over runs, clipped to 0 and 1; NaN for a single run.
     """
@@ -33,9 +33,10 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return how often each head was found again over training runs (stability over seeds, arXiv 2602.16740).
+    """Return how often each head was found again over one or more training runs (stability over seeds, arXiv
+    2602.16740).
 
-    matched: whether each head has a counterpart in each run; at least one run.
+    `matched` states whether each head has a counterpart in each run.
     """
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)

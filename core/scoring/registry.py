@@ -1,8 +1,8 @@
-"""Descriptions of head scores, and the scores that are computed from maps alone.
+"""Descriptions of head scores, and the scores that are computed from maps alone. Does not import torch.
 
 Scores of a study are declared by the study (`Study.head_scores`). To add a score of maps, write a function of a
-MapBatch, a record here (`of`), and a test; the statistics study then measures it, and the atlas and the head page show
-it. Does not import torch.
+MapBatch, a record here (`of`), and a test; the statistics study then measures it, and the atlas and the page of a head
+show it.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,14 +22,14 @@ CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
 
 @dataclass(frozen=True)
 class HeadScore:
-    """The description of one head score: its name, formula, range and what it needs.
+    """The description of a head score: its name, formula and range, and what it needs.
 
     Attributes:
         name: name of the statistic in the study that measures it.
         low, high: range; None if unbounded.
-        causal: whether decoders have it.
-        about: what a row's `feature` names, if one score has several.
-        of: the score of every head on some inputs' maps (batch, head), for scores that need nothing else.
+        causal: whether decoders have the score.
+        about: what the column `feature` names, if the score has several features.
+        of: computes the score of every head on some maps (batch, head), for scores that need nothing else.
         of_sums: the same from sums; without it, maps of long inputs are computed whole.
     """
 
@@ -123,10 +123,8 @@ HEAD_SCORES = {score.name: score for score in MAP_SCORES if score.name in ON_MAP
 def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
-    """Return all HEAD_SCORES of one input by name; NaN if undefined.
-
-    first: position of [CLS] or the start token; None: 0.
-    """
+    """Return all HEAD_SCORES of one input by name; NaN if undefined. `first` is the position of [CLS] or the start
+    token (None: 0)."""
     places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
@@ -135,11 +133,10 @@ def head_scores(
 def map_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of captured maps by name; NaN if undefined, as for neighbouring tokens in cross
-    attention.
+    """Return all HEAD_SCORES of attention maps by name; NaN if undefined, such as for neighbours in cross attention.
 
-    Entropy is over the keys that the layer sees, including a sink. first: position of [CLS] or the start token; None:
-    0.
+    Entropy is over the keys that the layer sees, including a sink. `first` is the position of [CLS] or the start token
+    (None: 0).
     """
     scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
     if maps.windows or maps.sink:
@@ -158,8 +155,7 @@ def even_scores(
 ) -> dict[str, Float[np.ndarray, " layer"]]:
     """Return the HEAD_SCORES of uniform attention by name: one number, or one per layer if layers differ.
 
-    Args:
-        maps: only queries, keys and layers' windows are used.
+    Only queries, keys and windows of `maps` are used.
     """
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)

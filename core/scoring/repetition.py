@@ -21,12 +21,11 @@ LEAST_PAIRS = 4  # two a half, or a half has no spread
 
 
 class OwnAndOthers:
-    """Observer that compares how close each head is to other heads on the same inputs and to itself on other inputs.
+    """Observer that compares the distance of each head to other heads on the same inputs and to itself on other inputs.
 
-    `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the pair's other input) minus
-    (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
-
-    attending: as in `AttentionMaps`; only heads of these layers are compared.
+    `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
+    minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half. Only
+    heads of the `attending` layers are compared (as in `AttentionMaps`).
     """
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
@@ -66,7 +65,7 @@ class Repeated:
     """Whether another head is closer to a head than the head is to itself on other inputs.
 
     Attributes:
-        value: distance to itself minus that to the nearest other head, in nats per row; positive if the other head is
+        value: distance to itself minus that to the nearest other head, in nats per row; positive if the other is
             closer.
         low, high: 95 % interval (Student's t over the pairs of inputs that did not choose the other head).
         other: the nearest other head on all pairs, as an index over layers and heads.
@@ -86,13 +85,11 @@ class Repeated:
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return how much closer the nearest other head is to each head; it is chosen on one half of the pairs and
-    measured on the other half.
+    """Return how much closer the nearest other head is to each head than the head to itself on other inputs.
 
-    Averaging both directions would give too narrow intervals, because both means are high if both halves choose the
-    same head. Returns None for fewer than LEAST_PAIRS pairs, fewer than two in a half, or fewer than two heads.
-
-    sums: as in `OwnAndOthers`, by half: values, then squares.
+    The other head is chosen on one half of the pairs and measured on the other half. Averaging both directions would
+    give too narrow intervals, because both means are high if both halves choose the same head. None for fewer than
+    LEAST_PAIRS pairs, fewer than two in a half, or fewer than two heads. `sums` is as in `OwnAndOthers`.
     """
     heads = sums.shape[-1]
     if sum(pairs) < LEAST_PAIRS or min(pairs) < 2 or heads < 2:

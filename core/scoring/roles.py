@@ -1,4 +1,4 @@
-"""Roles of heads: weight on targets compared with a baseline, with and without the sink.
+"""Roles of heads: attention to target tokens compared with a baseline, with and without the sink.
 
 A score is the mean over queries with a target of the weight on their targets. Targets and baselines:
 
@@ -36,7 +36,7 @@ LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Positions that roles of heads refer to. repeat: (start, period) of tokens that occur twice, or None."""
+    """Positions that the roles of heads refer to. `repeat` is (start, period) of tokens that occur twice, or None."""
 
     length: int
     first: int = 0
@@ -83,13 +83,12 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """The score of every head for one role (a behaviour such as attending to the previous token) on one input. NaN if
-    the input has no token to which a head with this role would attend.
+    """The score of every head for one role (such as attending to the previous token) on one input; NaN without targets.
 
     Attributes:
-        weight, baseline: weight on the role's targets, and that of the baseline.
+        weight, baseline: weight on the targets of the role, and that of the baseline.
         without_sink, baseline_without_sink: the same without the sink; NaN for targets on the sink.
-        left: mean fraction of the rows' weight that is not on the sink.
+        left: mean fraction of the weight of rows that is not on the sink.
     """
 
     weight: Float[np.ndarray, "*heads"]
@@ -108,8 +107,7 @@ def role_scores(
 ) -> dict[Role, RoleScore]:
     """Compute the scores of several roles for every head on one input.
 
-    control: maps of an equally long input without repeats. Raises InputError if `places` has a repeat and there is
-    none.
+    `control` has maps of an equally long input without repeats; InputError if `places` has a repeat and there is none.
     """
     if places.repeat and control is None:
         raise InputError(
@@ -203,7 +201,7 @@ def _baseline(
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """One role's attention to its targets, and minus the baseline, with and without the sink; [layer, head, 1]."""
+    """The attention to the targets of one role, and minus the baseline, with and without the sink; [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -212,7 +210,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator of the mean score, with its uncertainty, of every head for every role (such as "previous token")."""
+    """Accumulator of the mean score of every head for every role (such as "previous token"), with its uncertainty."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
@@ -225,11 +223,7 @@ class RoleMeans:
         *,
         control: Float[np.ndarray, "layer head query key"] | None = None,
     ) -> None:
-        """Add the attention maps of one input to the role scores.
-
-        Args:
-            control: maps of an equally long input without repeats, if `places` has a repeat.
-        """
+        """Add the attention maps of one input to the role scores. `control`: as in `role_scores`."""
         for layer, of_layer in enumerate(weights):
             its = None if control is None else control[layer][None]
             self.update_layer(layer, of_layer[None], places, [number], control=its)
@@ -244,11 +238,9 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add one layer of inputs to the role scores; the targets must be at the same positions in all inputs.
+        """Add one layer of inputs with the same target positions to the role scores. `control`: as in `role_scores`.
 
-        Args:
-            layer: EVERY_LAYER if `weights` has all layers' heads concatenated.
-            control: maps of equally long inputs without repeats, if `places` has a repeat.
+        `layer` is EVERY_LAYER if `weights` has the heads of all layers concatenated.
         """
         columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
         for role, score in role_scores(weights, places, control=control, only=only).items():
@@ -268,13 +260,12 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add one layer's values for every role: attention, effect, and both without the sink; NaN without a target."""
+        """Add the values of one layer for every role: attention, effect, and both without the sink; NaN without a
+        target."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimated scores of every head for every role, such as "previous token". NaN if no input has a
-        token to which a head with the role would attend.
-        """
+        """Return the estimated scores of every head for every role; NaN if no input has a target of the role."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
@@ -283,11 +274,10 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values for the null hypothesis that a head's attention to the target tokens of a role is at most `times`
-    the baseline.
+    """Return q values for the null hypothesis that attention to the targets of a role is at most `times` the baseline.
 
-    Benjamini-Hochberg over heads and roles together; Pande et al. 2021 (arXiv 2101.09115) test each head and role
-    alone, which finds some of 144 heads and 8 roles by chance. NaN if too few inputs had the role's targets.
+    Benjamini-Hochberg over heads and roles together. (Pande et al. 2021, arXiv 2101.09115, test each head and role
+    alone, which finds some of 144 heads and 8 roles by chance.) NaN if too few inputs have targets of the role.
     """
     above = Means(*means.means.sums.shape[1:3], 2 * len(ROLES))
     for name in ("sums", "counts", "inputs"):
@@ -326,13 +316,8 @@ def repeated_tokens(
 ) -> RepeatedTokens:
     """Draw an input of random words that occur twice, and a control input of equal length without repeats.
 
-    Args:
-        period: at least 2.
-        before: IDs before the words ([CLS]), if the model has them.
-        after: IDs after the words ([SEP]), which are the separators.
-
-    Raises:
-        InputError: there are fewer different words than twice the period, or the period is below 2.
+    `period` is at least 2. `before` and `after` are IDs around the words ([CLS]; [SEP], which are the separators).
+    Raises InputError for fewer different words than twice the period, or a period below 2.
     """
     different = sorted(set(words) - {*before, *after})
     if period < 2 or len(different) < 2 * period:
@@ -355,7 +340,8 @@ Cells = Int[np.ndarray, "_ 2"]
 
 
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return the (query, key) cells of a role's targets, ordered by query; none for the roles of repeated tokens."""
+    """Return the (query, key) cells of the targets of a role, ordered by query; none for the roles of repeated
+    tokens."""
     positions = np.arange(places.length)
     if role in ("previous", "next"):
         step = 1 if role == "next" else -1
@@ -390,7 +376,7 @@ class RoleBlocks:
         )
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights (query, key) of one head for a block of queries that begins at `start`."""
+        """Add the attention weights (query, key) of one head for the block of queries that begins at `start`."""
         block = np.array(weights, dtype=np.float64)[:, : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
@@ -405,12 +391,12 @@ class RoleBlocks:
 
 @dataclass
 class _Side:
-    """Sums of one input's maps, with the sink (sink None) or without it.
+    """Sums of the map of one input, with the sink (sink None) or without it.
 
     Attributes:
-        targets: weight on them (role, head).
+        targets: weight on targets (role, head).
         diagonals: weight at every distance key - query (head, 2 length - 1).
-        beside: the part of it on the cells of a role (role, head, 2 length - 1).
+        beside: the part of `diagonals` on the cells of a role (role, head, 2 length - 1).
     """
 
     heads: int

@@ -1,6 +1,7 @@
-"""Attention from a layer's outputs back to the inputs: rollout and flow (Abnar and Zuidema 2020, arXiv 2005.00928).
+"""Attention from the outputs of a layer back to the inputs: rollout and flow (Abnar and Zuidema 2020, arXiv
+2005.00928).
 
-Both use a layered graph whose edge from query i of layer l to key j of the layer before is A_l[i, j] = 0.5 mean_h
+Both use a layered graph whose edge from query i of layer l to key j of the previous layer is A_l[i, j] = 0.5 mean_h
 alpha[l, h, i, j] + 0.5 [i = j], with normalised rows. Rollout sums the products of edges along every path; flow is the
 maximum flow. Both are scores of a layer and a pair of tokens, not of a head.
 """
@@ -20,7 +21,7 @@ def mixed_with_residual(
 ) -> Float[np.ndarray, "layer query key"]:
     """Return half the mean attention over heads plus half the identity (residual connection) by layer, float64.
 
-    Raises InputError if there is no layer or head, maps are not square, or a layer of a hybrid has no attention.
+    Raises InputError without layers or heads, for maps that are not square, or for layers without attention.
     """
     if without := int(np.isnan(weights).all((1, 2, 3)).sum()):
         raise InputError(
@@ -37,9 +38,9 @@ def mixed_with_residual(
 
 
 def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
-    """Return rollout: the fraction of each layer output that comes from each input, R_l = A_l R_(l-1), R_0 = A_0.
+    """Return the fraction of each layer output that comes from each input: R_l = A_l R_(l-1), R_0 = A_0.
 
-    Raises InputError if there is no layer or head, or maps are not square.
+    Raises InputError without layers or heads, or for maps that are not square.
     """
     mixed = mixed_with_residual(weights)
     rolled = [mixed[0]]
@@ -53,10 +54,9 @@ def flow(
 ) -> Float[np.ndarray, " input"]:
     """Return the maximum flow from one layer output to each input, 0 to 1, with attention weights as capacities.
 
-    Capacities are weights in rounded millionths, so a flow is off by at most half a millionth per edge of its smallest
-    cut.
-
-    layer: zero-based; None: the last. Raises InputError if the layer or token does not exist, or maps are not square.
+    Capacities are rounded to millionths, so a flow is off by at most half a millionth per edge of its smallest cut.
+    `layer` is zero-based (None: the last). Raises InputError if the layer or token does not exist, or maps are not
+    square.
     """
     mixed = mixed_with_residual(weights)
     layers, length, _ = mixed.shape

@@ -18,10 +18,10 @@ Runs = Shaped[np.ndarray, "run row"]
 
 
 def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
-    """Return the mean metric of several runs, with an interval over examples, and over runs if there are several.
+    """Return the mean metric (accuracy, f1 or pearson) of several runs, with an interval over examples and runs.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
-    scale. name: accuracy, f1 or pearson.
+    scale.
     """
     runs = influence(name, gold, np.atleast_2d(predicted))
     if name == "pearson":
@@ -36,10 +36,8 @@ def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterval:
-    """Return some runs' mean metric minus other runs' on the same examples; equal numbers are paired in order.
-
-    name: accuracy, f1 or pearson.
-    """
+    """Return the mean metric of some runs minus that of others on the same examples; equal numbers of runs are paired
+    in order."""
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
         float(first_influence.value.mean() - second_influence.value.mean()),

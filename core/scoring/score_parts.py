@@ -1,8 +1,8 @@
 """Decomposition of attention scores: which pairs of contributions determine where a head attends.
 
 A score is s[i, j] = sum over a, b of q_a[i] . k_b[j] * scale, with contributions a to the query and b to the key
-(core.capture.contributions). Within a row only differences matter, so the **score share** of a term is its covariance
-with the whole score over visible keys, divided by the variance of the score. Shares of all pairs sum to 1 and may be
+(core.capture.contributions). Within a row, only differences matter, so the **score share** of a term is its covariance
+with the whole score over visible keys, divided by the variance of the score. Shares of all pairs add up to 1 and may be
 negative (regression of a sum on its terms; Elhage et al. 2021 for the decomposition). Rows and inputs are pooled as
 sums of covariances / sums of variances. Keys count equally, or in proportion to their weight.
 """
@@ -30,11 +30,10 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return how each pair of query and key contributions covaries with the whole score, summed over queries, for
-    each weighting of keys.
+    """Return the covariance of each pair of query and key contributions with the whole score, summed over queries.
 
-    centred: the whole scores under each weighting (`centred_scores`). In squared units of scores; divided by
-    `score_variance` they are shares.
+    There is one tensor for each weighting of keys (`centred`: the whole scores from `centred_scores`), in squared units
+    of scores. Divided by `score_variance`, the covariances are shares.
     """
     batch, heads, queries = centred[0].shape[:3]
     ways = torch.cat(list(centred), 2)  # [batch, head, way query, key]
@@ -53,12 +52,10 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances after subtracting all other contributions from the whole at the indices `left_over`,
-    float64.
+    """Return covariances after subtracting all other contributions from the whole at the indices `left_over`, float64.
 
-    Args:
-        pairs: `covariances` with the whole query and key at `left_over`; modified in place if float64.
-        left_over: indices of a and b (`HeadInputs.left_over`). None: unchanged.
+    `pairs` are `covariances` with the whole query and key at `left_over` (`HeadInputs.left_over`; None: unchanged).
+    Float64 input is modified in place.
     """
     pairs = pairs.double()
     if left_over is not None:
@@ -73,9 +70,10 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Return attention scores minus their row mean, times the weight of each key; 0 at masked keys.
+    """Return attention scores minus their row mean, times the weight of each key (None: equal weights); 0 at masked
+    keys.
 
-    weights: of visible keys, also in the mean; None: equal weights.
+    The weights are also used for the mean.
     """
     counts = visible.to(scores.dtype) if weights is None else weights * visible
     counts = counts / counts.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
@@ -98,10 +96,9 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return how much each pair of contributions adds to one attention score, relative to the mean over visible keys;
-    the terms sum to the score minus the row mean.
+    """Return what each pair of contributions adds to one attention score, relative to its mean over visible keys.
 
-    Raises InputError if the query does not see the key.
+    The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """
     if not bool(visible[key]):
         raise InputError(f"The key must be visible to the query; key {key + 1} is masked. Choose another key.")
@@ -114,7 +111,8 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return the mean Jensen-Shannon distance (base 2, square root) of each head's map to several other maps.
+    """Return the mean Jensen-Shannon distance (base 2, square root) between the map of each head and several other
+    maps.
 
     Rows that are equal up to float32 rounding have distance exactly 0.
     """

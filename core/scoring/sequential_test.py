@@ -1,12 +1,13 @@
-"""Sequential tests: which heads' mean effect lies outside a margin, from as few examples as necessary.
+"""Sequential tests of which heads have a mean effect outside a margin, with as few examples as necessary.
 
-Examples are drawn in random order. At each interim analysis every undecided head has a confidence interval for its mean
-effect theta: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*, otherwise
-more examples are taken. Effects are exact, [head, row] in the order of the draw, NaN for examples that were not taken.
+Examples are drawn in random order. At each interim analysis, every undecided head has a confidence interval for its
+mean effect theta: entirely outside [-margin, margin] the head *matters*, entirely inside it *does not matter*,
+otherwise more examples are drawn. Effects are exact, [head, row] in the order of the draw, NaN for examples that were
+not measured.
 
-Rare examples may carry an effect and be missing from the draw. The loss is therefore clipped, so that an example
-changes it by at most c, and intervals are those of Waudby-Smith and Ramdas (2024, arXiv 2010.09686) for means of
-bounded values, from bets against a mean m that win only if theta is larger:
+Rare examples may carry an effect and be missing from the sample. The loss is therefore clipped, so that an example
+changes it by at most c. Intervals are those of Waudby-Smith and Ramdas (2024, arXiv 2010.09686) for means of bounded
+values, from bets against a mean m that win only if theta is larger:
 
     K_n(m) = sum over f of w_f prod over rows t of (1 - f + f (x_t + c) / (m + c))
 
@@ -15,8 +16,8 @@ probability at most alpha / (2 heads) (Ville). It decreases in m: the lower boun
 the upper bound likewise with -x. The intervals of all heads therefore hold at all n jointly with probability 1 - alpha,
 for any distribution and dependence of effects. docs/explanation/sequential-tests.md has the proof.
 
-A head that is unlikely to be decided on all available examples (`chance_left`) takes no more (futility stop), which
-cannot cause a wrong verdict.
+A head that is unlikely to be decided on all available examples (`chance_left`) is not measured further (futility stop),
+which cannot cause a wrong verdict.
 """
 
 from dataclasses import dataclass
@@ -88,7 +89,7 @@ class Rules:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Return the numbers of examples at which the test makes an interim analysis.
+        """Return the numbers of examples at which interim analyses are made.
 
         The first, then 1.2 times `fewest`, and 1.2 times more each time, then all. If heads can be found not to matter
         at the first analysis: that, and 2, 3, 4, 6, 8 ... times as many.
@@ -109,7 +110,7 @@ class Rules:
 
     @cached_property
     def fewest(self) -> int:
-        """Return the number of examples below which no head can be found not to matter."""
+        """Return the smallest number of examples with which a head can be found not to matter."""
         won = np.log1p(FRACTIONS * self.margin / (self.clip - self.margin))  # of a row without an effect
         rows = 1
         while log_capital(rows * won) < self.wanted:
@@ -126,7 +127,7 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return log gains of bets that a mean effect exceeds `mean`; -inf if all is lost. effects: at most `clip`."""
+    """Return log gains of bets that a mean effect exceeds `mean`; -inf if all is lost. Effects are at most `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -135,14 +136,14 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return log K, the joint capital of bets that stake different fractions."""
+    """Return log K, the joint capital of bets with different fractions."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return each head's lower confidence bound: the largest mean that is rejected, or -c if there is none.
+    """Return the lower confidence bound of each head: the largest mean that is rejected, or -c if there is none.
 
-    wanted: log of the capital at which a mean is rejected.
+    `wanted` is the log capital at which a mean is rejected.
     """
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
@@ -159,15 +160,16 @@ def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return each head's verdict ("matters", "does not matter", "open"). wanted: log capital that rejects a mean."""
+    """Return the verdict for each head ("matters", "does not matter", "open"), given the log capital that rejects a
+    mean."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return the probability that each head gets a verdict after all N examples, if the remaining ones resemble the n
-    seen.
+    """Return the probability of a verdict for each head after all N examples, if the others resemble the n measured
+    ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.
@@ -214,27 +216,25 @@ class Standings:
 
     @property
     def value(self) -> PerHead:
-        """Return the mean effect of each head, in units of the effects."""
+        """Return the mean effect of each head."""
         return self._estimates[0]
 
     @property
     def low(self) -> PerHead:
-        """Return the lower bound of the confidence interval of each head's mean effect."""
         return self._estimates[1]
 
     @property
     def high(self) -> PerHead:
-        """Return the upper bound of the confidence interval of each head's mean effect."""
         return self._estimates[2]
 
     @property
     def open(self) -> Int[np.ndarray, " some"]:
-        """Return the heads that the test has not decided."""
+        """Return the undecided heads."""
         return np.flatnonzero([verdict == "open" for verdict in self.verdicts])
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads that are measured on more examples; heads stopped for futility are left out."""
+        """Return the undecided heads that are measured on more examples, without those stopped for futility."""
         return self.open[~self.hopeless[self.open]]
 
 
@@ -247,10 +247,9 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Apply every interim analysis to the effects measured so far, in order.
+    """Apply every interim analysis to the effects measured so far, in order (NaN: not measured).
 
-    exact: effects in the order of the draw, NaN if not taken. All heads are undecided until each has the first
-    examples.
+    All heads are undecided until each has the first examples.
     """
     ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
@@ -276,7 +275,7 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test, of examples start to stop (excluded); equal if it has ended."""
+    """The next measurement of a sequential test, of examples `start` to `stop` (excluded); equal if it has ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int

@@ -1,4 +1,4 @@
-"""Fractions of words that are right, with 95 % bootstrap intervals over sentences.
+"""Fractions of right words with 95 % bootstrap intervals over sentences.
 
 Percentiles are expanded for few sentences (Hesterberg 2015, "expanded percentiles").
 """
@@ -16,10 +16,10 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return the fraction of right words, sum(hits) / sum(totals); expanded percentile bootstrap over sentences.
+    """Return the fraction of right words, sum(hits) / sum(totals), with an expanded percentile bootstrap over
+    sentences.
 
-    hits: right words of each sentence; totals: counted words. NaN if nothing is counted; NaN bounds for fewer than two
-    sentences. n: the number of words.
+    NaN without words; NaN bounds for fewer than two sentences. n is the number of words.
     """
     return _share(np.asarray(hits, dtype=float), np.asarray(totals, dtype=float), seed)
 
@@ -31,10 +31,9 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the fraction of right words of one prediction minus that of another on the same words, paired by
-    sentence.
+    """Return the fraction of right words of one prediction minus that of another on the same words, paired by sentence.
 
-    first, second: right words of each sentence; totals: counted words. NaN as for `share_of`.
+    NaN as in `share_of`.
     """
     return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
 

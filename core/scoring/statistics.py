@@ -1,7 +1,7 @@
 """Statistics of every head that do not depend on the words: entropy, targets, distance (Clark et al. 2019, 3).
 
-One number per input and head, then the mean over inputs for which it is defined. The statistics are the records of
-`core.scoring.registry` that need only one input's maps.
+Each is one number per input and head, averaged over the inputs for which it is defined. The statistics are the records
+of `core.scoring.registry` that need only the maps of one input.
 """
 
 from collections.abc import Sequence
@@ -27,32 +27,28 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Set the special positions of the next run's inputs and their indices in the study. Returns this observer."""
+        """Set the special positions of the inputs of the next run and their indices in the study. Returns this
+        observer."""
         self._places, self._numbers = places, numbers
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add one layer's attention maps of a batch to the head statistics."""
         places = [self._places[k] for k in inputs]
         maps = MapBatch(weights, places, self.causal)
         values = torch.stack([score.of(maps) for score in MAP_SCORES if score.of], -1).double().cpu().numpy()
         self._add(layer, values, inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers for a batch to the head statistics."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: entropies, distances, and attention to neighbours and special tokens.
-
-        None if a score needs maps.
-        """
+        """Request the sums for long inputs: entropies, distances, and attention to neighbours and special tokens; None
+        if a score needs maps."""
         if queries != keys or any(score.of_sums is None for score in MAP_SCORES if score.of):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer to the head statistics, for long inputs whose maps are given as sums over queries and keys."""
         batch = SumBatch(sums, [self._places[k] for k in inputs], self.causal)
         values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
         self._add(layer, values.astype(np.float64), inputs)

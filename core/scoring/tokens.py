@@ -1,13 +1,13 @@
 """Attention along links between words (Kovaleva et al. 2019, section 4.5; Clark et al. 2019, 4.2).
 
-Maps are converted to words: attention to a word is the sum over its tokens, from a word the mean. A link goes from word
-a to word b (dependent to governor, first sentence to second). "forward" is W[a, b], "backward" is W[b, a]. Causal
+Maps are converted to words: attention to a word is the sum over its tokens, from a word the mean. A link leads from
+word a to word b (dependent to governor, first sentence to second). "forward" is W[a, b], "backward" is W[b, a]. Causal
 models see only earlier keys, so a link counts only in the direction that looks back, and n is the number of such links.
 
-    weight    mean over links of the weight
-    excess    weight minus the head's mean weight at the same distance elsewhere, W[q, q + d] over other words q of the
-              input; across sentences, the mean over the other words there. Weights are per token of the key, times the
-              number of tokens of the link's key, because longer words get more weight
+    weight    mean weight over links
+    excess    weight minus the mean weight of the head at the same distance elsewhere, W[q, q + d] over other words q of
+              the input; across sentences, the mean over the other words there. Weights are per token of the key, times
+              the number of tokens of the link's key, because longer words get more weight
     contrast  log weight without the effects of query, key and distance (link_contrasts); pairs of equal words are left
               out, because same-word heads have weight on them
     accuracy  fraction of words a whose b gets most attention from a (forward: argmax of row a; backward: argmax of
@@ -78,9 +78,9 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer of attention along links of every relation, both ways: weight, excess, contrast and accuracy.
+    """Observer of attention along links of every relation, in both directions: weight, excess, contrast and accuracy.
 
-    `across` says which relations link words of different sentences.
+    `across` states which relations link words of different sentences.
     """
 
     def __init__(self, layers: int, heads: int, relations: Sequence[str], *, across: Sequence[bool], causal: bool):
@@ -93,7 +93,7 @@ class RelationAttention:
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
-        """Set the linked words of the next run's inputs and their indices in the study. Returns this observer."""
+        """Set the linked words of the inputs of the next run and their indices in the study. Returns this observer."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
         for words in inputs:
             for counter, links in zip(self.distances, words.links, strict=True):
@@ -101,7 +101,6 @@ class RelationAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Add one layer's attention maps of a batch to the statistics of attention along links."""
         if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
             self._batch = self._batch_of(inputs, weights.shape[-1])
         if len(self._batch.query):
@@ -109,7 +108,6 @@ class RelationAttention:
             self._add(layer, self._batch.values(word_maps(cells, self._batch.some), cells), self._batch)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Add the attention maps of all layers for a batch to the statistics of attention along links."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
@@ -124,7 +122,6 @@ class RelationAttention:
         return [Needs(blocks=blocks.take, cells=blocks.cells) for blocks in self._blocks]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Add one layer to the statistics of attention along word links, for long inputs given as sums of maps."""
         batch = self._batch
         if batch is not None and self._blocks:
             parts = [blocks.result(input_sums.cells) for blocks, input_sums in zip(self._blocks, sums, strict=True)]
@@ -151,10 +148,9 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
-    """Return the most frequent distance of links and its fraction, which is the accuracy of a fixed-distance
-    baseline.
+    """Return the most frequent distance of links and its fraction, which is the accuracy of a fixed-distance baseline.
 
-    among: candidate distances; None: 1 to FARTHEST both ways. The nearest in a tie; (0, NaN) without links.
+    `among` lists candidate distances (None: 1 to FARTHEST both ways). The nearest in a tie; (0, NaN) without links.
     """
     total = sum(distances.values())
     if not total:

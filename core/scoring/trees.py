@@ -40,10 +40,7 @@ def governed(gold: Heads, scored: Mask) -> int:
 
 
 def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
-    """Return the maximum spanning tree of each map, where an edge has weight w[i, j] + w[j, i] (Htut et al. 2019).
-
-    All maps form one graph, so that one call finds all trees.
-    """
+    """Return the maximum spanning tree of each map, where an edge has weight w[i, j] + w[j, i] (Htut et al. 2019)."""
     directed = np.asarray(weights, dtype=np.float64)
     maps, words = directed.shape[:2]
     first, second = np.triu_indices(words, 1)
@@ -58,10 +55,7 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """Return how many scored words each tree connects with their gold governor, ignoring direction (undirected UAS).
-
-    trees: symmetric edges (`spanning_trees`, `neighbours`).
-    """
+    """Return how many scored words each tree connects with their gold governor, ignoring direction (undirected UAS)."""
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
@@ -69,7 +63,7 @@ def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask)
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:
     """Return the spanning tree with the largest sum of scores for a given root (Chu-Liu-Edmonds, by networkx).
 
-    scores: finite, of every word having every other as its governor. The root's row is ignored.
+    Scores are finite. The row of the root is ignored.
     """
     size = len(scores)
     without_self = np.where(np.eye(size, dtype=bool), -np.inf, scores)
@@ -96,8 +90,8 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
     """Return the dependency tree with the highest score and, if possible, only one root.
 
-    scores: log weights of each word's governors. Candidate 0 is "no governor", candidate j + 1 is word j. Values that
-    are not finite are avoided if possible.
+    `scores` are log weights of the governors of each word. Candidate 0 is "no governor", candidate j + 1 is word j.
+    Values that are not finite are avoided if possible.
     """
     finite = scores[np.isfinite(scores)]
     dear = 1.0 + (float(finite.max()) - float(finite.min())) * len(scores)
@@ -112,19 +106,20 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
 
 
 def right_branching(words: int) -> Heads:
-    """Return the baseline tree in which every word's governor is the next word; the last word is the root."""
+    """Return the baseline tree in which the governor of every word is the next word; the last word is the root."""
     return np.minimum(np.arange(words) + 1, words - 1)
 
 
 def left_branching(words: int) -> Heads:
-    """Return the baseline tree in which every word's governor is the previous word; the first word is the root."""
+    """Return the baseline tree in which the governor of every word is the previous word; the first word is the root."""
     return np.maximum(np.arange(words) - 1, 0)
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent offset from a scored word to its governor.
+    """Return the most frequent offset from a scored word to its governor (never 0; in a tie the nearest, then
+    rightward).
 
-    trees: governors and mask of each sentence (word,). Never 0: the nearest in a tie, then rightward; 1 without words.
+    `trees` has governors and mask of each sentence (word,). 1 without words.
     """
     counts: Counter[int] = Counter()
     for heads, scored in trees:
@@ -134,7 +129,7 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return the most frequent offset from word to governor by relation. trees: governors, mask, relations."""
+    """Return the most frequent offset from word to governor by relation, given governors, mask and relations."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
@@ -144,7 +139,8 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Return the tree with each word's governor at a given offset; a root if that is outside the sentence."""
+    """Return the tree in which the governor of each word is at a given offset; a root if that is outside the
+    sentence."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
