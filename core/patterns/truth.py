@@ -25,13 +25,16 @@ class Person:
     """An annotator as an aggregation method estimates them: skill and confusions.
 
     Attributes:
-        skill: for MACE the probability of not guessing, otherwise the expected fraction of correct labels (slightly
-            optimistic, because their own votes count).
+        skill: for MACE the probability of not guessing; for Dawid-Skene the expected fraction of correct labels, in
+            which their own votes count; for the majority the mean fraction of other annotators who gave the same label
+            to the same map (NaN without another annotator).
+        compared: maps that another annotator labelled too.
         expected: expected number of maps by true class (rows) and given class (columns).
     """
 
     name: str
     maps: int
+    compared: int
     skill: float
     expected: pd.DataFrame
 
@@ -106,7 +109,9 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
     """Aggregate the labels of several annotators for every map with a vote or an adjudication."""
     votes_of_maps = votes(labels, names)
     skills: dict[str, float] = {}
+    others = agreement_with_others(votes_of_maps)
     if method == "majority":
+        skills = {str(name): float(share) for name, share in others["share"].items()}
         probabilities = pd.crosstab(votes_of_maps["task"], votes_of_maps["label"], normalize="index")
     elif method == "dawid-skene":
         from crowdkit.aggregation import DawidSkene  # 1.6 s at start
@@ -117,13 +122,22 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
     probabilities = probabilities.reindex(columns=list(names), fill_value=0.0).sort_index()
     probabilities = probabilities.rename_axis(index="map_id", columns="class")
     people = [
-        _person(str(name), person_votes, probabilities, skills.get(name))
+        _person(str(name), person_votes, int(others["maps"].get(name, 0)), probabilities, skills.get(str(name)))
         for name, person_votes in votes_of_maps.groupby("worker")
     ]
-    ranked = tuple(sorted(people, key=lambda person: (person.skill, person.name)))
+    ranked = tuple(sorted(people, key=lambda person: (np.isnan(person.skill), person.skill, person.name)))
     settled = labels[(labels["queue_order"] == "adjudication") & labels["class"].isin(names)]
     newest = settled.drop_duplicates("map_id", keep="last").set_index("map_id")["class"]
     return Truth(method, probabilities, ranked, newest.sort_index().astype(object))
+
+
+def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
+    """Return for every annotator (index) the mean fraction of other annotators who gave the same label to a map
+    (`share`, NaN without any) and the number of maps that were compared (`maps`). votes_of_maps: as of `votes`."""
+    same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
+    others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
+    shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])
+    return pd.DataFrame({"share": shares.mean(), "maps": shares.count()})
 
 
 def _best(probabilities: pd.DataFrame) -> pd.DataFrame:
@@ -147,7 +161,9 @@ def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
     return probabilities, dict(zip(coded["worker"][1], fitted.spamming_[:, 1].tolist(), strict=True))
 
 
-def _person(name: str, person_votes: pd.DataFrame, probabilities: pd.DataFrame, skill: float | None) -> Person:
+def _person(
+    name: str, person_votes: pd.DataFrame, compared: int, probabilities: pd.DataFrame, skill: float | None
+) -> Person:
     """Return an annotator with expected confusions."""
     names = probabilities.columns
     chosen = (person_votes["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(
@@ -155,6 +171,5 @@ def _person(name: str, person_votes: pd.DataFrame, probabilities: pd.DataFrame, 
     )  # [vote, given class]
     counts = probabilities.loc[person_votes["task"]].to_numpy().T @ chosen  # [true class, given class]
     expected = pd.DataFrame(counts, index=names.rename("true"), columns=names.rename("given"))
-    return Person(
-        name, len(person_votes), float(np.trace(counts) / len(person_votes)) if skill is None else skill, expected
-    )
+    share = float(np.trace(counts) / len(person_votes))
+    return Person(name, len(person_votes), compared, share if skill is None else skill, expected)

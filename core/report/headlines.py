@@ -33,7 +33,8 @@ def _report(rows: Sequence[Row]) -> Headline:
     outcomes = [
         claim.outcome for claim in records.claims if claim.outcome != KNOWN_ERROR
     ]  # which no checkpoint decides
-    counts = {name: outcomes.count(name) for name in dict.fromkeys(outcomes)}
+    order = (HOLDS, FAILS, *dict.fromkeys(outcomes))
+    counts = {name: outcomes.count(name) for name in dict.fromkeys(order) if name in outcomes}
     outcome_counts = ", ".join(
         f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items()
     )

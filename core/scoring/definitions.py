@@ -13,8 +13,8 @@ TYPES = {
     "other": "all other tokens",
 }
 BUDGET_CATEGORIES = {
-    "start": "[CLS] or the first token",
-    "separator": "[SEP] or the end token",
+    "start": "the start token",
+    "separator": "separators",
     "itself": "the query token itself",
     "same word": "other pieces of the same word",
     "previous": "the previous token",

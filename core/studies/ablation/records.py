@@ -56,7 +56,12 @@ EFFECTS_ON_METRIC = effect_scores(
 # ---------------------------------------------------------------- seeds and cross-fitting
 
 
-SEED_WORDS = {"head": "head's first weights", "rows": "sample of rows", "order": "order of batches", "rest": "rest"}
+SEED_WORDS = {
+    "head": "initial weights of the classifier",
+    "rows": "sample of rows",
+    "order": "order of batches",
+    "rest": "rest",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -698,17 +703,17 @@ def score_of(untouched: Unmodified) -> str:
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
     """Return a one-sentence summary of a knockout: the kind of edge whose removal changes the metric most."""
     untouched = Unmodified.among(rows)[0]
-    changes = [(name, cut.metrics.first.change, cut.flipped) for name, cut in cuts]
-    told = [(name, change, flipped) for name, change, flipped in changes if change]
-    name, most, flipped = max(told, key=lambda one: abs(one[1].value))
+    told = [(name, change, cut) for name, cut in cuts if (change := cut.metrics.first.change)]
+    name, most, cut = max(told, key=lambda one: abs(one[1].value))
     metric = untouched.metrics.first.name
+    verdict = "" if cut.p is None else f", which is {'' if cut.p < SIGNIFICANT else 'not '}significant"
     return Headline(
-        f"Removing {name} changes {metric} most, by {100 * most.value:+.1f} points."
+        f"Removing {name} changes {metric} most, by {100 * most.value:+.1f} points{verdict}."
         if most.value
         else f"None of the {len(told)} ablations changes {metric}.",
         untouched.n,
         "examples",
-        interval_of(most, flipped, untouched.n),
+        interval_of(most, cut.flipped, untouched.n),
         score_of(untouched),
     )
 

@@ -250,8 +250,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
             f"{summary.open} are undecided.",
             summary.n,
             "examples",
-            f"The margin for the change of the loss is {summary.margin:.4f}. All verdicts hold jointly with "
-            f"{100 * (1 - summary.alpha):.0f} % confidence.",
+            f"The margin for the change of the loss is {summary.margin:.4f} (by default 5 % of the loss of the best "
+            f"constant prediction). All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

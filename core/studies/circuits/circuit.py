@@ -270,9 +270,10 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         )
         undecided = "edge" if circuit.open == 1 else "edges"
         return Headline(
-            f"{found} For {circuit.open} {undecided} the data do not decide.",
+            f"{found} For {circuit.open} {undecided} the data do not decide; the other edges change the prediction by "
+            f"less.",
             circuit.n,
-            "pairs",
+            "pairs of inputs",
             f"The margin is {circuit.margin_share:.0%} of the difference in logits between the two inputs "
             "of a pair. All "
             f"verdicts hold jointly with {1 - circuit.alpha:.0%} confidence.",

@@ -8,6 +8,7 @@ the loss. On held-out examples: the ablation effect and gradient of each head, w
 stays within the margin, and whether ablating all interfering heads lowers the loss.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -201,8 +202,9 @@ class Gates(Study[GatesOptions, GatePartial]):
             "decide.",
             heads[0].n,
             "examples",
-            f"A head is needed if its gate stays open in at least {CLAIMED:.0%} of {heads[0].fits} fits although every "
-            "open gate is penalised.",
+            f"A head is needed if its gate stays open in at least {math.ceil(CLAIMED * heads[0].fits - 1e-9)} of "
+            f"{heads[0].fits} fits although every open gate is penalised, and irrelevant if its gate only follows the "
+            "sign of the penalty in as many fits. This rule is about stability; it is not a significance test.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -288,7 +288,7 @@ def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
     """Return a sentence with the order in which roles appear in training, and one for pattern classes if measured."""
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     others = [order for order in orders if order not in classes]
-    places = _order_of(others, "During training, heads come to attend mostly to one position")
+    places = _order_of(others, "During training, heads come to attend mostly to one kind of token, in this order")
     of_classes = _order_of(classes, "Heads come to have one pattern class in most maps")
     none = "No head attends mostly to the previous, next or first token or at separators in the last snapshot."
     return " ".join([places or none, *([of_classes] if of_classes else [])])
@@ -308,7 +308,11 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     first, *others = there
     sure = first.heads > 1 and first.first >= 0.95 and all(order.first <= 0.05 for order in others)
     name = ROLE_NAMES.get(first.score, first.score.removeprefix(CLASS_SHARE))
-    end = f" The {name} comes first (significant)." if sure else " Which of them comes first is not significant."
+    end = (
+        f" The {name} comes first (significant)."
+        if sure
+        else " This is the order in one run; whether it is the same in other runs was not tested."
+    )
     end = end if others else ""
     return f"{what}: {listed}.{end}"
 

@@ -275,13 +275,13 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
             if note.outside is not None and patterns.classifier_registry.unfamiliar(note.unsure or 0.0, note.outside)
         ]
         warning = "".join(
-            f"Not reliable yet: {note.outside:.0%} of the maps of {Path(str(note.checkpoint)).name} are unlike the "
-            f"maps that the classifier was trained on. "
+            f" This result is uncertain, because {note.outside:.0%} of the maps of "
+            f"{Path(str(note.checkpoint)).name} are unlike the maps that the classifier was trained on."
             for note in strange[:1]
         )
         return Headline(
-            f"{warning}{most.name.capitalize()} is the most frequent pattern on {task_of(most.task or '').name}: "
-            f"{most.share:.0%} of the maps.",
+            f"{most.name.capitalize()} is the most frequent pattern on {task_of(most.task or '').name}: "
+            f"{most.share:.0%} of the maps.{warning}",
             most.inputs,
             "inputs",
             f"{interval} %. {corrected}" if interval else corrected,

@@ -244,7 +244,6 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 full.n,
                 "dev examples",
                 percent(full.low, full.high, "{:.1f}"),
-                f"A constant prediction scores {100 * full.constant:.1f}.",
             )
         what = "the weights that were removed"
         difference = points_more(defined(less.value), what)

@@ -198,14 +198,20 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         ]
         others = [f"{initialisation} {100 * score:.1f}" for initialisation, score in beside if score is not None]
         floor, spread = constant_score(rows, task, metric), best.spread(metric)
+        if metric == "accuracy":
+            floor = better_constant(scores, task)
+        level, compared = f"{100 * defined(best.of_metric(metric)):.1f}", ""
+        if floor is not None:
+            is_above = not not_shown(scores, best)
+            compared = f", which is {'' if is_above else 'not '}significantly above a constant prediction"
         return Headline(
-            (f"On {task_of(task).name}, {metric} is {100 * defined(best.of_metric(metric)):.1f} after fine-tuning")
+            f"On {task_of(task).name}, {metric} is {level} after fine-tuning"
             + (f" ({'; '.join(others)})" if others else "")
-            + (", which is not significantly above a constant prediction." if not_shown(scores, best) else "."),
+            + f"{compared}.",
             tuned.runs[0].dev_rows,
             "dev examples",
             f"The standard deviation over {best.n} seeds is {100 * spread:.1f}." if spread else "",
-            "" if floor is None else f"A constant prediction scores {100 * floor:.1f}.",
+            "" if floor is None else f"The best constant prediction scores {100 * floor:.1f}.",
         )
 
 

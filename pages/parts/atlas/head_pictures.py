@@ -68,14 +68,19 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         shown = resources.shown(checkpoint, *ordered.inputs[number], most=LONGEST)
         maps.append(
             SmallMap(
-                f"{rank_name}: {ordered.values[number]:.2f}",
+                f"{rank_name} weight: {ordered.values[number]:.2f}",
                 shown.maps.weights[head.layer, head.head],
                 shown.maps.tokens,
             )
         )
     show_small_maps(maps, key="head_maps", cell=8)
     criterion = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
-    st.caption(plain(f"The inputs with the highest, median and lowest {criterion}, of {count}. Rows are queries."))
+    st.caption(
+        plain(
+            f"Maps of the head on three of {count} inputs: those with the highest, median and lowest mean {criterion} "
+            "over all queries, [CLS] and [SEP] included. Rows are queries, columns keys."
+        )
+    )
 
 
 def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:

@@ -95,15 +95,19 @@ def _compared(live_change: LiveChange) -> None:
     with left:
         _picture(effects.moved, heads)
         st.caption(
-            "Click a head to ablate it. Other heads up to the layer of the first ablated head cannot change; an "
-            "ablated head changes by definition."
+            "Outlined: the ablated heads, which change by definition (often by more than the scale shows). Other heads "
+            "up to the layer of the first ablated head cannot change. Click a head to ablate it."
         )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)
     if outcome:
         with answer:
             about = f"{name} · ablation method: {SWEPT[operator]} · n = 1 input, so no test is possible"
-            show_own_answer(f"What changes without {live_change.typed}?", [about], outcome, "", key="live")
+            sure = (
+                "This is one sentence. Other views ask whether a head matters on average over the examples of a task, "
+                "so their answer can differ."
+            )
+            show_own_answer(f"What changes if {live_change.typed} is ablated?", [about], outcome, sure, key="live")
     if heads:
         show_links(name, heads[0], current_view="interventions", text=live_change.text, pair=pair or "")
         st.button("Ablate these on the examples of a task", icon=":material/playlist_play:", on_click=_on_rows)
@@ -111,7 +115,7 @@ def _compared(live_change: LiveChange) -> None:
     st.caption(
         plain(
             f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · ablation method: {SWEPT[operator]} · "
-            "change of a map: the share of attention weight that moves to other keys"
+            "percentages are probabilities"
         )
     )
 
@@ -133,8 +137,8 @@ def _picture(moved: Any, heads: list[Head]) -> None:
     ]  # these are the small ones
     chart = head_picture(
         pd.DataFrame(rows),
-        Shade("moved", label="change of the map", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
-        title="Change of each head's map",
+        Shade("moved", label="share that moves", domain=(0.0, max([0.01, *moved_elsewhere])), cell=LARGE),
+        title="Share of the attention of each head that moves to other keys",
         highlight=heads,
         select=True,
     )

@@ -44,16 +44,18 @@ def show_importance() -> None:
             {
                 "effect of zeroing a head": agreement.name,
                 "rank correlation": None if agreement.spearman is None else round(agreement.spearman, 2),
+                "p": agreement.p,
             }
             for agreement in RankCorrelation.among(rows)
         ]
         with right:
             if agreements:
                 st.markdown("**Does the gradient predict the effect of ablating a head?**")
-                show_table(agreements)
+                show_table(agreements, column_config={"p": st.column_config.NumberColumn(format="%.2g")})
                 st.caption(
                     f"Spearman correlation over {len(heads)} heads between the gradient and the measured effect of "
-                    "zeroing each head (1: the same order, 0: no relation)."
+                    "zeroing each head. At 1, the gradient ranks heads as the effect does; at 0, it does not predict "
+                    "the effect."
                 )
         with details():
             st.markdown(

@@ -29,7 +29,7 @@ from core.studies.frames.frame_lookup import (
     strips,
 )
 from core.studies.tagging import tag
-from pages.parts.charts.encoding import Shade
+from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.frames.sets import show_runs
@@ -275,9 +275,10 @@ EXAMPLES = (
     "The old teacher explained the rules to her class.",
     "The captain was angry about the delay.",
 )
+RANKED = {"score": "weight", "difference": "weight minus mean at the same distance"}
 PROSE = {
-    "target_to_element": "target → element (the target is the query, as in the text of the paper)",
-    "element_to_target": "element → target (the element is the query, as in the code of the paper)",
+    "target_to_element": "target → element (the target is the query, as in the text of Kovaleva et al. 2019)",
+    "element_to_target": "element → target (the element is the query, as in the code of Kovaleva et al. 2019)",
 }
 TOP = 10
 
@@ -411,7 +412,7 @@ def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: Lookup
         return
     direction = url.pick(st.radio, "Rank heads by", ways, key="ranked", format_func=PROSE.__getitem__, horizontal=True)
     visible = [reading for lookup in looked_up for reading in lookup.readings.values() if reading.visible]
-    most = max((float(np.nanmax(reading.score)) for reading in visible), default=1.0)
+    most = max((float(np.nanmax(np.abs(reading.ranked(settings.by)))) for reading in visible), default=1.0)
     for number, (column, lookup) in enumerate(zip(st.columns(len(looked_up)), looked_up, strict=True), 1):
         with column, clear_errors():
             _show_heads(lookup, marked, number, direction, most, settings.by)
@@ -420,8 +421,8 @@ def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: Lookup
 def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, most: float, by: str) -> None:
     """Both directions of one checkpoint, its best heads, and the strip of the chosen one.
 
-    number: 1 or 2, of the checkpoints side by side; it tells their heads apart in the URL. most: the weight that is
-    full ink for both.
+    number: 1 or 2, of the checkpoints side by side; it tells their heads apart in the URL. most: the size of what
+    ranks heads that is full ink for both.
     """
     st.markdown(f"**{plain(lookup.name)}**")
     answer = st.empty()  # the answer stands first, though it is known last
@@ -431,10 +432,9 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
         return
     with answer.container(gap=None):
         st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
-        ranked = "weight" if by == "score" else "weight minus the mean weight at the same distance"
         st.caption(
-            f"This is one sentence, so the heads are ranked but not tested. Outlined: the three heads with the largest "
-            f"{ranked}."
+            f"This is one sentence, so the heads are ranked but not tested. Colour: {RANKED[by]}. Outlined: the three "
+            f"heads with the largest value."
         )
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)
@@ -476,9 +476,10 @@ def _pictures(name: str, readings: dict[str, Any], number: int, most: float, by:
                 continue
             frame = pd.DataFrame(reading.rows(by))
             best = frame.head(3)
+            value = by if reading.places > 1 or reading.borrowed else "score"
             drawn = charts_made[direction] = head_picture(
                 frame,
-                Shade("score", label="weight", domain=(0, most), cell=22),
+                Shade(value, RANKED[value], value == "difference", (-most * (value == "difference"), most), cell=LARGE),
                 title=PROSE[direction].split(" (")[0],
                 highlight=[Head(int(a), int(b)) for a, b in zip(best["layer"], best["head"], strict=True)],
                 tooltip=("rank", "same_distance"),

@@ -12,6 +12,7 @@ from core.attention import Head
 from core.tasks.perturbations import PERTURBATIONS, PerturbationChoice, Text, perturb
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
@@ -114,10 +115,19 @@ def _shown(inputs: TwoInputs) -> None:
     left, right = st.columns([3, 2])
     with right:
         outcome = show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
+    change = 1 - comparison.change.cosine
     if outcome:
-        answer.markdown(f"**{outcome}** (n = 1 pair, so no test is possible)")
+        most = Head(*map(int, np.unravel_index(int(np.nanargmax(change)), change.shape)))
+        with answer.container():
+            show_own_answer(
+                "What changes from the first input to the second?",
+                [f"{inputs.name} · n = 1 pair, so no test is possible"],
+                f"{outcome} The map of {most} changes most (1 − cosine = {np.nanmax(change):.2f}).",
+                "A value of 1 − cosine of 0 means that the map of a head does not change.",
+                key="pair",
+            )
     with left:
-        rows = head_rows(1 - comparison.change.cosine, "moved")
+        rows = head_rows(change, "moved")
         rows["on words without an aligned word, first input"] = comparison.change.first_elsewhere.flatten()
         rows["on words without an aligned word, second input"] = comparison.change.second_elsewhere.flatten()
         moved = rows["moved"].max()
@@ -178,5 +188,5 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
         return ""
     first, then = likeliest
     if first.name == then.name:
-        return plain(f"The prediction stays {first.name} ({first.before:.0%} and {then.after:.0%}).")
-    return plain(f"The prediction changes from {first.name} ({first.before:.0%}) to {then.name} ({then.after:.0%}).")
+        return f"The prediction stays {first.name} ({first.before:.0%} and {then.after:.0%})."
+    return f"The prediction changes from {first.name} ({first.before:.0%}) to {then.name} ({then.after:.0%})."

@@ -1,5 +1,6 @@
 """The bundled labels, for pages about labels while nobody has given one here: read in a database of their own."""
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
@@ -9,12 +10,11 @@ from core.patterns.snapshot import current_labels
 from core.store import labels as stored_maps
 from core.store import shipped_record
 from core.store.database import Database
-from pages.parts.charts.curves import values_with_intervals
-from pages.parts.charts.encoding import Axes
+from pages.parts.charts.encoding import category
 from pages.parts.label.label_tools import show_disputed
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import resources
 from pages.parts.shell.messages import counted
-from pages.parts.widgets.tables import show_table
 
 SHOWN = 8  # maps in dispute, to see what they are
 EXAMPLES = 28  # bundled maps on the Label page while none is stored
@@ -51,27 +51,58 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
         return
     current = current_labels(labels, class_set)
     maps = agreement.disputed(current)
-    st.subheader("Maps to decide on")
-    st.caption(f"The bundled labels differ on {counted(len(maps), 'maps')}. Here are {len(maps[:SHOWN])} of them:")
+    annotators = current.groupby("map_id")["annotator"].nunique()
+    st.subheader("Which maps need a decision?")
+    st.markdown(
+        f"**The bundled labels of {counted(len(maps), 'maps')} differ, of {int((annotators > 1).sum()):,} maps with "
+        f"labels by two or more annotators.**"
+    )
+    st.caption(
+        f"Here are {len(maps[:SHOWN])} of them, each with the number of labels of each class. A decision settles the "
+        "class of a map, also if most labels agree. The bundled labels cannot be changed here: import them on Annotate "
+        "> Label first."
+    )
     show_disputed(labels, current, maps[:SHOWN], named=named)
 
 
-def show_bundled_work(class_set: str = "bert") -> None:
-    """What a finished project looks like: who gave the bundled labels, and of which classes they are."""
+def show_bundled_progress(class_set: str = "bert") -> None:
+    """What the progress of a project looks like: how many bundled maps have a label, by whom and since when."""
     if class_set not in labelled_folders() or shipped_record.about() is None:
         return
-    labels = current_labels(resources.bundled_labels_database(class_set), class_set)
-    st.subheader("The bundled labels")
-    stored_count = len(set(labels["map_id"]) & set(stored_maps.map_facts(resources.database())["map_id"]))
-    stored_note = (
-        "none of them is in your database" if not stored_count else f"{stored_count:,} of them are in your database"
+    bundled = resources.bundled_labels_database(class_set)
+    labels = current_labels(bundled, class_set)
+    total, annotators = len(stored_maps.map_facts(bundled)), labels.groupby("map_id")["annotator"].nunique()
+    show_own_answer(
+        "How far are the bundled labels?",
+        [f"{len(labels):,} labels by {labels['annotator'].nunique()} annotators, all of them AI models"],
+        f"{len(annotators):,} of {counted(total, 'bundled maps')} have a label, and {int((annotators > 1).sum()):,} "
+        "have labels by two or more annotators.",
+        f"The first label is from {labels['happened'].min():%d %B %Y}, the last from "
+        f"{labels['happened'].max():%d %B %Y}.",
+        key="bundled_progress",
     )
-    st.caption(f"{counted(labels['map_id'].nunique(), 'maps')}, labelled by AI models; {stored_note}.")
-    counts = labels.groupby(["annotator", "class"]).size().rename("labels").reset_index()
-    left, right = st.columns([1, 2])
-    people = labels.groupby("annotator").agg(labels=("map_id", "size"), maps=("map_id", "nunique")).reset_index()
-    show_table(people, container=left)
-    right.altair_chart(
-        values_with_intervals(pd.DataFrame(counts), Axes(x="class", y="labels", colour="annotator"), title="By class"),
-        key="bundled_work",
+    st.altair_chart(labels_over_time(labels.rename(columns={"happened": "time"})), key="bundled_progress")
+
+
+def labels_over_time(labels: pd.DataFrame) -> alt.Chart:
+    """How many labels each annotator had given at each time. labels: annotator, time, one row a label."""
+    steps = labels.groupby(["annotator", "time"]).size().rename("new").reset_index().sort_values("time")
+    steps["labels"] = steps.groupby("annotator")["new"].cumsum()
+    everybody = steps["annotator"].unique()
+    ends = [
+        pd.DataFrame({"annotator": everybody, "time": labels["time"].min(), "labels": 0}),
+        steps,
+        steps.groupby("annotator", as_index=False)["labels"].max().assign(time=labels["time"].max()),
+    ]
+    drawn = pd.concat(ends, ignore_index=True)[["annotator", "time", "labels"]]
+    return (
+        alt.Chart(drawn, title="Labels over time, by annotator")
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(
+            x=alt.X("time:T", title="time, UTC"),
+            y=alt.Y("labels:Q", title="labels so far"),
+            color=category(drawn, "annotator"),
+            tooltip=["annotator", "time", "labels"],
+        )
+        .properties(height=300)
     )

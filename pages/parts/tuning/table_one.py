@@ -6,7 +6,7 @@ import pandas as pd
 import streamlit as st
 
 from core.report.published_values import PAPER, REPLICATION, printed
-from core.studies.tuning.finetune import not_shown
+from core.studies.tuning.finetune import better_constant, not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import Task, sampled, task_of
 from core.tasks.metrics import shown
@@ -127,7 +127,11 @@ def constant_scores(scores: Sequence[TunedScore]) -> list[float]:
     """What the constant predictor scores on each task by the metric that the chart shows, x 100."""
     metrics = {score.task: score.metric for score in scores if score.kind == "mean"}
     values = [
-        score.of_metric(metrics[score.task]) for score in scores if score.kind == "baseline" and score.task in metrics
+        better_constant(scores, score.task)
+        if metrics[score.task] == "accuracy"
+        else score.of_metric(metrics[score.task])
+        for score in scores
+        if score.kind == "baseline" and score.task in metrics
     ]
     return [100 * value for value in values if value is not None]
 
@@ -176,7 +180,7 @@ def show_bars(scores: Sequence[TunedScore], *, bundled: bool = False) -> None:
         constants = constant_scores(scores)
         several = (means["n"] > 1).any()
         title = "Mean over seeds ± one standard deviation" if several else "One seed, so no standard deviation"
-        title += "; dashed: constant prediction" if len(constants) == 1 else ""
+        title += "; dashed: best constant prediction" if len(constants) == 1 else ""
         st.altair_chart(
             values_with_intervals(
                 means,

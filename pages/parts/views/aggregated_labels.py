@@ -10,8 +10,8 @@ from core.patterns.agreement import alpha_of_people
 from core.patterns.snapshot import known_class_set, snapshot
 from core.patterns.truth import Method, Truth, truth
 from core.store import labels
-from pages.parts.charts.curves import bars
-from pages.parts.charts.encoding import Axes
+from pages.parts.charts.curves import bars, values_with_intervals
+from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.charts.matrices import matrix
 from pages.parts.label.label_tools import pictures
 from pages.parts.reports.result_card import show_own_answer
@@ -25,9 +25,10 @@ from pages.parts.widgets.tables import show_table
 
 MOST = 200  # rows of the table of maps
 MOST_TIES = 8  # maps of the gallery
+NAMES: dict[Method, str] = {"majority": "majority vote", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
 SKILLS: dict[Method, str] = {
-    "majority": "Share of labels that agree with the class of the map",
-    "dawid-skene": "Expected share of correct labels",
+    "majority": "Share of other annotators who gave the same label",
+    "dawid-skene": "Expected share of correct labels (own labels count)",
     "mace": "Probability of not guessing",
 }
 
@@ -50,14 +51,25 @@ def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
 
 def skills(truth) -> None:
     """The skill of each annotator as a bar, the most skilled first."""
-    people_by_skill = sorted(truth.people, key=lambda person: -person.skill)
+    with_skill = [person for person in truth.people if person.skill == person.skill]
+    if not with_skill:
+        st.caption("Annotators can be compared once two of them have labelled the same map.")
+        return
     frame = pd.DataFrame([
-        {"annotator": person.name, "skill": person.skill, "maps": person.maps} for person in people_by_skill
+        {"annotator": f"{person.name} (n = {person.compared:,})", "share": person.skill} for person in with_skill[::-1]
     ])  # fmt: skip
     st.altair_chart(
-        bars(frame, Axes(x="skill", y="annotator"), title=SKILLS[truth.method], domain=(0, 1), tooltip=("maps",)),
-        key="skills",
+        bars(frame, Axes(x="share", y="annotator"), title=SKILLS[truth.method], domain=(0, 1)), key="skills"
     )
+    st.caption("n: maps that another annotator labelled too. The other annotators can be wrong as well.")
+
+
+def class_counts(truth) -> Layers:
+    """How many maps have each class, and how many are tied."""
+    counts = truth.labels.fillna("(tied)").value_counts()
+    order = [*truth.probabilities.columns, "(tied)"]
+    frame = pd.DataFrame([{"class": name, "maps": int(counts.get(name, 0))} for name in order])
+    return values_with_intervals(frame, Axes(x="class", y="maps", x_title=""), title="Number of maps by class")
 
 
 def gallery(db, truth, rows: pd.DataFrame) -> None:
@@ -99,7 +111,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         st.caption("Agreement can be shown once two people have labelled the same map.")
         return
     between = f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, {counted(all_.maps, 'maps')}, "
-    between += counted(all_.raters, "people")
+    between += counted(all_.raters, "annotators")
     st.metric("Krippendorff's alpha", f"{all_.alpha:.3f}", between, delta_color="off", delta_arrow="off")
     raters = agreement.raters_of(votes)
     left, right = st.columns(2)
@@ -169,20 +181,25 @@ def show(tools: DeltaGenerator) -> None:
     )
     truth = judged(votes, tuple(names), method)
     table = maps_table(truth, votes)
+    most = truth.labels.value_counts()
+    several = int((table["votes"] > 1).sum())
     show_own_answer(
         "Which class does each map have?",
         [counted(len(votes), "labels"), counted(votes["annotator"].nunique(), "annotators"), f"class set {class_set}"],
         f"{len(table) - len(truth.ties):,} of {counted(len(table), 'maps')} have one class by "
-        f"{crowd.METHODS[method]}; {len(truth.ties)} {'is' if len(truth.ties) == 1 else 'are'} tied.",
-        f"Recommended for these labels: {crowd.METHODS[recommended]}.",
+        f"{NAMES[method]}; {len(truth.ties)} {'is' if len(truth.ties) == 1 else 'are'} tied."
+        + (f" The most frequent class is {most.index[0]} ({most.iloc[0]:,} maps)." if len(most) else ""),
+        f"{several:,} of the maps have labels by two or more annotators. Recommended for these labels: "
+        f"{NAMES[recommended]}.",
         key="aggregated",
     )
     left, right = st.columns([2, 3])
     with left:
+        st.altair_chart(class_counts(truth), key="class_counts")
         skills(truth)
     with right:
         gallery(db, truth, votes)
-    maps, people_tab, agreement_tab, doubts = st.tabs(["Maps", "People", "Agreement", "Likely label errors"])
+    maps, people_tab, agreement_tab, doubts = st.tabs(["Maps", "Annotators", "Agreement", "Likely label errors"])
     with maps:
         show_table(table.head(MOST), height=300)
         st.caption(
@@ -199,7 +216,9 @@ def show(tools: DeltaGenerator) -> None:
     with details():
         st.markdown(plain(advice.sentence))
         st.caption(
-            "The votes of an annotator count in the class that they are compared with, so skills are slightly high."
+            "Majority vote: an annotator is compared with the other annotators of the same maps; their own label does "
+            "not count. Dawid-Skene and MACE estimate the classes and the skills together, so own labels count. The "
+            "confusions under *Annotators* compare annotators with classes in which their own label counts."
         )
 
 

@@ -13,6 +13,7 @@ from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
 from pages.parts.label.label_tools import pick_class_set, say_names_alike, show_disputed
 from pages.parts.label.retiring import retire_one, say_unknown
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.team.bundled_labels import labels_to_read
@@ -21,29 +22,51 @@ from pages.parts.widgets.tables import show_table
 MOST = 8
 
 
+RELIABLE, TENTATIVE = 0.8, 0.667  # alpha from which labels are reliable, and allow tentative conclusions
+
+
+def answer(rows, title: str) -> None:
+    """Krippendorff's alpha over all annotators, and what it allows by his convention."""
+    everybody = alpha_of_people(rows)
+    if not everybody.maps:
+        return
+    verdict = "is too low for reliable conclusions (below 0.667)"
+    if everybody.alpha >= TENTATIVE:
+        verdict = "allows tentative conclusions (0.667 to 0.8)"
+    if everybody.alpha >= RELIABLE:
+        verdict = "is reliable (0.8 or more)"
+    show_own_answer(
+        "How well do annotators agree?",
+        [title, f"n = {counted(everybody.maps, 'maps')} with labels by two or more annotators",
+         counted(everybody.raters, "annotators")],
+        f"Krippendorff's alpha over all annotators is {everybody.alpha:.2f}, which {verdict} by Krippendorff's "
+        "convention.",
+        f"95 % CI {everybody.low:.2f} to {everybody.high:.2f} over inputs. Alpha is 1 if all labels of a map are "
+        "always the same, and 0 if annotators agree as often as by chance.",
+        key="agreement",
+    )  # fmt: skip
+
+
 def pair(db, rows, raters: list[str], names: list[str]) -> None:
     """Two raters on the maps both labelled."""
     left, right = st.columns(2)
-    first = url.pick(left.selectbox, "First rater", raters, key="first")
-    second = url.pick(right.selectbox, "Second rater", agreement.others(raters, first), key="second")
+    first = url.pick(left.selectbox, "First annotator", raters, key="first")
+    second = url.pick(right.selectbox, "Second annotator", agreement.others(raters, first), key="second")
     with clear_errors():
         pair_agreement = agreement.agreement(rows, first, second)
         maps = counted(pair_agreement.maps, "maps")
-        interval = f"95 % {pair_agreement.low:.2f} to {pair_agreement.high:.2f} over inputs, {maps}"
-        kappas, equal, alphas = st.columns(3)
-        kappas.metric("Cohen's kappa", f"{pair_agreement.kappa:.3f}", interval, delta_color="off", delta_arrow="off")
-        equal.metric("Equal labels", f"{100 * pair_agreement.share:.1f} %")
-        everybody = alpha_of_people(rows)
-        shared = f"{counted(everybody.maps, 'maps')}, {counted(everybody.raters, 'people')}"
-        between = f"95 % {everybody.low:.2f} to {everybody.high:.2f} over inputs, {shared}"
-        alphas.metric(
-            "Krippendorff's alpha, all people", f"{everybody.alpha:.3f}", between, delta_color="off", delta_arrow="off"
+        st.markdown(
+            plain(
+                f"These two annotators gave the same label to {pair_agreement.share:.0%} of {maps} that both labelled. "
+                f"Cohen's kappa is {pair_agreement.kappa:.2f} (95 % CI {pair_agreement.low:.2f} to "
+                f"{pair_agreement.high:.2f} over inputs)."
+            )
         )
         counts = agreement.confusion(rows, first, second, names)
         st.altair_chart(
             matrix(
                 counts,
-                Axes(x="second", y="first"),
+                Axes(x="second", y="first", x_title=second, y_title=first),
                 value="n",
                 order=names,
                 title=f"Labels by {first} (rows) and {second} (columns)",
@@ -90,6 +113,7 @@ def show(tools: DeltaGenerator) -> None:
             icon=":material/group:",
         )
     else:
+        answer(standing, known_class_set(db, class_set).title)
         pair(db, standing, raters, list(known_class_set(db, class_set).names))
         disputed(db, standing, class_set)
     st.subheader("Pace")
@@ -112,7 +136,7 @@ def show(tools: DeltaGenerator) -> None:
     st.caption(
         plain(
             f"{counted(standing['map_id'].nunique(), 'maps')}, {counted(len(standing), 'labels')} by "
-            f"{counted(standing['annotator'].nunique(), 'people')} · class set {class_set} · {date.today():%d %B %Y} "
-            f"· for labels per hour, a pause of more than a minute counts as one minute"
+            f"{counted(standing['annotator'].nunique(), 'annotators')} · class set {class_set} · "
+            f"{date.today():%d %B %Y} · for labels per hour, a pause of more than a minute counts as one minute"
         )
     )

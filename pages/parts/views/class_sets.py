@@ -18,15 +18,23 @@ def show(tools: DeltaGenerator) -> None:
         class_set = label_tools.pick_class_set(db, bare=True)
     classes = label_tools.classes_now(db, class_set)
     described = {True: "decoders", False: "encoders", None: "any model"}[classes.causal]
-    st.caption(plain(f"{classes.title} · {classes.source} · maps of {described}"))
+    st.subheader("Which classes can a map have?", anchor=False)
+    st.markdown(
+        f"**{plain(classes.title)}: every map gets exactly one of {len(classes)} classes.** The number is the key that "
+        "gives the class on Annotate > Label."
+    )
+    st.caption(plain(f"Source: {classes.source} · maps of {described}"))
     show_classes(classes)
     if not db.person.may("admin"):
         return
     annotator = people.annotator_name(key="class_sets_by") or "nobody"
-    changed, new = st.tabs(["Change these classes", "A class set of your own"])
-    with changed, clear_errors(), st.container(width=520):
+    with (
+        st.expander("Change these classes (in your database)", icon=":material/edit:"),
+        clear_errors(),
+        st.container(width=520),
+    ):
         class_forms.change_classes(db, classes, annotator)
-    with new, clear_errors():
+    with st.expander("Create a class set of your own", icon=":material/add:"), clear_errors():
         new_name = class_forms.new_class_set(db, annotator)
         if new_name is not None:
             history.keep({"class_set": new_name})
@@ -42,8 +50,8 @@ def show_classes(classes: ClassSet) -> None:
             {
                 "name": plain(pattern_class.name),
                 "key": pattern_class.key,
-                "class": plain(pattern_class.title),
-                "what the eye sees": plain(pattern_class.eye),
+                "title": plain(pattern_class.title),
+                "appearance": plain(pattern_class.eye),
                 "colour": "",
             }
             for pattern_class in classes.classes

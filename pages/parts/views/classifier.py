@@ -28,6 +28,7 @@ from pages.parts.label.label_retrain import offer_only_mine
 from pages.parts.label.label_tools import pick_class_set, pictures
 from pages.parts.label.retraining_report import show_figures
 from pages.parts.patterns.classifiers import HeldOut, KnownClassifier
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets import job_progress
@@ -67,6 +68,30 @@ class Epoch:
     f1: float
 
 
+def answer(classifier: KnownClassifier) -> None:
+    """How well the bundled classifier recognises patterns, compared with one that does not see the map."""
+    held_out = classifier.held_out
+    scores = [score for score in HeldOutScore.among(held_out.rows) if score.part == "scores"]
+    score = next((score for score in scores if score.on == held_out.on), None)
+    if score is None or score.macro_f1 is None:
+        return
+    beside = "" if score.identity_f1 is None else (
+        f", compared with {score.identity_f1:.2f} for a baseline that knows only the head and not the map"
+    )  # fmt: skip
+    show_own_answer(
+        "How well does the bundled classifier recognise patterns?",
+        [
+            f"n = {score.maps:,} maps of {score.inputs} inputs",
+            "labels by AI models",
+            "maps with tied labels are left out",
+        ],
+        f"On {score.on}, its macro F1 is {score.macro_f1:.2f}{beside}.",
+        f"95 % CI {score.low:.2f} to {score.high:.2f} over inputs. Macro F1 measures agreement with the labels of AI "
+        "models. Your database has no classifier yet.",
+        key="classifier",
+    )
+
+
 def show_results(db: Database, classifier: KnownClassifier) -> None:
     """Everything that was measured when it was trained."""
     held_out = classifier.held_out
@@ -99,8 +124,9 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             for score in checkpoints
         ]).dropna(axis=1, how="all").round(3))  # fmt: skip
         st.caption(
-            "Unsure: no class has a probability of one half. Outside: unlike the training maps. Macro F1 is over "
-            "classes with at least ten maps."
+            "Unsure: share of maps for which no class has a probability of one half. Outside: share of maps that are "
+            "unlike the training maps; they can still be classified well. Macro F1 is over classes with at least ten "
+            "maps, so the rows can be higher than the score above, which is over all classes."
         )
     left, right = st.columns([1, 1])
     with left:
@@ -337,11 +363,7 @@ def show(tools: DeltaGenerator) -> None:
     if trained.empty:
         if about := bundled_about(class_set):
             shipped = KnownClassifier.of(about)
-            st.subheader("The bundled classifier")
-            st.caption(
-                f"Trained on the {shipped.labels:,} bundled labels, which are by an AI model. Your database has no "
-                f"classifier yet."
-            )
+            answer(shipped)
             show_results(db, shipped)
             if nobody:
                 st.caption(

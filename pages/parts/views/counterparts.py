@@ -49,14 +49,10 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
             "none" if a != a else f"L{int(a) + 1}H{int(b) + 1}"
             for a, b in zip(frame["match_layer"], frame["match_head"], strict=True)
         ],
-        found=[
-            "significant, same in both halves of the inputs" if yes else "not significant" for yes in frame["matched"]
-        ],
+        found=["counterpart" if yes else "no counterpart" for yes in frame["matched"]],
     )
     strong = drawn["name"] == highlight
-    kind = alt.Scale(
-        domain=["significant, same in both halves of the inputs", "not significant"], range=["#0072B2", "#8C8C8C"]
-    )
+    kind = alt.Scale(domain=["counterpart", "no counterpart"], range=["#0072B2", "#8C8C8C"])
     colour = alt.Color("found:N", scale=kind, title=None, legend=alt.Legend(orient="top", labelLimit=400))
     x = alt.X("x:Q", axis=None, scale=alt.Scale(domain=[0.4, heads + GAP + shape[1] + 0.6], nice=False))
     deepest = max(int(drawn["y"].max()), shape[0])
@@ -70,7 +66,7 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
     thick = alt.condition(f"datum.name === '{highlight}'", alt.value(4), alt.value(1.2))
     lines = alt.Chart(drawn[drawn["x2"].notna()]).mark_rule(strokeCap="round").encode(
         x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour, tooltip=read, strokeWidth=thick,
-        opacity=alt.Opacity("similarity:Q", scale=alt.Scale(domain=[0, 1], range=[0.08, 0.8]), legend=None),
+        opacity=alt.condition(alt.datum.matched, alt.value(0.8), alt.value(0.12)),
     )  # fmt: skip
     side = min(CELL, (WIDTH - 60) // (heads + GAP + shape[1])) - 3
     cells = alt.Chart(drawn).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4, cursor="pointer")
@@ -80,10 +76,7 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
     second_heads = pd.DataFrame([{"x": heads + GAP + b + 1, "y": a + 1, "name": f"L{a + 1}H{b + 1}"}
                                  for a in range(shape[0]) for b in range(shape[1])])  # fmt: skip
     matched = set(drawn.loc[drawn["matched"], "counterpart"])
-    second_heads["found"] = [
-        "significant, same in both halves of the inputs" if n in matched else "not significant"
-        for n in second_heads["name"]
-    ]
+    second_heads["found"] = ["counterpart" if n in matched else "no counterpart" for n in second_heads["name"]]
     second_squares = alt.Chart(second_heads).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4)
     second_squares = second_squares.encode(x=x, y=y, color=colour, tooltip=["name:N"])
     ring = (
@@ -94,7 +87,7 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
     return alt.layer(lines, cells, second_squares, ring).properties(
         width=min(WIDTH, (heads + GAP + shape[1]) * CELL),
         height=CELL * deepest + AROUND,
-        title=f"{first} (left) and {second} (right)",
+        title=f"{first} (left) and {second} (right); a line joins a head to its counterpart",
     )
 
 
@@ -172,11 +165,12 @@ def match_sentence(chosen: Counterpart) -> str:
         if chosen.matched
         else "no significant counterpart that is the same in both halves of the inputs"
     )
-    interval = "" if chosen.low is None else f" ({chosen.low:.2f} to {chosen.high:.2f})"
-    p = "" if chosen.p is None else f", p = {chosen.p:.2f} compared with random weights, corrected over heads"
+    interval = "" if chosen.low is None else f" (95 % CI {chosen.low:.2f} to {chosen.high:.2f}, n = {chosen.n} inputs)"
+    margin = chosen.margin or 0.0
+    p = "" if chosen.p is None else f" Compared with random weights: p = {chosen.p:.2f}, corrected for all heads."
     return (
-        f"{chosen.name} has {verdict}: matched with {chosen.match}, similarity {chosen.similarity:.2f}{interval}, "
-        f"margin {chosen.margin or 0:+.2f}{p}; n = {chosen.n} inputs."
+        f"{chosen.name} has {verdict}: its similarity with {chosen.match} is {chosen.similarity:.2f}{interval}, which "
+        f"is {abs(margin):.2f} {'less' if margin < 0 else 'more'} than with the next best head.{p}"
     )
 
 

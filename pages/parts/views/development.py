@@ -100,13 +100,13 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
     colours = colours_of([role.removeprefix(CLASS_SHARE) for role in labels])
     scale = alt.Scale(domain=list(labels.values()), range=colours)
     chart = alt.Chart(frame.assign(role=frame["role"].map(labels))).mark_line(point=True).encode(
-        x=alt.X("snapshot:O", sort=list(snapshots), title="snapshot",
+        x=alt.X("snapshot:O", sort=list(snapshots), title="share of training (snapshots are not evenly spaced)",
                 axis=alt.Axis(labelAngle=0, labelOverlap=True)),
-        y=alt.Y("heads:Q", title="heads with the role"),
+        y=alt.Y("heads:Q", title="number of heads"),
         color=alt.Color("role:N", scale=scale, title="mostly to", legend=alt.Legend(**SYMBOLS)),
         tooltip=["role", "snapshot", "heads"],
     )  # fmt: skip
-    return chart.properties(title="Number of heads that attend mostly to one position, over training", height=240)
+    return chart.properties(title="Number of heads that attend mostly to one kind of token, over training", height=240)
 
 
 def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = False) -> None:
@@ -130,7 +130,8 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
     frame = pd.DataFrame([vars(point) for point in points if point.score == score])
     frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float)
     label = _label(score)
-    chart = small_multiples(frame, label=label, title=f"{label}: every head over training", bound=bound_of(score))
+    chart = small_multiples(frame, label=label, title=f"{label}: every head over training (dashed: threshold)",
+                            bound=bound_of(score))  # fmt: skip
     st.altair_chart(chart, width="content")
     st.caption(
         "A head has the role while its score is above the dashed line. Snapshots are evenly spaced here; changes "
@@ -157,7 +158,8 @@ def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
     """One of the runs that ship, and what the runs from several seeds have in common."""
     run = url.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
     if run == OWN:
-        show_curves(runs[run], f"pre-training of {name}, 80 MRPC-like pairs, independent of the chosen examples")
+        source = f"pre-training of {name}, measured on 80 MRPC-like pairs (the chosen examples are not used here)"
+        show_curves(runs[run], source)
     else:
         st.markdown(plain(spread_sentence(_orders(name))))
         source = f"the recipe of {name} on 12 million tokens, {run}, whose weights are not bundled; MRPC-like pairs"

@@ -55,7 +55,8 @@ def lengths_picture(frame: pd.DataFrame, width: int | None) -> Layers:
     to fall."""
     frame = frame.assign(side=frame["length"] > (width or 0), n=[f"n = {inputs}" for inputs in frame["inputs"]])
     task = category(frame, "task") if frame["task"].nunique() > 1 else alt.value("#0072B2")
-    x = alt.X("length:Q", title="length of the input, tokens", scale=alt.Scale(zero=True, padding=20))
+    longest = max(float(frame["length"].max()), width or 0)
+    x = alt.X("length:Q", title="length of the input, tokens", scale=alt.Scale(domain=[0, longest + 4], nice=False))
     base = alt.Chart(frame).encode(x=x, color=task)
     r = alt.Y("r:Q", title="mean Pearson r over heads", scale=alt.Scale(domain=[0, 1.08]),
               axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2f"))  # fmt: skip

@@ -87,12 +87,12 @@ def _unpin(finding: str) -> None:
 
 
 def ready_to_pin() -> None:
-    """The newest results of some studies, with what they say and a way to pin them."""
+    """The newest results of some studies, each with its finding and a way to pin it."""
     studies = shipped_record.runs()["study"].drop_duplicates()
     newest = [stored_runs[0] for study in studies if has_headline(study) and (stored_runs := known_runs(study))]
     if newest:
         st.subheader("Results to pin")
-        links.link("results", f"All {len(newest)} studies with results")
+        links.link("results", "All results")
     for stored in newest[:MOST_OFFERED]:
         headline = headline_of(stored.run)
         text, pin = st.columns([6, 1], vertical_alignment="center")

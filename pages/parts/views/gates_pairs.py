@@ -52,8 +52,8 @@ def draw_gates(stored: StoredRun) -> None:
     left.altair_chart(picture, width="content")
     right.altair_chart(fits_picture(frame))
     st.caption(
-        "Facilitating heads (dark blue) are the needed ones. The gates of undecided heads (grey) are open in some fits "
-        "and closed in others."
+        "Facilitating heads are the needed heads. The gates of undecided heads are open in some fits and closed in "
+        "others."
     )
     explain_difference(stored)
     with details():

@@ -11,6 +11,7 @@ from core import capture, models
 from core.drawing.panes import scored_pane, telling_head
 from core.models.present import stamp_of
 from pages.parts.maps import maps_grid
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.sized_cache import SizedCache
@@ -109,16 +110,39 @@ def show_steps(name: str, prompt: Prompt) -> None:
     maps = generation.grown(step_number)
     pane = scored_pane(name, maps, first=0, separators=())
     caption = f"{prompt.text[:150]}, {step_number} new tokens"
-    maps_grid.show_kept([pane], caption=caption, head=telling_head(pane.scores or {}), key="generation")
+    head = telling_head(pane.scores or {})
+    shown = pd.DataFrame()
+    if step is not None and not step.ends:
+        query = len(generation.prompt) + step_number
+        shown = attended(step.rows, maps.keys, query)
+        head = str(shown["head"].iloc[0])
+        show_own_answer(
+            f"What does the model attend to at the generated token “{step.token}”?",
+            [f"{name} · n = 1 input, so no test is possible"],
+            _strongest(step, shown),
+            f"The other heads are in the table below. Token {step_number} of the generated text is position {query} of "
+            "the whole text, the last row of each map.",
+            key="generation",
+        )
+    maps_grid.show_kept([pane], caption=caption, head=head, key="generation")
     if step is not None:
-        _show_step(step, maps.keys, len(generation.prompt) + step_number)
+        _show_step(step, shown)
     st.caption(
         f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} prompt tokens and "
         f"{step_number} generated tokens · {maps.sees} · n = 1 input, so no test is possible"
     )
 
 
-def _show_step(step: "GenerationStep", keys: tuple[str, ...], query: int) -> None:
+def _strongest(step: "GenerationStep", shown: pd.DataFrame) -> str:
+    """Which head attends most strongly from the new token, and to what. shown: as of `attended`."""
+    head, token, weight, back = shown[["head", "attends to", "weight", "tokens back"]].iloc[0]
+    return (
+        f"From “{step.token}”, {head} attends most strongly of {len(shown)} heads: it gives {weight:.2f} of its "
+        f"attention to “{token}” ({_distance(back)})."
+    )
+
+
+def _show_step(step: "GenerationStep", shown: pd.DataFrame) -> None:
     """The probability of the new token next to the others, and the key that each head attends to most from it."""
     left, right = st.columns([1, 2])
     left.markdown(f"**“{plain(step.token)}” had probability {step.probability:.3f}.**")
@@ -126,10 +150,7 @@ def _show_step(step: "GenerationStep", keys: tuple[str, ...], query: int) -> Non
     if step.ends:
         right.caption("This token ends the text. The model does not read it, so it has no attention.")
         return
-    shown = attended(step.rows, keys, query)
-    head, token, weight, back = shown[["head", "attends to", "weight", "tokens back"]].iloc[0]
-    said = f"From “{step.token}” (position {query}), {head} attends most strongly: {weight:.2f} to “{token}” "
-    right.markdown(f"**{plain(said)}({plain(_distance(back))}).**")
+    right.markdown(f"**What each head attends to most from “{plain(step.token)}”**")
     show_table(shown, container=right, key="newest_row", height=220)
 
 

@@ -24,7 +24,7 @@ from pages.parts.charts.encoding import Axes
 from pages.parts.charts.export import exported
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun, present_runs
-from pages.parts.reports.result_card import offer_citation
+from pages.parts.reports.result_card import offer_citation, support
 from pages.parts.reports.result_list import open_link
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
@@ -115,7 +115,12 @@ def _newest(study: str) -> StoredRun | None:
     stored = [run for run in present_runs(study) if study != "disable" or run.told.get("what", "heads") == "heads"]
     return min(
         stored,
-        key=lambda run: (run.source != "yours", ROWS not in str(run.task), ENCODER not in str(run.checkpoint)),
+        key=lambda run: (
+            run.source != "yours",
+            ROWS not in str(run.task),
+            ENCODER not in str(run.checkpoint),
+            study == "finetune" and len(run.told.get("initialisations") or ()) < 2,  # it varies one setting
+        ),
         default=None,
     )
 
@@ -186,7 +191,8 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
                 headline = headlines.headline_of(stored.run)
                 whose = "Your result" if is_done else "Bundled result, until you have your own"
                 about = f"{stored.checkpoint_said}, n = {headline.n:,} {headline.of}" if headline.n else ""
-                st.caption(plain(f"{whose}: {headline.sentence} ({about or stored.checkpoint_said})"))
+                finding = f"{whose}: {headline.sentence} {support(headline)}".strip()
+                st.caption(plain(f"{finding} ({about or stored.checkpoint_said})"))
                 open_link(stored, "Open this result")
 
 

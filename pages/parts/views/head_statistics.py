@@ -33,10 +33,10 @@ def show(tools: DeltaGenerator) -> None:
         )
         ends = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}."
         attending.answered(
-            measured, scores, top, f"Which heads have the highest value of “{statistic}”?", sentence,
+            measured, scores, top, f"Which heads have the highest {statistic}?", sentence,
             f"{statistic.capitalize()}: {STATISTICS[statistic]}. {ends}", study,
         )  # fmt: skip
-        figure = attending.heatmap(scores, "value", statistic, title=STATISTICS[statistic])
+        figure = attending.heatmap(scores, "value", statistic, title=f"{statistic.capitalize()} of each head")
         st.altair_chart(figure, width="content", key="picture")
         with details():
             attending.table(measured, scores, ["value", "low", "high", "n"], by="value", key="heads")

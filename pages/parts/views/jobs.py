@@ -109,14 +109,16 @@ def show_shipped() -> None:
     timed = shipped_record.runs()
     if timed.empty:
         return
-    st.subheader("Computing time of the bundled results")
+    st.subheader("How long did the bundled results take?")
+    st.caption("A result that is assembled from other results, such as the report, takes 0 minutes.")
     timed = timed[timed["seconds"].notna()]
     titles = [title_beside(*about) for about in zip(timed["title"], timed["checkpoint"], strict=True)]
     timed = timed.assign(minutes=timed["seconds"] / 60, title=list(map(short_titles(titles).__getitem__, titles)))
     show_table(
-        timed[["title", "study", "checkpoint", "rows", "minutes", "created"]],
+        timed[["title", "study", "checkpoint", "minutes", "rows", "created"]],
         column_config={
             "minutes": st.column_config.NumberColumn("minutes of computing time", format="%.1f"),
+            "rows": st.column_config.NumberColumn("rows of the result"),
             "created": st.column_config.DatetimeColumn("made (UTC)", format="D MMM HH:mm"),
         },
     )

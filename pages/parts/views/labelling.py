@@ -137,8 +137,9 @@ def show_bundled_sheet(db, classes) -> None:
     left, right = st.columns([5, 2], vertical_alignment="center")
     if examples:
         left.markdown(
-            f"**{len(examples)} of the {total:,} bundled attention maps, with the class that AI models gave them.** "
-            "They are read-only until you add them. To label other maps, draw some under *Maps and files*."
+            f"**{len(examples)} of the {total:,} bundled attention maps, each with the class that most AI annotators "
+            "gave it.** *Label these maps* adds all bundled maps to your database, so that you can label them too. To "
+            "label other maps, draw some under *Maps and files*."
         )
     else:
         left.info(

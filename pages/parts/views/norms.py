@@ -6,11 +6,13 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import capture, scoring
+from core.attention import Head
 from core.drawing.panes import Pane, difference
 from core.drawing.payload import as_bytes
 from pages.parts.charts.curves import grouped_bars
 from pages.parts.charts.encoding import Axes
 from pages.parts.maps import maps_grid
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 
@@ -39,24 +41,41 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     shown = resources.shown(name, text, pair)
     maps = capture.norms.norm_maps(resources.checkpoint(name), shown.encoding)
     norms = maps.heads / np.maximum(maps.heads.sum(-1, keepdims=True), 1e-12)
-    raw = maps_grid.pane_of(shown, "weights")
-    pane = Pane("norms", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal, attending=raw.attending)
+    raw = maps_grid.pane_of(shown, "attention weights")
+    pane = Pane(
+        "norm-based attention", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal, attending=raw.attending
+    )
     third = difference(raw, pane, (shown.maps.weights, norms))
     panes = [raw, pane] if isinstance(third, str) else [raw, pane, third]
-    maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
     special = [k for k in (shown.first, *shown.separators) if k is not None]
-    if special:
-        share = [np.nanmean(weights[..., special].sum(-1)) for weights in (shown.maps.weights, norms)]
-        st.caption(
-            f"Mean share that goes to special tokens: {share[0]:.3f} of the attention weights, {share[1]:.3f} of the "
-            f"norms · n = 1 input, so no test is possible"
-        )
+    of_special = [weights[..., special].sum(-1).mean(-1) for weights in (shown.maps.weights, norms)]
+    show_own_answer(
+        "Does attention change if the size of the value vectors counts?",
+        [f"{name} · n = 1 input, so no test is possible"],
+        special_sentence(*of_special) if special else "This input has no special tokens, so no share is compared.",
+        MEANING["norms"],
+        key="norms",
+    )
+    maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
     layers = maps.layers / np.maximum(maps.layers.sum(-1, keepdims=True), 1e-12)
     st.markdown(
         "**All heads of a layer together**: the norm of the summed outputs of all heads, in which opposite "
         "outputs cancel"
     )
     _layers(layers, shown, "heads together")
+
+
+def special_sentence(weights: np.ndarray, norms: np.ndarray) -> str:
+    """How much of its attention a head gives to special tokens by weight and by norm, and where both differ most.
+
+    weights, norms: [layer, head], means over queries; NaN of heads without maps.
+    """
+    layer, head = np.unravel_index(int(np.nanargmax(np.abs(norms - weights))), weights.shape)
+    return (
+        f"On average, the heads give {np.nanmean(weights):.0%} of their attention weight to special tokens, but "
+        f"{np.nanmean(norms):.0%} of their norm-based attention. The change is largest in "
+        f"{Head(int(layer), int(head))}: from {weights[layer, head]:.0%} to {norms[layer, head]:.0%}."
+    )
 
 
 def show_rollout(name: str, text: str, pair: str | None) -> None:
@@ -129,7 +148,8 @@ def show(tools: DeltaGenerator) -> None:
             help="Runs the checkpoint on the sentence and computes this analysis.",
         )
     with clear_errors():
-        st.caption(MEANING[kind])
+        if kind != "norms":  # whose answer says it
+            st.caption(MEANING[kind])
         text = view_context.text or ""
         if view_context.checkpoint and text.strip() and is_on:
             SHOWN[kind](view_context.checkpoint, text, view_context.pair_or_none)

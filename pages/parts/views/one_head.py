@@ -43,6 +43,7 @@ from pages.parts.charts.encoding import Axes
 from pages.parts.maps.score_decomposition import show_cells
 from pages.parts.reports import attending
 from pages.parts.reports.provenance import present_runs
+from pages.parts.reports.study_view import details
 from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
@@ -367,14 +368,23 @@ def head_here(scores: pd.DataFrame) -> Head:
 
 
 def show_facts(scores: pd.DataFrame, head: Head) -> None:
-    """The finding about the head in one sentence, and every other stored finding on a line of its own."""
+    """The finding about the head in one sentence: what most of its attention goes to, or its first stored finding."""
     head_facts = facts(scores, head)
-    first = head_facts[0].text if head_facts else "No results about this head are stored yet."
-    st.markdown(f"**{plain(f'{head}: {first}')}**")
-    if head_facts[1:]:
+    sentence, sure = budget_sentence(scores, head)
+    if not sentence:
+        sentence = head_facts[0].text if head_facts else "No results about this head are stored yet."
+    st.markdown(f"**{plain(sentence)}**")
+    if sure:
+        st.caption(plain(sure))
+
+
+def show_other_facts(scores: pd.DataFrame, head: Head) -> None:
+    """Every stored finding about the head, each on a line of its own."""
+    if head_facts := facts(scores, head):
         sources = "; ".join(f"{fact.about}: {fact.source}" for fact in head_facts)
-        lines = [f"- {plain(fact.text)}" for fact in head_facts[1:]]
-        st.markdown("\n".join(lines), help=plain(f"Brackets: 95 % CI. Sources: {sources}"))
+        with details("Other findings about this head"):
+            st.markdown("\n".join(f"- {plain(fact.text)}" for fact in head_facts),
+                        help=plain(f"Brackets: 95 % CI. Sources: {sources}"))  # fmt: skip
 
 
 def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
@@ -415,14 +425,12 @@ def show(tools: DeltaGenerator) -> None:
             task_scores = choices.on_task(scores, task)
             missing = is_missing(checkpoint)
             st.subheader(plain(f"What does {head} do?"), anchor=False)
-            maps, told = (None, st.container()) if missing else st.columns([3, 2])
-            with told:
-                show_facts(task_scores, head)
-            if maps:
-                with maps, clear_errors():
-                    show_three_maps(checkpoint, head, task_scores, task)
+            show_facts(task_scores, head)
             show_budget(task_scores, head)
-            show_where_it_looks(task_scores, head)
+            if not missing:
+                with clear_errors():
+                    show_three_maps(checkpoint, head, task_scores, task)
+            show_other_facts(task_scores, head)
             effect, why, others, hypotheses, inputs, every = st.tabs(TABS)
             with effect:
                 show_what_it_does(checkpoint, task_scores, head)
@@ -447,6 +455,7 @@ def show(tools: DeltaGenerator) -> None:
                 with inputs, clear_errors():
                     gallery = show_gallery(checkpoint, head, task)
             with every:
+                show_where_it_looks(task_scores, head)
                 rows = show_scores(task_scores, head)
                 if not missing:
                     causal = resources.checkpoint(checkpoint).causal
@@ -461,7 +470,7 @@ def show(tools: DeltaGenerator) -> None:
 # ---------------------------------------------------------------- attention budget
 
 
-BARS = {"budget": "tokens of the text", "classifying budget": "the token that classifiers read"}
+BARS = {"budget": "queries: tokens of the text", "classifying budget": "query: the token that is classified"}
 
 
 def show_budget(scores: pd.DataFrame, head: Head) -> None:
@@ -470,17 +479,32 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
     bars = {name: parts for key, name in BARS.items() if len(parts := budget_parts(own, key))}
     if not bars:
         return
-    first = next(iter(bars.values()))
-    st.subheader("What does this head attend to?", anchor=False)
+    st.markdown("**Share of attention by query and by what is attended to**")
     st.altair_chart(budget_bars(bars))
-    largest = first.loc[first["value"].idxmax()]
     st.caption(
-        plain(
-            f"Most of it, {largest['value']:.0%}, goes to {largest['keys']}: 95 % CI {largest['interval']}, n = "
-            f"{int(largest['n'])} inputs; {largest['baseline']:.0%} under uniform attention. Hover to see all "
-            f"categories."
-        )
+        "The start token is [CLS] or the first token. The token that is classified ([CLS] in encoders, the last token "
+        "in decoders) is a query of its own, so its bar can differ from the other bar. A key counts in the first "
+        "category of the legend that fits. Hover to see all categories."
     )
+
+
+def budget_sentence(scores: pd.DataFrame, head: Head) -> tuple[str, str]:
+    """What most of the attention of a head goes to, and how sure that is; empty without a stored budget."""
+    own = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    parts = budget_parts(own)
+    if parts.empty:
+        return "", ""
+    largest = parts.loc[parts["value"].idxmax()]
+    sentence = (
+        f"From the tokens of the text, {head} gives {largest['value']:.1%} of its attention to {largest['keys']}. "
+        f"Uniform attention would give {largest['baseline']:.1%}."
+    )
+    sure = f"95 % CI {largest['interval']}, n = {int(largest['n'])} inputs."
+    rest = budget_parts(own, "classifying budget")
+    if not rest.empty:
+        other = rest.groupby("group", sort=False)["value"].sum().sort_values(ascending=False)
+        sure += f" The token that is classified gives most of its attention ({other.iloc[0]:.0%}) to {other.index[0]}."
+    return sentence, sure
 
 
 # ---------------------------------------------------------------- why

@@ -121,20 +121,23 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
 def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
     """Where the attention of every head goes, as one stacked bar a head."""
     heads = budgets.drop_duplicates(["layer", "head"])
-    means = budgets.groupby("group", sort=False)["value"].sum() / len(heads)
-    most = means.sort_values(ascending=False).index[:2]
+    means = budgets.groupby("group", sort=False)[["value", "baseline"]].sum() / len(heads)
+    most = means.sort_values("value", ascending=False).head(2)
+    shares = [
+        f"{row.value:.0%} {'of the attention of a head goes ' * (number == 0)}to {row.Index} (uniform attention: "
+        f"{row.baseline:.0%})"
+        for number, row in enumerate(most.itertuples())
+    ]
     st.subheader("What does each head attend to?", anchor=False)
-    st.markdown(
-        plain(f"On average, {means[most[0]]:.0%} of a head's attention goes to {most[0]} and {means[most[1]]:.0%} to ")
-        + plain(f"{most[1]}.")
-    )
+    st.markdown(f"**{plain('On average, ' + ' and '.join(shares))}.**")
     one_sided = budgets.loc[budgets["value"].idxmax()]
     st.caption(
         plain(
-            f"The head with the most uneven attention is {one_sided['name']}: {one_sided['value']:.1%} to "
-            f"{one_sided['keys']} (95 % CI "
-            f"{one_sided['interval']}; {one_sided['baseline']:.0%} under uniform attention). {len(heads)} heads, n = "
-            f"{int(one_sided['n'])} inputs. Hover over a head to see all categories; click it to open its page."
+            f"The largest share of one head is that of {one_sided['name']}: {one_sided['value']:.1%} to "
+            f"{one_sided['keys']} (95 % CI {one_sided['interval']}; uniform attention: {one_sided['baseline']:.0%}). "
+            f"{len(heads)} heads, n = {int(one_sided['n'])} inputs; queries are tokens of the text. The start token is "
+            "[CLS] or the first token. A key counts in the first category of the legend that fits. Click a head to "
+            "open its page."
         )
     )
     picked = st.altair_chart(budget_grid(budgets), on_select="rerun", selection_mode="cell", key="budget_grid")

@@ -189,7 +189,7 @@ def _shown(name: str, checkpoint: Any, encoding: Any, edges: Any, layers: frozen
     choices = capture.comparing.predictions(
         checkpoint, (encoding, ()), (encoding, (capture.interventions.Knockout(edges, layers, renormalised),))
     )
-    st.markdown(show_choices(choices, ("before", "cut")))
+    st.markdown(plain(show_choices(choices, ("before", "cut"))))
     share = cut / len(encoding) ** 2
     cut_layers = (
         "all layers" if len(layers) == checkpoint.layers else f"layers {', '.join(str(k + 1) for k in sorted(layers))}"
@@ -209,8 +209,4 @@ VIEWS = {
 
 def show(tools: DeltaGenerator) -> None:
     """The view."""
-    st.caption(
-        "Change the input and compare predictions, patch outputs of heads, sublayers or layers from one input into "
-        "another, or cut attention between words. “A task's rows” does the same on many inputs."
-    )
     VIEWS[url.pick_mode(list(VIEWS))]()

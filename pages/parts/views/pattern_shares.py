@@ -90,9 +90,9 @@ def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
         return []
     most = max(sure, key=lambda share: abs(share.share))
     return [
-        f"{most.name.capitalize()} changes most: {100 * most.share:+.1f} points"
-        + (" before correction" if corrected else "")
-        + f" (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f})."
+        f"From the first model to the second, the share of {most.name} changes most and significantly: "
+        f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f})"
+        + (". This change is of shares that are not corrected." if corrected else ".")
     ]
 
 
@@ -101,10 +101,10 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
     score = f"classifier: macro F1 {about.held_out.macro_f1:.2f} on {about.held_out.on}"
     doubted = [sentence for sentence, unknown in doubts(notes) if unknown]
     if not doubted:
-        st.badge(plain(f"Shares can be trusted · {score}"), icon=":material/verified:", color="green")
+        st.badge(plain(f"The classifier knows maps like these · {score}"), icon=":material/verified:", color="green")
         return
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.badge(plain(f"Do not trust these shares yet · {score}"), icon=":material/help:", color="orange")
+        st.badge(plain(f"These shares are uncertain · {score}"), icon=":material/help:", color="orange")
         st.caption(
             "Label 50 maps of this checkpoint under Annotate > Label (about four minutes), then retrain.",
             width="content",

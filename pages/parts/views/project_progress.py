@@ -8,9 +8,10 @@ from streamlit.delta_generator import DeltaGenerator
 from core.labelling.progress import ProjectProgress, progress
 from core.store import projects
 from core.store.label_checks import now
+from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
-from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.team.bundled_labels import show_bundled_work
+from pages.parts.shell.messages import clear_errors, counted, plain
+from pages.parts.team.bundled_labels import labels_over_time, show_bundled_progress
 from pages.parts.widgets.tables import show_table
 
 
@@ -81,6 +82,18 @@ def show_progress(db, project: projects.Project) -> None:
     with clear_errors():
         moment = now()
         advance = progress(db, project.project, moment)
+        times = projects.label_times(db, project.project)
+        show_own_answer(
+            "How far is this project?",
+            [project.title, f"class set {project.class_set}", project.state],
+            f"{advance.by_labels[-1]:,} of {counted(sum(advance.by_labels), 'maps')} are complete: each needs "
+            f"{counted(int(project.rules['k']), 'labels')} by different annotators.",
+            f"{advance.counted:,} of {advance.needed:,} labels have been given, by "
+            f"{counted(times['annotator'].nunique(), 'annotators')}.",
+            key="progress",
+        )
+        if len(times):
+            st.altair_chart(labels_over_time(times.rename(columns={"stored": "time"})), key="labels_over_time")
         figures(project, advance)
         pictures(advance)
         st.subheader("People")
@@ -98,9 +111,11 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:
-        st.info("There is no project yet. Create one on Projects > Setup.", icon=":material/groups:")
+        st.caption(
+            "There is no project yet, so this page shows the bundled labels. Create a project on Projects > Setup."
+        )
         links.link("projects/setup")
-        show_bundled_work()
+        show_bundled_progress()
         return
     chosen = url.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)
     show_progress(db, open_[chosen])

@@ -23,7 +23,6 @@ from pages.parts.label.label_sheet import hints_of
 from pages.parts.label.label_tools import classes_now, say_imported, say_names_alike
 from pages.parts.shell import links, people, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.team.bundled_labels import show_bundled_work
 from pages.parts.widgets.tables import show_table
 
 ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Archive"}
@@ -120,12 +119,16 @@ def show(tools: DeltaGenerator) -> None:
     with buttons.popover("Erase a person", icon=":material/person_remove:"):
         erase_person(db, by)
     if not all_projects:
-        st.info(
-            "There is no project yet. In a project, every map is labelled by the same number of people. Draw maps on "
-            "Annotate > Label, and then create a project with them above.",
-            icon=":material/groups:",
+        st.subheader("How do I start a project?", anchor=False)
+        st.markdown(
+            "There is no project yet. In a project, every map is labelled by the same number of people.\n\n"
+            "1. Draw maps from a checkpoint on Annotate > Label, or upload them under *Maps from elsewhere*.\n"
+            "2. Press *New project*: choose the maps, the number of annotators per map, and who may label.\n"
+            "3. Send the link of the project to the annotators. Each of them labels the maps that are assigned to "
+            "them.\n4. Follow the labels on Projects > Progress, decide on maps with different labels on Projects > "
+            "Adjudication, and export one class per map on Projects > Aggregated labels."
         )
-        show_bundled_work()
+        links.link("annotate", "Draw maps", icon=":material/stylus:")
         return
     overview(db, all_projects)
     titles = {project.project: project for project in all_projects}

@@ -174,11 +174,15 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
     most = max(scores, key=lambda score: score.effect or 0)
     n = attending.most_inputs(scores)
-    interval = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}, {n:,} links. "
-    linked = f"{ends.source} and {ends.target}" if ends else "linked words"
+    interval = (
+        ""
+        if most.low is None
+        else f"{most.name}: weight {most.value:.2f} (95 % CI {most.low:.2f} to {most.high:.2f}, {n:,} links). "
+    )
+    question = f"In which heads does the {way_labels[way].replace(' attends to ', ' attend to the ')}?"
     tested = f"Significant: q < {attending.SURE}, corrected for all heads. Faded heads are not significant."
     attending.answered(
-        measured, scores, top, f"In which heads do {linked} attend to each other?", sentence(scores, way_labels[way]),
+        measured, scores, top, question, sentence(scores, way_labels[way]),
         interval + (tested if any(score.q is not None for score in scores) else ""), "relations", what="links",
     )  # fmt: skip
     figures = [

@@ -70,8 +70,9 @@ def summary(records: Records, about: About) -> None:
 
 def grid(records: Records) -> None:
     """A row for each claim and a column for each task: the outcome, filtered by outcome and source."""
-    counts = Counter(claimed.outcome for claimed in records.claims)
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    found = Counter(claimed.outcome for claimed in records.claims)
+    counts = {word: found[word] for word in dict.fromkeys([*SAID_OF_MANY, *found]) if word in found}
+    left, right = st.columns([4, 1], vertical_alignment="bottom")
     labels = {word: f"{plain(SAID_OF_MANY.get(word, word))} ({count})" for word, count in counts.items()}
     outcomes = url.pick_many(left.pills, "Outcome", labels, key="outcomes", selection_mode="multi")
     sources = list(dict.fromkeys(claimed.source for claimed in records.claims))
@@ -87,6 +88,7 @@ def grid(records: Records) -> None:
     frame = cells_of(claims)
     styled = frame.style.map(_tinted, subset=[name for name in frame.columns if name != "claim"])
     event = show_table(styled, height=GRID_HEIGHT, on_select="rerun", selection_mode="single-row", key="claims_grid",
+                       row_height=52,
                        column_config={"claim": st.column_config.TextColumn(width="large")})  # fmt: skip
     sentence = frame["claim"].iloc[(event.selection.rows or [0])[0]]
     _behind([claimed for claimed in records.claims if claimed.sentence == sentence])
@@ -320,7 +322,7 @@ def results(mode: str) -> None:
     with shown_result(
         report.STUDY_NAME,
         NO_REPORT,
-        question="Which claims of the papers hold for this model?",
+        question="Which claims of the papers hold for the models of this report?",
         label="report",
         icon=":material/menu_book:",
     ) as stored:

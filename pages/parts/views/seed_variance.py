@@ -16,12 +16,12 @@ from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 
 SHARED = {
-    "all pairs": "any",
-    "same head": "head",
+    "all pairs": "all pairs",
+    "same head": "classifier",
     "same rows": "rows",
     "same order": "order",
     "no seed in common": "none",
-    "same run, other rows": "itself",
+    "same run, other rows": "same run",
 }
 SIDE = Count(
     "side", "Seeds of each kind", 3, 10, 3, "With 3 seeds of each of the three kinds, 9 runs are made (a Latin square)."
@@ -114,7 +114,8 @@ def _sources(sources: list[SeedSource]) -> None:
         f"{plain(bar['seed'])} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None
     )
     st.caption(
-        f"F test for each kind of seed, corrected for three tests: {p_values}. Nine runs can detect only large effects."
+        f"F test for each kind of seed, corrected for three tests: {p_values}. Nine runs can detect only large "
+        f"effects, so a seed may matter even if its share is not significant."
     )
 
 
@@ -148,5 +149,6 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
     rule = top * overlaps[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
     st.caption(
-        "“itself”: one run, with importance computed on two halves of the examples. “none”: runs without a common seed."
+        "“classifier”: the seed of the initial weights of the classifier. “none”: runs without a common seed. “same "
+        "run”: one run, with importance computed on two halves of the examples."
     )

@@ -32,7 +32,7 @@ from pages.parts.widgets.tables import show_table
 
 NAMED = 40  # heads of which each is named where the page is narrow; of more, as many as have room
 VERDICTS = {"matters": "matters", "does not matter": "does not matter", "open": "undecided"}
-COLOURS = ("#0072B2", "#56B4E9", "#8C8C8C")
+COLOURS = ("#D55E00", "#56B4E9", "#8C8C8C")
 
 
 def verdict_counts(race: SequentialTestSummary) -> str:
@@ -166,6 +166,10 @@ def draw(stored: StoredRun) -> None:
     race, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
     warn_by_other_run(stored)
     st.altair_chart(intervals(verdicts, race.margin))
+    st.caption(
+        "Bars are confidence intervals. Most bars end close to the margin, because the test stops for a head as soon "
+        f"as its whole interval lies inside the margin. Ablation method: {plain(race.operator)}."
+    )
     explain_difference(stored)
     with details():
         st.markdown(plain(verdict_sentence(race)))

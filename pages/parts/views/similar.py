@@ -2,9 +2,9 @@
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from statistics import fmean
 
-import altair as alt
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -93,7 +93,7 @@ def _figures(groups: Sequence[HeadGroup], heads: Sequence[AlikeHead]) -> list[Sm
     return figures
 
 
-COLOURS = {"kind": "main behaviour", "layer": "layer", "class": "pattern class"}
+COLOURS = {"attends mostly to": "main behaviour", "layer": "layer", "class": "pattern class"}
 
 
 def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
@@ -113,7 +113,7 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
 
 def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[PlaceScore]) -> list:
     """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
-    colour = url.pick(st.segmented_control, "Colour", COLOURS, key="colour", default="kind", required=True)
+    colour = url.pick(st.segmented_control, "Colour", COLOURS, key="colour", default="attends mostly to", required=True)
     drawn = []
     for number, ((checkpoint, task), task_scores) in enumerate(
         attending.chosen_first(attending.by_place(places)).items()
@@ -132,7 +132,7 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
             task_scores = [score for score in task_scores if score.name in classes]
         lines = [
             {"x": score.x, "y": score.y, "name": score.name, "layer": int(score.layer or 0) + 1,
-             "kind": score.kind if score.kind in HEAD_KINDS else "nan", "value": score.value,
+             "attends mostly to": score.kind if score.kind in HEAD_KINDS else "nan", "value": score.value,
              "class": classes.get(score.name)}
             for score in task_scores
         ]  # fmt: skip
@@ -150,12 +150,8 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
             title=measured.title((checkpoint, task)),
             square=True,
             continuous=colour == "layer",
-            tooltip=("kind", "value"),
+            tooltip=("attends mostly to", "value"),
         )
-        pair = [line for line in lines if line["name"] in closest(task_scores)]
-        if pair:
-            ring = alt.Chart(pd.DataFrame(pair)).mark_point(size=200, strokeWidth=2, color="gray", aria=False)
-            chart += ring.encode(x=alt.X("x:Q", title="first direction"), y=alt.Y("y:Q", title="second direction"))
         shown = st.container() if number == 0 else details(f"The figure on {plain(measured.title((checkpoint, task)))}")
         with shown, st.container(width=640):
             st.altair_chart(chart, width="stretch", key=f"heads_{checkpoint}_{task}")
@@ -195,21 +191,41 @@ def show(tools: DeltaGenerator) -> None:
                     st.info("This checkpoint has only one head, so heads cannot be compared.")
 
 
-def closest(scores: Sequence[PlaceScore]) -> list[str]:
-    """The two heads that lie closest together; none of fewer than two."""
-    placed = [(score.name, score.x, score.y) for score in scores if score.x is not None and score.y is not None]
-    pairs = [
-        (math.hypot(x - other_x, y - other_y), [other, name])
-        for number, (name, x, y) in enumerate(placed)
-        for other, other_x, other_y in placed[:number]
-    ]
-    return min(pairs, default=(0.0, []))[1]
+ATTENDS = {
+    "previous": "attend mostly to the previous token",
+    "next": "attend mostly to the next token",
+    "separator": "attend mostly to separators",
+    "first": "attend mostly to the first token",
+    "broad": "spread their attention almost evenly",
+}
+
+
+def group_sentence(scores: Sequence[PlaceScore]) -> str:
+    """The largest group of heads with one behaviour, and how close its heads lie, compared with all heads."""
+    placed = [score for score in scores if score.x is not None and score.y is not None]
+    groups = [[score for score in placed if score.kind == kind] for kind in ATTENDS]
+    group = max(groups, key=len)
+    if len(group) < 2:
+        return "No two heads attend mostly to the same kind of token."
+    return (
+        f"{len(group)} of {len(placed)} heads {ATTENDS[str(group[0].kind)]}, and their patterns are similar: their "
+        f"mean distance is {_apart(group):.2f}, compared with {_apart(placed):.2f} between all heads."
+    )
+
+
+def _apart(scores: Sequence[PlaceScore]) -> float:
+    """The mean distance between two of these heads in the figure."""
+    places = [(score.x or 0.0, score.y or 0.0) for score in scores]
+    return fmean(math.dist(*pair) for pair in combinations(places, 2))
 
 
 def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
-    """The pair of heads that lie closest together in the figure."""
+    """The largest group of heads that the colours of the figure show."""
     first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
-    pair = closest(first)
-    said = f"{' and '.join(pair)} have the most similar attention patterns in the figure." if pair else ""
-    sure = "Distance in the figure approximates the Jensen-Shannon distance between attention maps. Circled: this pair."
-    attending.answered(measured, first, top, "Which heads have similar attention patterns?", said, sure, "statistics")
+    sure = (
+        "Distances are measured in the figure, where they approximate the Jensen-Shannon distance between attention "
+        "maps. The difference was not tested."
+    )
+    attending.answered(
+        measured, first, top, "Which heads have similar attention patterns?", group_sentence(first), sure, "statistics"
+    )

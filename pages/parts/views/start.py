@@ -50,7 +50,8 @@ def _picture(checkpoint: str, text: str, pair: str | None) -> None:
 
     Those of the bundled encoder on the example were captured beforehand: nothing is computed for them.
     """
-    text, pair = (text, pair) if text else (example.TEXT, example.PAIR)
+    is_chosen = bool(text)
+    text, pair = (text, pair) if is_chosen else (example.TEXT, example.PAIR)
     try:
         shown = resources.shown(checkpoint, text, pair)
     except AtlasError as error:
@@ -58,12 +59,13 @@ def _picture(checkpoint: str, text: str, pair: str | None) -> None:
         return
     pane = maps_grid.pane_of(shown, checkpoint)
     said = f"“{plain(text)}”" + (f" and “{plain(pair)}”" if pair else "")
+    st.caption(
+        f"The {shown.maps.layers} x {shown.maps.heads} heads of {plain(Path(checkpoint).name)} on "
+        f"{'this input' if is_chosen else 'an example'}: {said}. Each row is a token that attends, each column a token "
+        "that is attended to. Click a head to enlarge it. This is one input, so nothing is tested."
+    )
     maps_grid.show_grid([pane], caption=f"{text} | {pair}" if pair else text, key="start_grid",
                         head=telling_head(shown.scores, shown.maps.part))  # fmt: skip
-    st.caption(
-        f"The {shown.maps.layers} x {shown.maps.heads} heads of {plain(Path(checkpoint).name)} on {said}. Rows are the "
-        "tokens that attend, columns the tokens that are attended to. Click a head to enlarge it."
-    )
 
 
 def _last() -> None:

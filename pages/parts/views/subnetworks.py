@@ -9,12 +9,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
 from core.studies.probing.records import Subnetwork, SubnetworkComponent, SurvivorClass
+from core.studies.tuning.records import TunedScore
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
 from pages.parts.probes.starting import start_study
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.reports.study_view import details
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain
@@ -33,14 +34,32 @@ def is_at_chance(result: StoredRun) -> bool:
 
 def offer_better_model(result: StoredRun) -> None:
     """Offer a run with settings with which the model learns."""
+    best = best_tuned(result)
+    elsewhere = (
+        f"With other settings, the same model scores {100 * best:.1f} (see Fine-tuning > Train). " if best else ""
+    )
     st.markdown(
         "Pruning cannot lower a score at chance level, so the curves of this run do not show how many weights the task "
-        "needs. Run the study with settings with which the model learns the task: mean pooling, six epochs, and all "
-        "train examples."
-    )
+        + f"needs. {elsewhere}"
+        + "Run the study with settings with which the model learns the task: mean pooling, six epochs, and all train "
+        "examples."
+    )  # fmt: skip
     st.button("Run with better settings", icon=":material/play_arrow:", type="primary", key="run_learning",
               help="Fine-tunes with mean pooling, six epochs and all train examples before "
                    "pruning.", on_click=_run_learning, args=(result,))  # fmt: skip
+
+
+def best_tuned(result: StoredRun) -> float | None:
+    """The best mean score of stored fine-tuning runs of the same model and task by the same metric, from 0 to 1."""
+    metric = next((network.metric for network in result.among(Subnetwork) if network.metric), "accuracy")
+    scores = [
+        score.of_metric(str(metric))
+        for tuned in known_runs("finetune")
+        if (tuned.checkpoint, tuned.task) == (result.checkpoint, result.task)
+        for score in tuned.among(TunedScore)
+        if (score.kind, score.initialisation) == ("mean", "pretrained")
+    ]
+    return max((score for score in scores if score is not None), default=None)
 
 
 def _run_learning(result: StoredRun) -> None:

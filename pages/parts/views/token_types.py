@@ -123,7 +123,10 @@ def sure_of(scores: Sequence[Score]) -> str:
     ends = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}. "
     if all(score.q is None for score in scores):
         return ends
-    return f"{ends}Significant: q < {attending.SURE}, corrected for all heads. Faded heads are not significant."
+    return (
+        f"{ends}Significant: q < {attending.SURE}, corrected for all heads. Faded heads are not significant: their "
+        "excess may be large, but it varies between inputs, or position predicts it."
+    )
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -185,7 +188,8 @@ def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerato
             st.caption(
                 "The baseline is the attention to the same number of random tokens at the same positions. A head is "
                 "significant if its attention exceeds this baseline, and also exceeds what position predicts (for "
-                "subjects and objects: position and part of speech). The test needs at least {FEWEST} inputs."
+                "subjects and objects: position and part of speech). The test needs at least "
+                f"{FEWEST} inputs."
             )
             for note in measured.notes:
                 st.caption(plain(note))

@@ -17,6 +17,7 @@ from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe, p
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.attending import task_said
+from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
@@ -111,6 +112,11 @@ def kept_best(options: FinetuneOptions) -> str:
     )
 
 
+def compares_initialisations(stored: StoredRun) -> bool:
+    """Whether a run has several initialisations, which says most about fine-tuning; other runs vary one setting."""
+    return len(stored.told.get("initialisations") or ()) > 1
+
+
 def results() -> None:
     """Table 1 of a stored job, and its checkpoints."""
     with shown_result(
@@ -118,11 +124,15 @@ def results() -> None:
         "No checkpoint has been fine-tuned yet. Choose tasks above and press Fine-tune. On the bundled samples this "
         "takes minutes on a laptop, but the scores cannot be compared with published ones.",
         icon=":material/school:",
+        prefer=compares_initialisations,
     ) as stored:
         if stored is None:
             return
         scores, options = stored.among(TunedScore), STUDY.read(dict(stored.told))
-        st.subheader("Table 1")
+        for sentence in table_one.at_chance(scores):
+            st.warning(plain(sentence), icon=":material/warning:")
+        table_one.show_bars(scores, bundled=not options.data)
+        st.subheader("Scores next to Table 1 of the papers")
         table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
         st.table(table if options.data else table.rename(columns=sampled))
         source = (
@@ -136,9 +146,6 @@ def results() -> None:
                 f"{stored.date}{kept_best(options)}"
             )
         )
-        for sentence in table_one.at_chance(scores):
-            st.warning(plain(sentence), icon=":material/warning:")
-        table_one.show_bars(scores, bundled=not options.data)
         st.subheader("Checkpoints")
         columns = ["task", "initialisation", "seed", *METRICS, "note", "seconds", "folder"]
         runs_made = table_one.runs_table(scores, columns)

@@ -18,7 +18,7 @@ from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import View
 from pages.parts.widgets import checkpoint_chooser, own_rows, pickers
 
-NO_SECOND = "compare with: none chosen"
+NO_SECOND = "compare with another model"
 FIELDS_OF = {
     "input": ("text", "pair"),
     "sentence": ("text",),
