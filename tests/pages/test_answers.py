@@ -10,7 +10,7 @@ import pytest
 from core.scoring.circuits import CLAIMED
 from core.studies.ablation.records import ImportantHead
 from core.studies.attention import effective
-from core.studies.attention.records import EffectiveScore, LengthCorrelation
+from core.studies.attention.records import EffectiveScore, LengthCorrelation, PlaceScore
 from core.studies.circuits.records import CircuitEdge, GatedHead
 from core.studies.patterns.records import ClassShare
 from core.studies.probing import subnetworks, syntax
@@ -21,6 +21,8 @@ from pages.parts.reports.provenance import known_runs
 from pages.parts.views.circuit import circuit_picture
 from pages.parts.views.gates_pairs import fits_picture
 from pages.parts.views.generation import attended
+from pages.parts.views.norms import special_sentence
+from pages.parts.views.similar import group_sentence
 from tests.pages.opening import opened
 
 pytestmark = pytest.mark.shipped
@@ -42,8 +44,13 @@ def fills(chart):
 
 def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(db):
     app = opened("heads/one", head="L1H1")
-    answer, others = said(app)[:2]
-    assert answer == "**L1H1: 100% of 60 maps are classified as vertical.**"
+    texts = said(app)
+    assert texts[0] == (
+        "**From the tokens of the text, L1H1 gives 99.7% of its attention to the start token. Uniform attention would "
+        "give 7.1%.**"
+    )
+    assert "- 100% of 60 maps are classified as vertical." in "\n".join(texts)
+    others = next(text for text in texts if text.startswith("- "))
     assert all(line.startswith("- ") for line in others.splitlines())
     assert "the largest share of the variance of its attention scores comes from token: 0.48" in others.lower()
     assert "because of" not in others
@@ -228,8 +235,10 @@ def test_the_share_in_the_answer_is_the_corrected_one_that_the_figure_draws(db):
     corrected, counted = (max(one.share for one in shares if one.part == part) for part in ("corrected", "share"))
     assert f"{corrected:.0%}" != f"{counted:.0%}"
     (answer,) = [text for text in said(app) if text.startswith("**")][:1]
-    assert answer.startswith("**Not reliable yet: 17% of the maps of atlas-encoder are unlike the maps that"), "first"
-    assert answer.endswith(f" Vertical is the most frequent pattern on SST-2-like: {corrected:.0%} of the maps.**")
+    assert answer == (
+        f"**Vertical is the most frequent pattern on SST-2-like: {corrected:.0%} of the maps. This result is "
+        "uncertain, because 17% of the maps of atlas-encoder are unlike the maps that the classifier was trained on.**"
+    )
     assert any(f" · {run.date} · bundled" in text for text in said(app))
     assert charts(app)[0]["title"] == "Share of each pattern, corrected"
 
@@ -263,3 +272,48 @@ def test_heads_that_pass_all_four_controls_are_on_top_with_their_controls_as_tic
     assert len(ranked) == 12
     first = heads.set_index("name").loc[ranked["head"].iloc[0]]
     assert list(ranked.iloc[0][list(CONTROLS.values())]) == [first["baseline"], first["exchanged"]]
+
+
+def test_similar_heads_are_a_group_that_the_colours_draw_with_its_distance():
+    def place(head, kind, x, y):
+        return PlaceScore(statistic="place", layer=0, head=head, kind=kind, x=x, y=y, n=5)
+
+    scores = [place(0, "separator", 0.0, 0.0), place(1, "separator", 0.3, 0.4), place(2, "other", 3.0, 4.0)]
+    assert group_sentence(scores) == (
+        "2 of 3 heads attend mostly to separators, and their patterns are similar: their mean distance is 0.50, "
+        "compared with 3.33 between all heads."
+    )
+    assert group_sentence(scores[1:]).startswith("No two heads")
+
+
+def test_special_tokens_are_compared_by_weight_and_by_norm_with_the_head_that_changes_most():
+    weights, norms = np.array([[0.8, 0.6], [np.nan, 0.4]]), np.array([[0.7, 0.1], [np.nan, 0.4]])
+    said = special_sentence(weights, norms)
+    assert said == (
+        "On average, the heads give 60% of their attention weight to special tokens, but 40% of their norm-based "
+        "attention. The change is largest in L1H2: from 60% to 10%."
+    )
+
+
+def test_every_view_with_an_answer_names_its_unit_once_in_the_explanation_of_the_test(db):
+    """A sentence with a placeholder in braces is a string that was never formatted."""
+    for view in ("linguistics/tokens", "linguistics/relations"):
+        assert not any("{" in text for text in said(opened(view)))
+
+
+def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisations(db):
+    texts = said(opened("finetuning/train"))
+    assert any("(random 85.0; untrained 48.0), which is significantly above" in text for text in texts)
+    texts = said(opened("interventions/subnetworks"))
+    assert any("the same model scores 83.9 (see Fine-tuning > Train)" in text for text in texts)
+    answer = next(text for text in texts if text.startswith("**"))
+    assert answer.startswith("**The result is not informative: ")
+
+
+def test_progress_shows_first_how_many_bundled_maps_are_labelled_by_whom_over_time(db):
+    app = opened("projects/progress")
+    answer = next(text for text in said(app) if text.startswith("**"))
+    assert answer == "**2,142 of 2,142 bundled maps have a label, and 928 have labels by two or more annotators.**"
+    (chart,) = charts(app)
+    assert (chart["title"], chart["encoding"]["x"]["field"]) == ("Labels over time, by annotator", "time")
+    assert chart["encoding"]["y"]["title"] == "labels so far"

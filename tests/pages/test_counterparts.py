@@ -133,7 +133,7 @@ def test_development_opens_on_the_curves_that_ship(database):
     assert not app.exception
     assert app.subheader[0].value == "When in training do heads take on their roles?"
     said = app.markdown[0].value.replace("\\", "")
-    start = "**During training, heads come to attend mostly to one position: next token (1 head, by 3 %)"
+    start = "**During training, heads come to attend mostly to one kind of token, in this order: next token (1 head,"
     assert said.startswith(start)
     assert "pre-training of atlas-encoder" in plain_text(app.caption)
     roles, curves = charts(app)

@@ -36,7 +36,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "annotate/codebook": ("select", "Class set", ""),
     "annotate/classes": ("select", "Class set", ""),
     "annotate/classifier": ("select", "Classifier", "logistic regression"),
-    "projects/agreement": ("select", "First rater", "bob"),
+    "projects/agreement": ("select", "First annotator", "bob"),
     "projects/aggregated": ("segment", "One class per map by", "Dawid"),
     "projects/adjudication": ("toggle", "Show who voted", ""),
     "projects/setup": ("select", "Project", "First"),

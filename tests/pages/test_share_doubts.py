@@ -23,13 +23,13 @@ def test_a_familiar_checkpoint_has_a_badge_only():
     found = shown(0.01)
     assert not found.exception
     assert not found.caption
-    assert "Shares can be trusted" in found.markdown[0].value
+    assert "The classifier knows maps like these" in found.markdown[0].value
 
 
 def test_a_strange_one_says_what_to_do():
     found = shown(0.4)
     assert not found.exception
-    assert "Do not trust these shares yet" in found.markdown[0].value
+    assert "These shares are uncertain" in found.markdown[0].value
     (caption,) = found.caption
     for words in ("Label 50", "retrain"):
         assert words in caption.value

@@ -176,3 +176,21 @@ def test_four_at_random_are_found_and_their_votes_count_less():
     assert all(outcome.last for outcome in outcomes)
     for method in ("dawid-skene", "mace"):
         assert np.mean([one.right - one.majority for one in outcomes if one.method == method]) > 0
+
+
+def test_a_majority_is_no_judge_of_who_made_it(crowd):
+    """The skill of an annotator is the share of the others on the same map who agree; alone on a map, nobody judges."""
+    alone = frame([("m99", "zoe", "x")])
+    judged = truth(pd.concat([crowd, alone]), NAMES, "majority")
+    given = {(m, w): c for m, w, c in crowd[["map_id", "annotator", "class"]].itertuples(index=False)}
+    for person in judged.people:
+        shares = []
+        for (name, who), cls in given.items():
+            others = [c for (other, w), c in given.items() if other == name and w != who]
+            if who == person.name and others:
+                shares.append(np.mean([c == cls for c in others]))
+        assert person.skill == pytest.approx(np.mean(shares))
+        assert person.compared == len(shares)
+        assert person.maps == len(shares) + (person.name == "zoe")
+    only = truth(frame([("m1", "a", "x"), ("m2", "b", "y")]), NAMES, "majority").people
+    assert [(person.compared, np.isnan(person.skill)) for person in only] == [(0, True), (0, True)]

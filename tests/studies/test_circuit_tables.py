@@ -112,7 +112,9 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
-        "A head is needed if its gate stays open in at least 95% of 20 fits although every open gate is penalised."
+        "A head is needed if its gate stays open in at least 19 of 20 fits although every open gate is penalised, and "
+        "irrelevant if its gate only follows the sign of the penalty in as many fits. This rule is about stability; it "
+        "is not a significance test."
     )
 
 
@@ -457,8 +459,9 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert headline.sentence.startswith(
         f"{matter} of 6 edges {said} the prediction by more than 30%: embeddings → L1H1"
     )
-    assert f"For {open_edges} edge{'' if open_edges == 1 else 's'} the data do not decide." in headline.sentence
-    assert (headline.n, headline.of) == (200, "pairs")
+    assert f"For {open_edges} edge{'' if open_edges == 1 else 's'} the data do not decide; the" in headline.sentence
+    assert headline.sentence.endswith("the other edges change the prediction by less.")
+    assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
         "The margin is 30% of the difference in logits between the two inputs of a pair. All "
         "verdicts hold jointly with 95% "

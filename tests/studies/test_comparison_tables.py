@@ -72,13 +72,13 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     ]
     said = DEVELOPMENT.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "During training, heads come to attend mostly to one position: previous token (5 heads, half of them by "
-        "step1), first token (5 heads, half of them by step3). The previous token comes first (significant). Heads "
-        "come to have one pattern class in most maps: vertical (2 heads, half of them by step0)."
+        "During training, heads come to attend mostly to one kind of token, in this order: previous token (5 heads, "
+        "half of them by step1), first token (5 heads, half of them by step3). The previous token comes first "
+        "(significant). Heads come to have one pattern class in most maps: vertical (2 heads, half of them by step0)."
     )
     level = DEVELOPMENT.results(options, stages(BEGINS | {"first": BEGINS["previous"]}))
     assert (
-        " Which of them comes first is not significant. Heads"
+        " This is the order in one run; whether it is the same in other runs was not tested. Heads"
         in DEVELOPMENT.headline([one.as_row() for one in level]).sentence
     )
     never = DEVELOPMENT.results(options, stages(dict.fromkeys(SCORES, [[5] * 3] * 2)))

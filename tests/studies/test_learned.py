@@ -31,7 +31,11 @@ def test_the_better_constant_of_two_labels_is_the_one_that_dev_rows_have_more_of
 
 def test_a_headline_says_where_the_model_is_not_above_a_constant():
     assert said(rows(0.84)) == ""
-    assert finetune.STUDY.headline(rows(0.84)).sentence == "On SST-2, accuracy is 84.0 after fine-tuning."
+    above = finetune.STUDY.headline(rows(0.84))
+    assert above.sentence == (
+        "On SST-2, accuracy is 84.0 after fine-tuning, which is significantly above a constant prediction."
+    )
+    assert above.baseline == "The best constant prediction scores 51.7.", "of dev, not of train: never below one half"
     assert said(rows(0.54)).startswith(
         "accuracy 54.0 (95 % CI 48.3 to 59.6, n = 300) is not significantly above chance"
     )

@@ -37,6 +37,11 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         ends = f"“{scores.encoding.tokens[query]}” to “{scores.key_encoding.tokens[key]}”"
         st.subheader(plain(f"Why does {head} attend from {ends}?"), anchor=False)
         st.markdown(f"**{_sentence(scores, head, (query, key), cell)}**")
+        st.caption(
+            f"{plain(name)} · n = 1 input, so no test is possible. A score is the input of the softmax; this score is "
+            "the sum of all terms below. Left: the map with all terms. Right: the map that the chosen group of terms "
+            "gives alone."
+        )
         # The group whose map is drawn, and the side that it is on; first the one of the cell's largest term
         with st.container(horizontal=True):
             side = SIDES[url.pick(st.segmented_control, "Contributions to", list(SIDES), key="side", required=True,
@@ -48,10 +53,17 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         maps_row = st.container(horizontal=True)  # one below the other where the window is narrow
         as_it_is, alone = maps_row.container(width="content"), maps_row.container(width="content")
         with as_it_is:
-            chart = _map(scores, scores.inputs.weights[0, head.head], f"{head} as it is", (query, key), select=True)
+            chart = _map(
+                scores, scores.inputs.weights[0, head.head], f"All terms: {head} as measured", (query, key), select=True
+            )
             st.altair_chart(chart, width="content", on_select=_take, selection_mode="cell", key="why_cell")
         alone.altair_chart(
-            _map(scores, scores.map_of(head.head, group, side), f"{head}, from {group} in {side} alone", (query, key)),
+            _map(
+                scores,
+                scores.map_of(head.head, group, side),
+                f"{head} with only terms of “{group}” in the {side}",
+                (query, key),
+            ),
             width="content",
         )
         st.altair_chart(_waterfall(cell, f"Largest terms of the score of this cell, {head}"), width="stretch")

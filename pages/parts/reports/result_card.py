@@ -25,6 +25,7 @@ from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing
 from pages.parts.widgets.pickers import task_name
@@ -73,8 +74,10 @@ def about(stored: StoredRun, headline: Headline, rows: str | None = None) -> lis
     several = (stored.task or "").split(", ")
     task = task_name(rows) if rows and rows in several else ""
     tasks = sampled(task) if stored.sampled else task
+    compared = stored.told.get("compare")
+    beside = f" compared with {short_names([compared])[compared]}" if isinstance(compared, str) and compared else ""
     parts = [
-        stored.checkpoint_said,
+        stored.checkpoint_said + (beside if str(compared) not in str(stored.checkpoint) else ""),
         tasks or stored.task_said,
         f"n = {headline.n:,} {headline.of}" if headline.n else "",
     ]

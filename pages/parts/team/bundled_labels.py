@@ -28,7 +28,7 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
         return db, False
     st.caption(
         ":material/inventory_2: Your database has no labels yet, so this page shows the bundled labels, which are by "
-        "AI models. To see your own labels, label maps or import the bundled ones on Annotate > Label."
+        "an AI model. To see your own labels, label maps or import the bundled ones on Annotate > Label."
     )
     return resources.bundled_labels_database(class_set), True
 
@@ -74,7 +74,7 @@ def show_bundled_progress(class_set: str = "bert") -> None:
     total, annotators = len(stored_maps.map_facts(bundled)), labels.groupby("map_id")["annotator"].nunique()
     show_own_answer(
         "How far are the bundled labels?",
-        [f"{len(labels):,} labels by {labels['annotator'].nunique()} annotators, all of them AI models"],
+        [f"{len(labels):,} labels by {labels['annotator'].nunique()} annotators (instances of an AI model)"],
         f"{len(annotators):,} of {counted(total, 'bundled maps')} have a label, and {int((annotators > 1).sum()):,} "
         "have labels by two or more annotators.",
         f"The first label is from {labels['happened'].min():%d %B %Y}, the last from "

@@ -82,12 +82,12 @@ def answer(classifier: KnownClassifier) -> None:
         "How well does the bundled classifier recognise patterns?",
         [
             f"n = {score.maps:,} maps of {score.inputs} inputs",
-            "labels by AI models",
+            "labels by an AI model",
             "maps with tied labels are left out",
         ],
         f"On {score.on}, its macro F1 is {score.macro_f1:.2f}{beside}.",
-        f"95 % CI {score.low:.2f} to {score.high:.2f} over inputs. Macro F1 measures agreement with the labels of AI "
-        "models. Your database has no classifier yet.",
+        f"95 % CI {score.low:.2f} to {score.high:.2f} over inputs. Macro F1 measures agreement with the labels of an "
+        "AI model. Your database has no classifier yet.",
         key="classifier",
     )
 

@@ -137,7 +137,7 @@ def show_bundled_sheet(db, classes) -> None:
     left, right = st.columns([5, 2], vertical_alignment="center")
     if examples:
         left.markdown(
-            f"**{len(examples)} of the {total:,} bundled attention maps, each with the class that most AI annotators "
+            f"**{len(examples)} of the {total:,} bundled attention maps, each with the class that an AI model "
             "gave it.** *Label these maps* adds all bundled maps to your database, so that you can label them too. To "
             "label other maps, draw some under *Maps and files*."
         )
