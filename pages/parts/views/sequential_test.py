@@ -32,7 +32,7 @@ from pages.parts.widgets.tables import show_table
 
 NAMED = 40  # heads of which each is named where the page is narrow; of more, as many as have room
 VERDICTS = {"matters": "matters", "does not matter": "does not matter", "open": "undecided"}
-COLOURS = ("#D55E00", "#56B4E9", "#8C8C8C")
+COLOURS = ("#0072B2", "#56B4E9", "#8C8C8C")
 
 
 def verdict_counts(race: SequentialTestSummary) -> str:
