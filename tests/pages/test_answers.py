@@ -312,6 +312,7 @@ def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisat
 
 def test_progress_shows_first_how_many_bundled_maps_are_labelled_by_whom_over_time(db):
     app = opened("projects/progress")
+    assert "How many maps are labelled?" in [one.value for one in app.subheader]
     answer = next(text for text in said(app) if text.startswith("**"))
     assert answer == "**2,142 of 2,142 bundled maps have a label, and 928 have labels by two or more annotators.**"
     (chart,) = charts(app)

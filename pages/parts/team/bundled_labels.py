@@ -65,18 +65,19 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
     show_disputed(labels, current, maps[:SHOWN], named=named)
 
 
-def show_bundled_progress(class_set: str = "bert") -> None:
-    """What the progress of a project looks like: how many bundled maps have a label, by whom and since when."""
-    if class_set not in labelled_folders() or shipped_record.about() is None:
+def show_label_progress(db: Database, class_set: str = "bert") -> None:
+    """How many maps have a label, by whom and since when: in the database, or the bundled ones while it has none."""
+    read, is_bundled = labels_to_read(db, class_set)
+    labels = current_labels(read, class_set)
+    if labels.empty:
         return
-    bundled = resources.bundled_labels_database(class_set)
-    labels = current_labels(bundled, class_set)
-    total, annotators = len(stored_maps.map_facts(bundled)), labels.groupby("map_id")["annotator"].nunique()
+    total, annotators = len(stored_maps.map_facts(read)), labels.groupby("map_id")["annotator"].nunique()
+    count = counted(labels["annotator"].nunique(), "annotators")
     show_own_answer(
-        "How far are the bundled labels?",
-        [f"{len(labels):,} labels by {labels['annotator'].nunique()} annotators (instances of an AI model)"],
-        f"{len(annotators):,} of {counted(total, 'bundled maps')} have a label, and {int((annotators > 1).sum()):,} "
-        "have labels by two or more annotators.",
+        "How many maps are labelled?",
+        [f"{len(labels):,} labels by {count}" + (" (instances of an AI model)" if is_bundled else "")],
+        f"{len(annotators):,} of {total:,} {'bundled maps' if is_bundled else 'maps in your database'} have a label, "
+        f"and {int((annotators > 1).sum()):,} have labels by two or more annotators.",
         f"The first label is from {labels['happened'].min():%d %B %Y}, the last from "
         f"{labels['happened'].max():%d %B %Y}.",
         key="bundled_progress",

@@ -37,7 +37,7 @@ def show(tools: DeltaGenerator) -> None:
     )
     classes = known_class_set(db, class_set)
     if not annotator:
-        st.caption("To decide on maps of your database, enter your name above. Your name is saved with each decision.")
+        st.caption("Enter your name above to decide on maps of your database. Your name is saved with each decision.")
         show_bundled_disputes(db, class_set, named=shows_names)
         return
     db.person.must("annotator", "decide on maps")

@@ -20,8 +20,8 @@ def show(tools: DeltaGenerator) -> None:
     described = {True: "decoders", False: "encoders", None: "any model"}[classes.causal]
     st.subheader("Which classes can a map have?", anchor=False)
     st.markdown(
-        f"**{plain(classes.title)}: every map gets exactly one of {len(classes)} classes.** The number is the key that "
-        "gives the class on Annotate > Label."
+        f"**With the class set “{plain(classes.title)}”, every map gets exactly one of {len(classes)} classes.** The "
+        "number is the key that gives the class on Annotate > Label."
     )
     st.caption(plain(f"Source: {classes.source} · maps of {described}"))
     show_classes(classes)

@@ -11,7 +11,7 @@ from core.store.label_checks import now
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.team.bundled_labels import labels_over_time, show_bundled_progress
+from pages.parts.team.bundled_labels import labels_over_time, show_label_progress
 from pages.parts.widgets.tables import show_table
 
 
@@ -111,11 +111,9 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:
-        st.caption(
-            "There is no project yet, so this page shows the bundled labels. Create a project on Projects > Setup."
-        )
+        st.caption("There is no project yet. Create one on Projects > Setup.")
         links.link("projects/setup")
-        show_bundled_progress()
+        show_label_progress(db)
         return
     chosen = url.pick(st.selectbox, "Project", list(open_), key="project", format_func=lambda name: open_[name].title)
     show_progress(db, open_[chosen])
