@@ -1,4 +1,4 @@
-"""Start, watch, cancel, resume and retry jobs. Each open database has one runner, and only it stores results.
+"""Functions that start, watch, cancel, resume and retry jobs. Each open database has one runner, which stores results.
 
 job = start(db, "heads", {"task": "sst2"}, "Heads of SST-2")
 status(db, job).share, partial_rows(db, job), cancel(db, job)
@@ -39,8 +39,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. rate: tokens a second since the last start, None before the first unit ends; under_way:
-    tokens processed so far in unfinished units."""
+    """The status of a job. `rate` is in tokens per second since the last start (None before the first unit ends), and
+    `under_way` the number of tokens processed in unfinished units."""
 
     job: str
     study: str
@@ -62,7 +62,7 @@ class JobStatus(JobProgress):
 
     @property
     def left(self) -> float | None:
-        """Return the estimated seconds until the job ends, at the present rate; None if unknown."""
+        """Return the estimated seconds until the job ends, or None if unknown."""
         return (self.size - self.size_done) / self.rate if self.rate and self.active else None
 
     @property
@@ -72,7 +72,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the database's job runner, which marks jobs of an ended process. `place`: for its next jobs."""
+    """Return the job runner of a database, which marks jobs of an ended process as interrupted. `place` is for its next
+    jobs."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -84,7 +85,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return the options of a study with custom task files as absolute paths, so that other processes can open them."""
+    """Return the options with absolute paths of custom task files, so that other processes can open them."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -97,15 +98,8 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
     """Queue a job of a study and return its ID at once. Later errors are stored with the job.
 
-    If the same study with the same options is queued or running, its ID is returned instead.
-
-    Args:
-        options: the study's options, or some of them by name.
-        title: title of the job; "" for the study's name.
-
-    Raises:
-        InputError: the checkpoint or the examples lack something that the study needs.
-        RightsError: the person's role may not start this study.
+    If the same study with the same options is queued or running, its ID is returned instead. Raises InputError if the
+    checkpoint or examples do not meet the requirements of the study, and RightsError if the person may not start it.
     """
     db.person.must(started_by(study), "start a job")
     check_runnable(study, options)
@@ -139,7 +133,7 @@ def must_start(db: Database, job: str, doing: str) -> None:
 
 
 def check_runnable(study: str, options: Any) -> None:
-    """Raise InputError if the checkpoint or the examples lack something that the study needs."""
+    """Raise InputError if the checkpoint or the examples do not meet the requirements of the study."""
     try:
         declared = find_study(study)
     except JobError:  # reported by the job itself
@@ -166,16 +160,14 @@ def status(db: Database, job: str) -> JobStatus:
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the newest unfinished, failed or cancelled job of a study with the same options; None if there is none,
-    or if the checkpoint has changed since."""
+    """Return the newest unfinished, failed or cancelled job of a study with the same options and weights, or None."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state != "done" and _identity(study, job.options) == wanted)
     return next((job.job for job in like if not _is_of_earlier_weights(db, study, job)), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the run of the newest finished job of a study with the same options; None if there is none, or if the
-    checkpoint has changed since."""
+    """Return the run of the newest finished job of a study with the same options and weights, or None."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
     same = (job.run for job in like if _identity(study, job.options) == wanted)
@@ -199,7 +191,7 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """Return the summary rows of the finished units of a job, or the rows of its run once the job is done."""
+    """Return the summary rows of the finished units of a job; once the job is done, the rows of its run."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     known = one_job(db, job)
@@ -209,8 +201,7 @@ def partial_rows(db: Database, job: str) -> "pd.DataFrame":
 
 
 def cancel(db: Database, job: str) -> None:
-    """Stop a job within two seconds; running local units are killed. Finished units stay stored, and the job can be
-    resumed."""
+    """Stop a job within two seconds. Finished units remain stored, so that the job can be resumed."""
     must_start(db, job, "cancel a job")
     runner(db).cancel(job)
 
@@ -244,8 +235,7 @@ def delete(db: Database, job: str) -> None:
 
 
 def take_in(db: Database, file: Path) -> str:
-    """Import a run that a command left in a file, with everything that its study stores; return the run's ID. Raises
-    StoreError and RightsError."""
+    """Import a run from a file that a command has written, and return its ID. Raises StoreError and RightsError."""
     with db.write():
         run = exchange.import_run(db, file, check_run=check_run)
         keep(db, run)
@@ -253,7 +243,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return what the unit sizes of a study count, such as tokens; tokens if the study is unknown."""
+    """Return what the unit sizes of a study count (tokens if the study is unknown)."""
     try:
         return find_study(study).counts
     except JobError:
@@ -270,6 +260,6 @@ def running_count(db: Database) -> int:
 
 
 def wait(db: Database, job: str, timeout: int | float | None = None) -> JobStatus:
-    """Wait until a job has stopped or `timeout` seconds have passed; return the status of the job."""
+    """Wait until a job has stopped or `timeout` seconds have passed, and return its status."""
     runner(db).wait(job, timeout)
     return status(db, job)

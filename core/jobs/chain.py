@@ -1,4 +1,4 @@
-"""Run several jobs in sequence, reusing stored results.
+"""Sequences of jobs, which reuse stored results.
 
 A job with the same options as a finished one is not run again, and an unfinished one is resumed. `begin` runs a
 sequence in a thread of the app, so no page needs to stay open; commands call `run_in_turn`.
@@ -29,7 +29,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of one job in a sequence of jobs: its run, or an error. kept: whether an earlier run was reused."""
+    """The result of one job in a sequence: its run, or an error. `kept`: whether an earlier run was reused."""
 
     run: str | None
     error: str = ""
@@ -44,13 +44,13 @@ def run_in_turn(
     before: Callable[[int, str | None], None] | None = None,
     anew: bool = False,
 ) -> list[Ended]:
-    """Run several jobs one after another; if a job fails, the next one still starts.
-
-    Args:
-        watch: called with the database and the job's ID; returns once the job has stopped.
-        before: called before each job with its zero-based number and its ID (None if an earlier run is reused).
+    """Run several jobs one after another. If a job fails, the next one still starts.
 
     Raises JobError if a job was cancelled or interrupted, which ends the sequence.
+
+    Args:
+        watch: called with the database and the ID of the job; returns once the job has stopped.
+        before: called before each job with its zero-based number and its ID (None if an earlier run is reused).
     """
     ended: list[Ended] = []
     for number, request in enumerate(requests):
@@ -84,8 +84,8 @@ def run_in_turn(
 
 @dataclass
 class AtWork:
-    """A sequence of jobs that runs in a thread. at: zero-based number of the current job; job: its ID; error: why the
-    sequence ended early."""
+    """The state of a sequence of jobs in a thread: zero-based number (`at`) and ID of the current job, and an error if
+    the sequence ended early."""
 
     requests: Sequence[JobRequest]
     at: int = 0
@@ -98,19 +98,15 @@ _AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDiction
 
 
 def at_work(db: Database) -> AtWork | None:
-    """Return the newest sequence of jobs that this process has started on a database, finished or not."""
+    """Return the newest sequence of jobs that this process has started on a database, or None."""
     return _AT_WORK.get(db.shared)
 
 
 def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
-    """Run several jobs one after another in a thread. Returns the state of the sequence, which the thread updates.
+    """Run several jobs one after another in a thread, and return the state, which the thread updates.
 
-    Args:
-        then: called in the thread with the results once all jobs have stopped.
-
-    Raises:
-        JobError: another sequence is running.
-        RightsError: the person's role may not start one of the jobs.
+    `then` is called in the thread with the results. Raises JobError if another sequence is running, and RightsError if
+    the person may not start one of the jobs.
     """
     now = at_work(db)
     if now is not None and not now.over:

@@ -1,4 +1,4 @@
-"""How long a job will take, from the time that one like it took; and what a stopped one has done, kept as a result."""
+"""Estimates of the duration of a job from earlier runs, and storage of the finished part of a stopped job."""
 
 import json
 import re
@@ -45,8 +45,8 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """An estimate of how long a job will take. rows: number of what `counts` names, None if unknown; here: whether the
-    estimate comes from an earlier run in this database, not from the bundled record."""
+    """An estimate of how long a job will take. `rows` is the number of what `counts` names (None: unknown). `here`:
+    whether it is based on a run in this database, not in the bundled record."""
 
     seconds: float
     rows: int | None
@@ -58,7 +58,7 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """The options of a study that determine how much it computes; None for options that the study does not have."""
+    """Options that determine how much a study computes; None for options that the study does not have."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None
@@ -76,19 +76,18 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Return the checkpoint whose size decides the time estimate: the only checkpoint, or the first of several."""
+        """Return the checkpoint whose size the estimate uses: the only one, or the first of several."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property
     def runs(self) -> int:
-        """Return how many times a study processes the examples of a task, over checkpoints, initialisations
-        and seeds."""
+        """Return how often a study processes the examples, counting checkpoints, initialisations and seeds."""
         several = (self.checkpoints, self.after, self.initialisations, self.seeds)
         return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)
 
     @property
     def rows(self) -> int | None:
-        """Return the number of examples in all tasks of a study; None if it is unknown before the job."""
+        """Return the number of examples in all tasks of a study, or None if it is unknown before the job."""
         if self.texts:
             return len(self.texts)
         tasks = list(self.tasks or ()) or [self.task]
@@ -97,8 +96,7 @@ class Extent(Result):
 
     @property
     def tokens(self) -> float | None:
-        """Return the mean number of tokens of an example, estimated from its letters; None if the text is unknown
-        before the job."""
+        """Return the mean number of tokens per example, estimated from letters, or None if the text is unknown."""
         texts = [text if isinstance(text, str) else " ".join(part or "" for part in text) for text in self.texts or ()]
         for task in () if texts else (self.tasks or [self.task]):
             if task is None or (self.data and not is_own(task)):
@@ -122,23 +120,22 @@ class Extent(Result):
 
 @dataclass(frozen=True)
 class ModelSize:
-    """The size of a model, which determines its computing time. weights: parameters outside the embeddings."""
+    """The size of a model, which determines its computing time. `weights` counts parameters outside the embeddings."""
 
     weights: int
     layers: int
     heads: int
 
     def work(self, tokens: float, *, maps: bool, batched: bool) -> float:
-        """Return the multiplications that the model needs for an example of `tokens` tokens. maps: whether maps are
-        read; batched: whether examples share a call."""
+        """Return the multiplications for an example of `tokens` tokens. `maps`: whether maps are read; `batched`:
+        whether examples share a call."""
         seen = SEEN_WEIGHT * self.layers * self.heads * tokens if maps else 0
         return tokens * (self.weights + (BATCHED_TOKEN if batched else EVERY_TOKEN) + seen)
 
 
 @cache
 def machine_rate() -> float:
-    """Return the multiplications per second of one processor core, measured once per process with a small matrix
-    product."""
+    """Return the multiplications per second of one processor core, measured once per process."""
     rows, square = np.ones((256, 512), dtype=np.float32), np.ones((512, 512), dtype=np.float32)
     took = []
     for _ in range(8):
@@ -151,11 +148,12 @@ def machine_rate() -> float:
 def estimate_duration(
     db: Database, study: str, options: Mapping[str, Any], *, rate: Callable[[], float] = machine_rate
 ) -> DurationEstimate | None:
-    """Estimate how long a job will take from the most similar earlier run of the study; None if no run was timed.
+    """Estimate the duration of a job from the most similar earlier run of the study; None if no run was timed.
 
-    The run's seconds are multiplied by the ratio of what the study counts, otherwise of examples, otherwise of tasks,
-    checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work counts too.
-    Runs of the bundled record are multiplied by the ratio of both machines' rates. rate: multiplications per second.
+    The seconds of that run are multiplied by the ratio of what the study counts, otherwise of examples, otherwise of
+    tasks, checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work is
+    included. Runs of the bundled record are multiplied by the ratio of the rates of both machines (multiplications per
+    second).
     """
     known = runs.known_runs(db, study)
     if known.empty:
@@ -180,11 +178,9 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Return the estimated seconds of several studies of one checkpoint that run as one job (`measure_heads`); 0
-    without a study.
+    """Estimate the seconds of several studies of one checkpoint as one job (`measure_heads`).
 
-    Based on the time per example for the bundled classifier, the weights of both, and an earlier such job if there is
-    one.
+    Based on the time per example for the bundled classifier, the weights of both checkpoints, and an earlier such job.
     """
     usual = _together(checkpoint, options_by_study)
     for row in runs.runs(db, measure_heads.STUDY.name).itertuples():
@@ -196,7 +192,8 @@ def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[s
 
 
 def keep_partial(db: Database, job: str) -> str:
-    """Store the finished units of a stopped job as a result, with their number in its title; return the ID of the run.
+    """Store the finished units of a stopped job as a result, with their number in its title, and return the ID of the
+    run.
 
     Raises JobError if the job is running or done, or no unit is done; RightsError if the person may not start such
     jobs.
@@ -221,8 +218,7 @@ def keep_partial(db: Database, job: str) -> str:
 
 
 def _amounts(study: str, options: Mapping[str, Any], before: Mapping[str, Any]) -> tuple[float, int | None]:
-    """How many times as much is asked for as an earlier run did by what the study counts, and how much; 0 and None
-    where it does not say."""
+    """Return the ratio of the amounts of work of a job and an earlier run, and the amount; 0 and None if unknown."""
     try:
         declared = find_study(study)
         asked, was = (declared.amount(declared.read(told)) for told in (options, before))
@@ -256,7 +252,7 @@ def _times(options: Mapping[str, Any], before: Mapping[str, Any], row_ids: str |
 def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *, counted: bool = False) -> float:
     """Return how many times as long an example takes as in an earlier run; 1 if a checkpoint is not on this machine.
 
-    counted: whether tokens are counted elsewhere, so that only the time per token is compared.
+    `counted`: compare only the time per token, because tokens are counted elsewhere.
     """
     sizes = [_size(Extent.of(asked).first_checkpoint) for asked in (options, before)]
     tokens = [None if counted else Extent.of(asked).tokens for asked in (options, before)]

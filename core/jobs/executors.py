@@ -1,4 +1,4 @@
-"""Where units run: processes on this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
+"""Executors for units of work: processes on this machine, or a Dask cluster."""
 
 import asyncio
 import os
@@ -20,10 +20,9 @@ IDLE_SECONDS = 60  # a local worker without work ends after this time and frees 
 
 @dataclass(frozen=True)
 class JobPlacement:
-    """Where a job runs: on worker processes of this machine, or on a cluster.
+    """Where a job runs: in worker processes on this machine, or on a cluster.
 
-    Attributes:
-        threads: torch threads in each local worker; None divides the cores among the workers.
+    `threads` is the number of torch threads in each local worker (None: the cores are divided among the workers).
     """
 
     workers: int = 1
@@ -37,7 +36,7 @@ class JobPlacement:
 
 
 class Pool:
-    """An executor for the units of jobs (local processes or a cluster), and how many units it should have in flight."""
+    """An executor for the units of jobs, and how many units it should run at the same time."""
 
     def __init__(self, place: JobPlacement):
         self.place = place
@@ -48,7 +47,7 @@ class Pool:
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future[Any]:
-        """Run a task (`worker.perform`) in a worker; return the future of its result."""
+        """Run a task (`worker.perform`) in a worker, and return the future of its result."""
         if self.place.cluster:
             arguments = tuple(map(self._sent, arguments))
         return self.executor.submit(self._perform, task, self._code, *arguments)
@@ -68,8 +67,8 @@ class Pool:
         return future
 
     def end(self) -> None:
-        """Stop all workers at once: running local units are killed; a cluster drops queued units, and results of
-        running ones are ignored."""
+        """Stop all workers at once. Local units are killed; a cluster drops queued units, and results of running ones
+        are ignored."""
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)
@@ -79,7 +78,7 @@ class Pool:
 
 
 def worker_processes(place: JobPlacement) -> Executor:
-    """Create local worker processes that do not run this process's __main__ again, which inside Streamlit is a page."""
+    """Create local worker processes that do not run __main__ of this process, which inside Streamlit is a page."""
     from loky import ProcessPoolExecutor  # 0.1 s at start, only for jobs
     from loky.backend import get_context  # 0.1 s at start, only for jobs
 

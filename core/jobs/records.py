@@ -1,4 +1,4 @@
-"""Records of jobs, units and their progress."""
+"""Records of jobs, their units and their progress."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ class Answer(Result):
 
     Attributes:
         rows: of a unit or a summary.
-        provenance: of a unit's rows.
+        provenance: of the rows of a unit.
         options: completed by defaults, after dividing a job.
         error: message; None if the task succeeded.
-        deaths: workers that died in the unit before.
+        deaths: number of workers that have died in this unit.
     """
 
     rows: Sequence[Row] | None = None
@@ -40,7 +40,7 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """A job of a study. options: completed by defaults once the job is divided into units; run: None if the run was
+    """A job of a study. `options` are completed by defaults once the job is divided; `run` is None if the run was
     deleted."""
 
     job: str
@@ -56,7 +56,7 @@ class BriefJob(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(BriefJob):
-    """A job of a study with all stored fields. asked: options as given by the user."""
+    """A job of a study with all stored fields. `asked` are the options as the user gave them."""
 
     study: str
     title: str
@@ -72,8 +72,7 @@ class JobProgress(Result):
     """The progress of a job: how many units and tokens are done.
 
     Attributes:
-        size: tokens in all units.
-        size_done: tokens in finished units.
+        size, size_done: tokens in all units, and in finished units.
         seconds: spent in units.
     """
 
@@ -87,7 +86,7 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """One unit of work in a job. size: in tokens; arguments: of the unit, in JSON types."""
+    """One unit of work in a job, with its size in tokens and its arguments in JSON types."""
 
     key: str
     size: int
@@ -96,7 +95,7 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit of a job that still has to run. position: index among all units; attempts: number of attempts so far."""
+    """A unit of a job that still has to run. `position` is its index among all units."""
 
     position: int
     attempts: int
@@ -104,8 +103,8 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """The outcome of one unit of a job. state: None before the first outcome; worker: host and process of the last
-    attempt."""
+    """The outcome of one unit of a job. `state` is None before the first outcome; `worker` is the host and process of
+    the last attempt."""
 
     position: int
     key: str

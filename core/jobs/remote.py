@@ -1,4 +1,4 @@
-"""The function that is sent to a cluster by value, so that the scheduler needs none of this program's modules."""
+"""The function that is sent to a cluster by value, so that the scheduler does not need the modules of this program."""
 
 import inspect
 import sys
@@ -27,11 +27,8 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run `worker.perform` on a cluster machine, which may lack this program, or have it as a clone or an
-    installation.
-
-    Returns an error if neither is found.
-    """
+    """Run `worker.perform` on a cluster machine, from a clone or an installation. Returns an error if there is
+    neither."""
     import importlib  # imported here because the function is sent by value, without this module
     import socket  # as above
 

@@ -1,4 +1,4 @@
-"""Run queued jobs: send their units to a pool and store the results."""
+"""Execution of queued jobs: units are sent to a pool, and results are stored."""
 
 import atexit
 import contextlib
@@ -38,7 +38,7 @@ CRASHES = 2  # worker deaths in a unit before it counts as failed
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """Exception: a job was cancelled or the process is ending."""
+    """Raised if a job was cancelled or the process is ending."""
 
 
 class ClusterGoneError(JobError):
@@ -46,7 +46,7 @@ class ClusterGoneError(JobError):
 
 
 class PoolKeeper:
-    """Keeps the worker pool of one thread, so that jobs with the same placement reuse it."""
+    """Holds the worker pool of one thread, so that jobs with the same placement reuse it."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None
@@ -65,8 +65,8 @@ class PoolKeeper:
 
 
 class Execution:
-    """Runs the units of one job: submits them, collects results, checks for cancellation, and restarts the pool after
-    a worker dies."""
+    """Runs the units of one job: submits them, collects results, checks for cancellation, and restarts the pool if a
+    worker dies."""
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
@@ -76,7 +76,8 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Run one task in a worker and return its answer. Raises JobError with the worker's message, or Stopped."""
+        """Run one task in a worker and return its answer. Raises JobError with the message of the worker, or
+        Stopped."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -95,7 +96,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of the partial results of a job; `each_unit` yields it as (None, answer)."""
+        """Request a summary of the partial results; `each_unit` yields it as (None, answer)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -103,8 +104,10 @@ class Execution:
     def each_unit(
         self, study: str, options: Mapping[str, Any], units: Sequence[JobUnit]
     ) -> Iterator[tuple[JobUnit | None, Answer]]:
-        """Run the units of a job and yield (unit, answer) as each unit ends. A unit whose worker dies is rerun alone,
-        and finally counts as failed."""
+        """Run the units of a job and yield (unit, answer) as each unit ends.
+
+        A unit whose worker dies is rerun alone; after several deaths, it counts as failed.
+        """
         waiting, suspects = deque(units), deque[JobUnit]()
         crashes: dict[int, int] = {}
         while waiting or suspects or self._units_running():
@@ -188,8 +191,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job. before: tokens done at its start; rows: newest summary; next_summary: earliest time
-    of the next summary."""
+    """The state of a running job: tokens done at its start (`before`), newest summary (`rows`), and earliest time of
+    the next one."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -240,7 +243,7 @@ class Runner:
             store.set_state(self._db, job, "cancelled")
 
     def stopping(self, job: str) -> bool:
-        """Return whether a job has been asked to stop, even if its last units have not ended."""
+        """Return whether a job has been asked to stop."""
         live = self._lives.get(job)
         return live is not None and live.cancelled.is_set()
 
@@ -425,11 +428,7 @@ class Runner:
 
 
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
-    """Store what the study of a finished run stores in addition to its rows. partials: rows of the run's units, if
-    available.
-
-    A run without a study (a report, for example) stores nothing else.
-    """
+    """Store what the study of a finished run stores in addition to its rows. `partials` yields rows of its units."""
     known = one_run(db, run)
     try:
         study = find_study(known.study)

@@ -30,13 +30,13 @@ log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """Return the options of a study completed by its defaults, in JSON types. Raises AtlasError for an
-    unknown option."""
+    """Return the options of a study, completed by its defaults, in JSON types. Raises AtlasError for an unknown
+    option."""
     return as_json(study.read(options))
 
 
 def divide(name: str, options: Row) -> Outcome:
-    """Divide a job into units: return the study's completed options and its units, {"options", "units": [{key, size,
+    """Divide a job into units, and return its completed options and its units, {"options", "units": [{key, size,
     arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
@@ -57,8 +57,7 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the units of the next round of a job, given all partial results so far, as {"units"}; an empty list ends
-    the job."""
+    """Return the units of the next round, given all partial results, as {"units"}; an empty list ends the job."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
@@ -72,8 +71,7 @@ def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
     """Run one unit of a study and return its partial result as a row: {"rows": [{"partial"}], "provenance"}.
 
-    The provenance includes the code version, so a job resumed after an update names every version that it ran on. It
-    also includes what was left out or replaced when checkpoints were opened ("notes"), if anything was.
+    The provenance includes the code version, and notes on what was left out or replaced when checkpoints were opened.
     """
     study, divided = find_study(name), DividedUnit.of(unit)
     chosen = study.read(options)
@@ -87,7 +85,7 @@ def run_unit(name: str, options: Row, unit: Row) -> Outcome:
 
 
 def summarize(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Summarise the partial results of a study and return the result rows, {"rows"}."""
+    """Return the result rows from the partial results of a study, {"rows"}."""
     study = find_study(name)
     summary = study.summarize(study.read(options), [decode(study.partial, row[PARTIAL]) for row in rows])
     return {"rows": [plain(row) for row in summary]}
@@ -97,9 +95,9 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Run one of TASKS in a worker process; return its result with seconds and worker, or {"error": one line}.
+    """Run one of TASKS in a worker process, and return its result with seconds and worker, or {"error": one line}.
 
-    code: version of `core` in the requesting process, checked on other machines; None on this machine.
+    `code` is the version of `core` in the requesting process, which is checked on other machines.
     """
     started = time.monotonic()
     try:
@@ -118,7 +116,7 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge the provenances of several units: equal values remain, row IDs are joined in order, differing values are
+    """Merge the provenance of several units: equal values remain, row IDs are joined in order, differing values are
     listed."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
@@ -139,7 +137,7 @@ def _one_of(kept: list[Any]) -> Any:
 
 
 def prepare(parent: int) -> None:
-    """Set up a worker process: low priority, ignores Ctrl-C, ends when its parent process ends."""
+    """Set up a worker process: low priority, no Ctrl-C, ends with its parent process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # the app's pages have priority

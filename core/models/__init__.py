@@ -1,4 +1,5 @@
-"""Modules that load on first use: `from core import models`, then `models.module.name` (docs/decisions/026)."""
+"""Checkpoints: opening, downloading, tokenising, and properties of model families. Modules are imported on first
+use."""
 
 import lazy_loader
 

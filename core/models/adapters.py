@@ -30,7 +30,7 @@ class Adapter:
 
     Attributes:
         base: name of the checkpoint that it was trained on, from its settings.
-        alpha: multiplies its products, which are divided by the rank.
+        alpha: factor of its products, which are divided by the rank.
         stabilised: divide by the square root of the rank instead.
     """
 
@@ -47,8 +47,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the base model's folder on this machine: the path in the settings, or a folder of that name next to
-        the adapter; None if missing."""
+        """Return the folder of the base model: the path in the settings, or a folder of that name next to the adapter,
+        or None."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -57,10 +57,8 @@ class Adapter:
 
 
 def adapter_in(folder: Path, name: str) -> Adapter | None:
-    """Return the LoRA adapter in a folder, or None if the folder holds no adapter.
-
-    Raises CheckpointError for an adapter next to the weights of a model, an unsupported kind, or damaged settings.
-    """
+    """Return the LoRA adapter in a folder, or None. Raises CheckpointError for an adapter next to the weights of a
+    model, an unsupported kind, or damaged settings."""
     found = [file for file in (SETTINGS, WEIGHTS, *OTHER_WEIGHTS) if (folder / file).is_file()]
     if not found:
         return None
@@ -105,7 +103,7 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:
-    """Return the number of classes of a classification head that was saved with an adapter, or None without a head."""
+    """Return the number of classes of a classification head that was saved with an adapter, or None."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
             return int(value.shape[0])
@@ -124,10 +122,9 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Add a LoRA adapter to the weights of a model in place.
+    """Add a LoRA adapter to the weights of a model in place, and return the names of parameters that it stores whole.
 
-    Returns the names of parameters that the adapter stores whole (a classification head). Raises CheckpointError for a
-    tensor that fits no parameter.
+    Raises CheckpointError for a tensor that fits no parameter.
     """
     import torch  # as in `read_weights`
     from torch import nn  # the same
@@ -135,7 +132,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return a parameter's name in this model, whose head may differ from the one in training; None if missing."""
+        """Return the name of a parameter in this model, whose head may differ from the one in training, or None."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

@@ -26,12 +26,8 @@ class Message:
 def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     """Return a chat as text in the format of the checkpoint's chat template, followed by the beginning of an answer.
 
-    Returns:
-        At most LONGEST_TEXT characters, with the text of special tokens from the template.
-
-    Raises:
-        InputError: there are no messages, one is empty, a role is unknown, or the chat is too long.
-        CheckpointError: there is no template, it fails (as when the sandbox stops it), or its text is too long.
+    Raises InputError if there are no messages, a message is empty, a role is unknown, or the chat is longer than
+    LONGEST_TEXT characters; CheckpointError if there is no template, or it fails or is too long.
     """
     if not messages or not all(message.text.strip() for message in messages):
         raise InputError(
@@ -69,10 +65,8 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
 
 
 def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding:
-    """Encode a chat as a prompt without truncation. Special tokens come only from the chat template.
-
-    Raises the errors of `chat_text`.
-    """
+    """Encode a chat as a prompt without truncation. Special tokens come only from the template. Raises the errors of
+    `chat_text`."""
     text = chat_text(checkpoint, messages)
     encoded = split(checkpoint.tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     spans = encoded["offset_mapping"]

@@ -1,4 +1,4 @@
-"""An opened checkpoint: the model, its tokenizer, and facts that every experiment needs."""
+"""An opened checkpoint: the model, its tokenizer, and properties that every experiment needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,11 +21,11 @@ LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model in eval mode with its tokenizer; sessions may share it, because runs store nothing on the model.
+    """A model in eval mode with its tokenizer. Sessions may share it, because runs store nothing on the model.
 
     Attributes:
-        model: a PreTrainedModel, or this project's classifier around one.
-        weights_hash: SHA-256 of its files, if it was opened from files.
+        model: a PreTrainedModel, or a classifier of this project around one.
+        weights_hash: SHA-256 of the files, if it was opened from files.
         revision: the requested revision of a hub ID, or None.
         notes: sentences about what was left out or replaced at opening.
         sharpness: by attention call, a factor per head that multiplies its scores.
@@ -49,12 +49,12 @@ class Checkpoint:
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the heads of a stack such as "encoder"; "" is the first. Raises CheckpointError if missing."""
+        """Return the heads of a stack such as "encoder" ("": the first). Raises CheckpointError if missing."""
         return set_named(self.sets, part)
 
     @cached_property
     def windows(self) -> Windows:
-        """Return the number of keys that a query of each layer can see (None: all); () if all layers see all."""
+        """Return the number of keys that a query of each layer can see (None: all); () if no layer has a window."""
         return windows_of(self.model.config)
 
     @property
@@ -69,17 +69,17 @@ class Checkpoint:
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based layers of a hybrid model that have attention; () if all layers have it."""
+        """Return the zero-based layers of a hybrid model that have attention; () if all layers have attention."""
         return self.sets[0].attending
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return the heads (of an encoder-decoder's encoder), by layer; layers without attention are left out."""
+        """Return the heads by layer (for an encoder-decoder, of its encoder), without layers that have no attention."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def calls(self) -> int:
-        """Return the number of attention calls in one forward pass of the model."""
+        """Return the number of attention calls in one forward pass."""
         return sum(len(head_set.calls) for head_set in self.sets)
 
     @property
@@ -107,7 +107,7 @@ class Checkpoint:
 
     @cached_property
     def max_length(self) -> int:
-        """Return the longest input that the model takes, in tokens including special tokens."""
+        """Return the largest number of tokens of an input, including special tokens."""
         known = learned_positions(self.model)
         if not known:
             limits = [getattr(self.model.config, name, None) for name in self.family.positions]
@@ -132,14 +132,12 @@ class Checkpoint:
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
         """Encode a sentence or pair as tokens, with [CLS]/[SEP], or BOS and an end-of-text token between sentences.
 
-        Args:
-            text: at most LONGEST_TEXT characters.
-            pair: the second sentence, or None; for an encoder-decoder the input of the decoder (`Encoding.target`).
-            max_length: in tokens including special tokens, at most the checkpoint's own. Longer inputs are truncated at
-                the end of the longer sentence; `Encoding.cut` counts the tokens.
+        Longer inputs are truncated at the end of the longer sentence; `Encoding.cut` counts the tokens. Raises
+        InputError if the text is empty or longer than LONGEST_TEXT characters, or no token fits.
 
-        Raises:
-            InputError: the text is empty or too long, or no token fits.
+        Args:
+            pair: the second sentence; for an encoder-decoder, the input of the decoder (`Encoding.target`).
+            max_length: in tokens including special tokens, at most that of the checkpoint.
         """
         for name, value in (("sentence", text), ("second sentence", pair)):
             if value is not None and not value.strip():
@@ -172,7 +170,7 @@ class Checkpoint:
         return encoding
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
-        """Return the arguments of the model's forward pass for inputs (and targets, if any) of equal length."""
+        """Return the arguments of the forward pass for inputs (and targets, if any) of equal length."""
         given = {"input_ids": [encoding.ids for encoding in encodings]}
         given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
         if self.takes_token_types:
@@ -183,7 +181,7 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return the encoding with all token types 0 if the model has fewer types than its tokenizer returns.
+        """Return the encoding, with all token types 0 if the model has fewer types than its tokenizer returns.
 
         Raises CheckpointError if the model has no embedding for a token.
         """
@@ -201,10 +199,8 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Encode a text for the decoder of an encoder-decoder: the start token, then the text without end token.
-
-        Raises CheckpointError if the config has no start token.
-        """
+        """Encode a text for a decoder: the start token, then the text without end token. Raises CheckpointError without
+        a start token."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:
@@ -227,7 +223,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
-    """Encode a text after a start token, without other special tokens. The text may be empty."""
+    """Encode a text, which may be empty, after a start token, without other special tokens."""
     part = split(tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     room = max(limit - 1, 0)
     own = part["input_ids"][:room]
@@ -353,7 +349,7 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """Return the longest input, in tokens, that each table of position embeddings allows; empty without such tables.
+    """Return the number of tokens that each table of position embeddings allows; empty without such tables.
 
     RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """

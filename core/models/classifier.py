@@ -34,9 +34,9 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """Return a checkpoint of the same family, sizes and tokenizer with newly initialised random weights.
+    """Return a checkpoint with the architecture and tokenizer of another, but newly initialised random weights.
 
-    Equal seeds give equal weights. classifier: also initialise a head, for a checkpoint that was opened with one.
+    Equal seeds yield equal weights. `classifier` also initialises the head.
     """
     how = "sdpa" if checkpoint.family.interceptable else "eager"
     config = copy.deepcopy(checkpoint.model.config)
@@ -90,7 +90,7 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classifier; `config.atlas_pooling` names the positions that it reads."""
+    """A Transformer with a linear classifier; `config.atlas_pooling` names the positions that the classifier reads."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -113,11 +113,8 @@ class PooledForSequenceClassification(nn.Module):
         self.base.set_attn_implementation(name)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
-        """Run the Transformer and its classification head on padded tokens (batch, position).
-
-        attention_mask: 1 for real tokens, 0 for padding; None without padding. Returns transformers'
-        SequenceClassifierOutput.
-        """
+        """Run the Transformer and its head on padded tokens (batch, position); `attention_mask` is 1 for real
+        tokens."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         outputs = self.base(input_ids, attention_mask=mask, **options)
         vector = pooled(
@@ -140,16 +137,15 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 classifier with a new head over a copy of a Transformer's weights, or over new random weights.
+    """Return a float32 classifier with a new head over a copy of the weights of a Transformer, or over random weights.
+
+    Raises CheckpointError if the pooling is unknown, "sep" without a separator token, or "cls" for a causal model, or
+    the tokenizer cannot pad.
 
     Args:
         labels: names of the outputs; one output ("score") for a regression.
         pooling: one of POOLINGS; "auto" is [CLS] for encoders and the last real token for decoders.
         random_weights: also initialise the Transformer.
-
-    Raises:
-        CheckpointError: the pooling is unknown, "sep" without a separator token, or "cls" for a causal model; or the
-            tokenizer cannot pad.
     """
     if pooling not in POOLINGS:
         raise CheckpointError(
@@ -190,7 +186,7 @@ def fresh_classifier(
 
 
 def padding_id(base: Checkpoint) -> int:
-    """Return the ID of the token for padding: the tokenizer's padding token, otherwise its end-of-text token."""
+    """Return the ID of the token for padding: the padding token of the tokenizer, otherwise its end-of-text token."""
     tokenizer = base.tokenizer
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
         if token_id is not None:

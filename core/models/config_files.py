@@ -1,4 +1,4 @@
-"""config.json, read and checked before a model is built. Does not need torch."""
+"""Reading and checking of config.json before a model is built. Does not import torch."""
 
 import json
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ _AT_LEAST_ONE = frozenset(
 
 
 def read_config(folder: Path, name: str) -> dict[str, Any]:
-    """Read the config.json of a checkpoint's folder and check its values.
+    """Read and check the config.json of a checkpoint.
 
     Raises CheckpointError if it cannot be read, is not an object, or has an impossible size, class or label.
     """
@@ -53,22 +53,23 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
 
 
 def layers_in(config: dict[str, Any]) -> int:
-    """Return the number of layers that a config names, or 0. The config of Nemotron-H lists the layers instead."""
+    """Return the number of layers in a config, or 0. The config of Nemotron-H lists the layers instead."""
     listed = config.get("layers_block_type")
     named = (config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int))
     return next(named, min(len(listed), MOST_LAYERS) if isinstance(listed, list) else 0)
 
 
 def heads_in(config: dict[str, Any]) -> int:
-    """Return the number of heads per layer that a config names, or 0."""
+    """Return the number of heads per layer in a config, or 0."""
     return next((config[name] for name in (*_HEADS, "encoder_attention_heads") if isinstance(config.get(name), int)), 0)
 
 
 def all_heads_in(config: dict[str, Any]) -> list[Head]:
-    """Return the heads of a model from its config, layer by layer (for an encoder-decoder, those of its encoder).
+    """Return the heads of a model from its config, layer by layer (for an encoder-decoder, of its encoder); [] if
+    unknown.
 
-    [] where the config names no sizes. Counted as in `head_sets`: ALBERT's layers hold `inner_group_num` attention
-    layers each, and ConvBERT has one of `head_ratio` heads.
+    As in `head_sets`, layers of ALBERT hold `inner_group_num` attention layers each, and ConvBERT has one of
+    `head_ratio` heads.
     """
     groups, ratio = (_whole(config, name) for name in ("inner_group_num", "head_ratio"))
     layers, heads = layers_in(config) * groups, heads_in(config)
@@ -82,10 +83,10 @@ def _whole(config: dict[str, Any], name: str) -> int:
 
 
 def _attending_in(config: dict[str, Any]) -> tuple[int, ...]:
-    """The layers of a hybrid that have attention, from 0, as far as its config says; () where it names none or all do.
+    """Return the zero-based layers of a hybrid model that have attention according to its config; () if unknown or all.
 
-    Read are the lists of transformers 5, and what older configs of Jamba, Bamba, LFM2, RecurrentGemma, Nemotron-H and
-    Qwen3-Next have instead.
+    Reads the lists of transformers 5, and the older forms of Jamba, Bamba, LFM2, RecurrentGemma, Nemotron-H and
+    Qwen3-Next.
     """
     layers = range(layers_in(config))
     kinds, repeated = config.get("layer_types") or config.get("layers_block_type"), config.get("block_types")

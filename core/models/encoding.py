@@ -1,4 +1,4 @@
-"""One tokenized input: tokens, their characters, their sentence, and truncation."""
+"""A tokenised input: tokens, their characters, their sentence, and truncation."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ UNKNOWN = frozenset({"[UNK]", "<unk>"})
 
 @dataclass(frozen=True)
 class Encoding:
-    """Tokens of a sentence or pair; every tuple but `separators` has one entry per position.
+    """The tokens of a sentence or pair; every tuple except `separators` has one entry per position.
 
     Attributes:
         pair: the second sentence, or None.
         segments: token types; all 0 if the model has none.
-        offsets: characters [start, end) in the token's sentence; None for special tokens.
+        offsets: characters [start, end) in the sentence of the token; None for special tokens.
         sentence: 0, 1, or None for special tokens.
         first: position of [CLS] or BOS, or None.
         separators: positions of [SEP], or of the end-of-text token between sentences.
-        target: input of an encoder-decoder's decoder, with its start token; None for other models.
+        target: input of the decoder of an encoder-decoder, with its start token; None for other models.
     """
 
     text: str
@@ -49,7 +49,7 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Return the tokens of the input and of its target (0 without); inputs with equal numbers may share a batch."""
+        """Return the numbers of tokens of the input and of its target (0 without). Equal inputs may share a batch."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:

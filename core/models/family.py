@@ -1,4 +1,4 @@
-"""Properties of model families: causality, reach of interventions, classification.
+"""Properties of model families: causality, access to attention, classification.
 
 To support a family, add a record here and a line in the parametrised test of capture.
 """
@@ -17,12 +17,12 @@ class Family:
     """Properties of a model family, that is, of a `model_type` of transformers.
 
     Attributes:
-        interceptable: attention uses transformers' AttentionInterface, so that layers can be observed and changed and
-            heads' outputs can be read; otherwise weights are reached at the softmax (core.capture.reach), and outputs
-            cannot be.
-        sinks: a learnt score per head takes a part of every row, as a last key column that belongs to no token.
+        interceptable: attention uses the AttentionInterface of transformers, so that layers can be observed and
+            changed;
+            otherwise weights are observed at the softmax (core.capture.reach), and outputs of heads are not available.
+        sinks: a learnt score per head takes a part of every row, as a last key that belongs to no token.
         translates: is an encoder-decoder, with three sets of heads (core.models.head_sets).
-        streams: attention of long inputs can be computed in blocks; not if a layer makes its own mask.
+        streams: attention of long inputs can be computed in blocks; not if a layer creates its own mask.
     """
 
     model_type: str
@@ -85,7 +85,7 @@ _ALSO_DECODERS = frozenset({
 
 
 def family_in(config: Any) -> Family:
-    """Return the properties of a model's family. The config overrides whether the model is causal."""
+    """Return the properties of the family of a model. The config decides whether the model is causal."""
     record = family_of(config.model_type)
     if record.translates:
         return record
@@ -104,7 +104,7 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """Return the properties of a model family; unknown families are read from transformers' own code."""
+    """Return the properties of a model family; those of unknown families are read from the code of transformers."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto  # 2.6 s of start-up
@@ -119,10 +119,7 @@ def family_of(model_type: str) -> Family:
 
 @cache
 def _read_off(model_type: str) -> tuple[bool, bool, bool]:
-    """Whether the code of a family calls transformers' attention interface, passes sinks, and uses only causal masks.
-
-    Imports the modules.
-    """
+    """Return whether the code of a family calls the attention interface, passes sinks, and uses only causal masks."""
     from transformers import MODEL_MAPPING  # with torch, 3 s that a start need not wait for
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # the same
 

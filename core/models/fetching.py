@@ -1,4 +1,4 @@
-"""Which checkpoints can be chosen, and downloads of those that are not on this machine, in the background.
+"""Checkpoints that can be chosen, and background downloads of those that are not on this machine.
 
 Text from an address never starts a download: a page asks first and then calls `start`.
 """
@@ -30,8 +30,7 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name that opens the model: its short name if it is in a package or was downloaded under that name,
-        otherwise its hub ID."""
+        """Return the name that opens the model: its short name if it is available under it, otherwise its hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -50,7 +49,7 @@ def real_model(name: str) -> RealModel | None:
 
 
 def resolved(name: str) -> str:
-    """Return the name that opens what a user typed: a short name of a published model becomes its hub ID."""
+    """Return the name that opens what a user typed: the short name of a published model becomes its hub ID."""
     model = real_model(name)
     return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
@@ -63,7 +62,8 @@ BUNDLED, HERE, REAL = "bundled", "on this machine", "real model"
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry in a list of checkpoints. detail: layers, heads; published models: licence and download size."""
+    """One entry in a list of checkpoints. `detail` has layers and heads; for published models, licence and download
+    size."""
 
     name: str
     kind: str
@@ -71,10 +71,7 @@ class Choice:
 
 
 def choices(own: Sequence[str] = ()) -> list[Choice]:
-    """Return the checkpoints that a user can choose: bundled ones, those on this machine, and published models.
-
-    own: folders of fine-tuned checkpoints.
-    """
+    """Return the checkpoints that a user can choose: bundled ones, those on this machine, and published models."""
     packaged = config.packaged_checkpoints()
     real = {model.chosen: model for model in REAL_MODELS}
     found = [Choice(name, BUNDLED, _sizes(name)) for name in bundled_names() if name not in packaged]
@@ -114,9 +111,10 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """State of a download in this process. share: fraction done; doing: what has arrived; error: why it failed.
+    """The state of a download in this process: fraction done (`share`), what has arrived (`doing`), and why it failed
+    (`error`).
 
-    state: "running", "stopping", "stopped", "failed" or "done".
+    `state` is "running", "stopping", "stopped", "failed" or "done".
     """
 
     name: str
@@ -128,7 +126,7 @@ class Fetch:
 
     @property
     def active(self) -> bool:
-        """Return whether the download is still running, so that bytes may arrive."""
+        """Return whether the download is still running."""
         return self.state in ("running", "stopping")
 
 
@@ -137,7 +135,7 @@ _GUARD = threading.Lock()
 
 
 def can_download(name: str) -> bool:
-    """Return whether a name could be downloaded: it has the form of a hub ID and is not on this machine."""
+    """Return whether a name has the form of a hub ID and is not on this machine."""
     return HUB_ID.fullmatch(name) is not None and ".." not in name and not is_here(name)
 
 
@@ -147,9 +145,9 @@ def fetch_of(name: str) -> Fetch | None:
 
 
 def start(name: str) -> Fetch:
-    """Start to download a hub ID (or a package's checkpoint) in a thread, which updates the returned state.
+    """Start to download a checkpoint in a thread, which updates the returned state.
 
-    A download that is running is returned; one that was stopped continues where it stopped.
+    A running download is returned; a stopped one continues where it stopped.
     """
     with _GUARD:
         before = _FETCHES.get(name)
@@ -161,14 +159,14 @@ def start(name: str) -> Fetch:
 
 
 def stop(name: str) -> None:
-    """Stop a download; what has arrived is stored, so that a later download continues there."""
+    """Stop a download. What has arrived is stored, so that a later download continues there."""
     state = _FETCHES.get(name)
     if state is not None and state.state == "running":
         state.state = "stopping"
 
 
 def forget(name: str) -> None:
-    """Forget a download that has ended, so that a page offers it again."""
+    """Remove a download that has ended, so that a page offers it again."""
     state = _FETCHES.get(name)
     if state is not None and not state.active:
         _FETCHES.pop(name, None)

@@ -19,10 +19,11 @@ class HeadSet:
 
     Attributes:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
-        first: index of its first layer's attention call within a forward pass.
-        step: distance to the call of the next layer; an encoder-decoder calls its decoder's self- and cross-attention
-            in turn.
-        attending: the layers of a hybrid that have attention; empty: all.
+        first: index of the attention call of its first layer in a forward pass.
+        step: distance to the call of the next layer; the decoder of an encoder-decoder calls self- and cross-attention
+            in
+            turn.
+        attending: the layers of a hybrid model that have attention; empty: all.
     """
 
     part: str
@@ -34,28 +35,29 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Return the index of a layer's attention call in a forward pass; for a hybrid model, the layer's number."""
+        """Return the index of the attention call of a layer in a forward pass; for a hybrid model, the number of the
+        layer."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
-        """Return the layer that an attention call of this set of heads belongs to."""
+        """Return the layer of an attention call."""
         return (call - self.first) // self.step
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Return the zero-based numbers of the layers in this set that have attention."""
+        """Return the zero-based numbers of the layers that have attention."""
         return self.attending or range(self.layers)
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the indices, in call order, of the attention calls that compute this set of heads."""
+        """Return the indices of the attention calls that compute these heads, in order."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """Return the sets of heads of a model, in the order of pages. attending: layers with attention; empty: all.
+    """Return the sets of heads of a model. `attending` lists the layers with attention (empty: all).
 
-    ALBERT's layers may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
+    Layers of ALBERT may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).
     """
     layers, heads = int(config.num_hidden_layers), int(config.num_attention_heads)
@@ -74,9 +76,9 @@ def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> t
 
 def attending_layers(model: Any) -> tuple[int, ...]:
     """Return the zero-based layers of a hybrid model (Jamba, Qwen3-Next) that have attention; () if all layers have
-    it.
+    attention.
 
-    Found from the modules: layers without attention contain no module that calls transformers' attention interface.
+    Layers without attention contain no module that calls the attention interface of transformers.
     """
     layers = getattr(model.config, "num_hidden_layers", 0)
     for module in model.modules():
@@ -94,7 +96,7 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
-    """Return the heads of a stack such as "encoder"; "" is the first. Raises CheckpointError if missing."""
+    """Return the heads of a stack such as "encoder" ("": the first). Raises CheckpointError if missing."""
     for head_set in sets:
         if part in ("", head_set.part):
             return head_set
@@ -107,11 +109,11 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys, with itself, a query in each layer can see; None for all, () if all layers see all.
+    """Return how many keys, including itself, a query in each layer can see (None: all); () if no layer has a window.
 
-    Read from the config as in transformers' masks: `layer_types` with `sliding_window`, ModernBERT's `local_attention`
-    (half on each side), GPT-Neo's `attention_layers` with `window_size`, and configs with values by layer (NeoMME),
-    whose encoder sees `sliding_window` keys on each side.
+    Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
+    ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer
+    (NeoMME), whose encoder sees `sliding_window` keys on each side.
     """
     layers = int(config.num_hidden_layers)
     if getattr(config, "is_heterogeneous", False):

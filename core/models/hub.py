@@ -28,21 +28,18 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class StoppedError(Exception):
-    """Exception that a progress callback raises to stop a download. What has arrived is stored."""
+    """Raised by a progress callback to stop a download. What has arrived is stored."""
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """Download the configs, tokenizer files and safetensors of a hub ID. Returns the local folder.
+    """Download the configs, tokenizer files and safetensors of a hub ID, and return the local folder.
 
-    A download that was stopped or interrupted, in this process or an earlier one, continues where it stopped. Hashes
-    are checked. Offline (Settings.offline), only earlier downloads are used.
+    An interrupted download continues where it stopped, and hashes are checked. Offline (Settings.offline), only earlier
+    downloads are used. Raises CheckpointError with the answer of the hub and what to do.
 
     Args:
         revision: branch, tag or commit; None for the newest.
         on_progress: called with the fraction done; may raise StoppedError.
-
-    Raises:
-        CheckpointError: the hub's answer, and what to do.
     """
     offline, begun = config.settings().offline, time.time()
     try:
@@ -78,7 +75,7 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
 
 
 def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> None:
-    """Download the safetensors into the hub's cache, each into a partial file that a later call continues.
+    """Download the safetensors into the cache of the hub, each into a partial file that a later call continues.
 
     The library keeps partial files within one call only, under names that no other call knows.
     """
@@ -128,7 +125,7 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """Return one sentence about the error that the hub reported, and what to do."""
+    """Return one sentence about an error of the hub, and what to do."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -215,8 +212,8 @@ class _Progress:
 
 
 def _reporting(progress: _Progress, counted: str) -> Any:
-    """A tqdm class that reports to `progress` and writes nothing on the terminal. counted: how the description of the
-    bar that is counted begins."""
+    """Return a tqdm class that reports to `progress` and prints nothing. `counted` begins the description of the
+    counted bar."""
 
     class Reporting(tqdm):  # type: ignore[misc]  # tqdm brings no types
         def __init__(self, *arguments: Any, **options: Any) -> None:

@@ -19,12 +19,12 @@ from .weights import tensors_in
 
 
 def has_bfloat16() -> bool:
-    """Return whether the CPU supports bfloat16 natively; PyTorch's emulation is ten times slower than float32."""
+    """Return whether the CPU supports bfloat16 natively; emulation is ten times slower than float32."""
     return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype to compute in: float32 if a CPU would emulate the requested dtype, otherwise that."""
+    """Return the dtype to compute in: float32 if a CPU would emulate the requested dtype."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 
@@ -48,10 +48,8 @@ class Stored:
     dtype: str
 
     def opened_as(self, dtype: str) -> str:
-        """Return the dtype of weights: "stored" is the file's, "auto" too for large models, otherwise float32.
-
-        Any other is returned unchanged.
-        """
+        """Return the dtype of opened weights: "stored" (and "auto" for large models) is that of the file, "auto"
+        float32."""
         if dtype == "auto":
             dtype = "stored" if self.parameters >= LARGE else "float32"
         return self.dtype if dtype == "stored" else dtype
@@ -62,7 +60,7 @@ class Stored:
 
 
 def stored_weights(files: Sequence[Path]) -> Stored:
-    """Count parameters from the headers of safetensors files. Unreadable files, which opening reports, are skipped."""
+    """Count parameters from the headers of safetensors files. Unreadable files are skipped; opening reports them."""
     counts: dict[str, int] = {}
     for kind, shape in tensors_in(files).values():
         counts[kind] = counts.get(kind, 0) + math.prod(shape)
@@ -83,12 +81,12 @@ def maps_bytes(layers: int, heads: int, length: int) -> int:
 
 
 def shown(size: int) -> str:
-    """Return a number of bytes as text, such as "2.1 GB" or "12 MB"."""
+    """Format a number of bytes, such as "2.1 GB" or "12 MB"."""
     return f"{size / 1e9:.1f} GB" if size >= 5e8 else f"{max(1, round(size / 1e6))} MB"
 
 
 def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None:
-    """Raise InputError if an input's whole maps would not fit into memory. maps: bytes of maps and derived data."""
+    """Raise InputError if the whole maps of an input would not fit into memory. `maps` is the size in bytes."""
     if maps > (free := free_bytes(device)):
         raise InputError(
             f"{subject} need full attention maps, which must fit into memory; maps of {length:,} tokens take "
@@ -98,7 +96,8 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """Raise CheckpointError if a checkpoint would not fit into memory. maps: bytes of the maps to be computed."""
+    """Raise CheckpointError if a checkpoint would not fit into memory. `maps` is the size in bytes of maps to
+    compute."""
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")

@@ -51,7 +51,7 @@ TRAINING = "training.json"
 
 
 def refuse_held(folder: Path, name: str) -> None:
-    """Raise CheckpointError for a model trained with fixed patterns, which its file does not contain."""
+    """Raise CheckpointError for a model trained with fixed patterns, because its file does not contain them."""
     try:
         told = json.loads(read_in(folder, TRAINING))
     except (InputError, OSError, ValueError, RecursionError):
@@ -73,9 +73,9 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Raise CheckpointError if the attention window of a layer is longer than the model's positions.
+    """Raise CheckpointError if the attention window of a layer is longer than the positions of the model.
 
-    If positions were stretched after training (Phi-3's 128k: a window of 262,144 of 131,072), the window means none.
+    After positions were stretched (Phi-3's 128k: a window of 262,144 of 131,072), such a window means no window.
     """
     if stretched(config):
         return
@@ -148,7 +148,7 @@ def _no_text(name: str, why: str) -> str:
 def refuse_other_sizes(build: Callable[[], Any], settings: Any, tensors: Tensors, name: str) -> None:
     """Raise CheckpointError if config.json describes a much larger model than the file contains.
 
-    Unless it has far more layers, the model is first built without memory, on PyTorch's meta device.
+    Unless it has far more layers, the model is first built without memory, on the meta device of PyTorch.
     """
     layers = getattr(settings, "num_hidden_groups", settings.num_hidden_layers)  # the layers of an ALBERT share weights
     layers *= getattr(settings, "inner_group_num", 1)
@@ -169,15 +169,10 @@ def refuse_other_sizes(build: Callable[[], Any], settings: Any, tensors: Tensors
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Return a sentence about weights outside the embeddings and layers that the model does not use, or () if there
-    are none.
+    """Return a sentence about weights outside the embeddings and layers that the model does not use, or ().
 
-    Args:
-        unread: names of tensors in the file that the model did not use.
-        tensors: dtype and shape of every tensor in the file, by name.
-
-    Raises:
-        CheckpointError: weights of the embeddings or layers are not used.
+    `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
+    if weights of the embeddings or layers are unused.
     """
     base = getattr(model, "base_model", model)
     prefix = f"{getattr(model, 'base_model_prefix', '')}."
@@ -268,7 +263,7 @@ def refuse_no_numbers(model: Any, name: str) -> None:
 
 
 def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
-    """Raise CheckpointError if a model has no token embeddings, or if its tokenizer has tokens without an embedding."""
+    """Raise CheckpointError if a model has no token embeddings, or its tokenizer has tokens without an embedding."""
     rows = embedding_rows(model)
     if rows is None:
         raise CheckpointError(_no_text(name, "has no table of them"))
@@ -344,17 +339,17 @@ def open_checkpoint(
 ) -> Checkpoint:
     """Open a checkpoint in eval mode, without gradients.
 
+    Raises CheckpointError if the name is unknown, weights are pickled, files are damaged, the head is missing, it does
+    not fit into memory, or the hub cannot be reached.
+
     Args:
         revision: of a hub ID; None for the newest.
         head: "none" for the bare Transformer, "classifier" for a fine-tuned sequence classifier, "language" for masked-
-            or next-token prediction, or translation.
+            or
+            next-token prediction, or translation.
         dtype: float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as in the file, or
             "auto": float32, or as stored from memory.LARGE parameters on.
         device: as in `choose_device`.
-
-    Raises:
-        CheckpointError: the name is unknown, weights are pickled, files are damaged, the head is missing, it does not
-            fit into memory, or the hub cannot be reached.
     """
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
         raise CheckpointError(
@@ -410,7 +405,7 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Return the bytes of a local checkpoint's weights in memory; 0 if unreadable, which opening reports."""
+    """Return the bytes of the weights of a local checkpoint in memory; 0 if unreadable."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -422,7 +417,7 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """Return the device to use; for "auto", the device in ATLAS_DEVICE, otherwise CUDA, then MPS, then the CPU.
+    """Return the device to use; "auto" is the device in ATLAS_DEVICE, otherwise CUDA, then MPS, then the CPU.
 
     Raises CheckpointError for a device that this machine lacks.
     """
@@ -442,7 +437,7 @@ def choose_device(device: str) -> str:
 
 
 def local(name: str) -> Path:
-    """Return the folder of a local checkpoint: a bundled one, one from a package, or a folder. Never downloads."""
+    """Return the folder of a local checkpoint: bundled, from a package, or a folder. Never downloads."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()
@@ -620,7 +615,7 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
 
 @cache
 def quiet_loading() -> None:
-    """Suppress transformers' progress bars and warnings."""
+    """Suppress progress bars and warnings of transformers."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 

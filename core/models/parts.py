@@ -11,9 +11,9 @@ from .family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the names of a checkpoint's sets of heads: ("",), or the three names for an encoder-decoder.
+    """Return the names of the sets of heads of a checkpoint: ("",), or three names for an encoder-decoder.
 
-    ("",) also if the config cannot be read or the family has no record; opening the checkpoint reports more.
+    ("",) also if the config cannot be read or the family has no record.
     """
     try:
         folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())

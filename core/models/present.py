@@ -1,6 +1,6 @@
-"""The present weights behind a checkpoint's name, without opening it, a network or torch.
+"""The current weights of a checkpoint name, found without opening the checkpoint, a network or torch.
 
-Stored results are joined on their hash, because weights behind a name may change.
+Stored results refer to the hash of weights, because weights under a name may change.
 """
 
 import json
@@ -35,10 +35,7 @@ HUB_ID = re.compile(r"(?=[^@]{1,96}(?:@|$))(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]
 
 
 def present_weights(name: str) -> str | None:
-    """Return the SHA-256 of the weights that a checkpoint's name opens now; None if they are not on this machine.
-
-    name: bundled, of a package, a folder, or a downloaded hub ID (with @revision).
-    """
+    """Return the SHA-256 of the weights that a checkpoint name opens now; None if they are not on this machine."""
     try:
         folder = located(name)
         if folder is None or not config.within(folder):
@@ -54,9 +51,10 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """Return a number that changes whenever a file of a local checkpoint is written, replaced or removed.
+    """Return a number that changes whenever a file of a local checkpoint is written, replaced or removed; 0 for hub
+    IDs.
 
-    It is the cache key of opened checkpoints. 0 for hub IDs.
+    It is the cache key of opened checkpoints.
     """
     try:
         folder = _local(name)
@@ -69,9 +67,10 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """Return the folder that holds the config of a checkpoint; for a LoRA adapter, the folder of its base model.
+    """Return the folder with the config of a checkpoint; for a LoRA adapter, that of its base model, or None if it is
+    missing.
 
-    None if the base is not on this machine. Raises CheckpointError for an unreadable adapter.
+    Raises CheckpointError for an unreadable adapter.
     """
     if (adapter := adapter_in(folder, name)) is None:
         return folder
@@ -108,7 +107,7 @@ def _downloaded(name: str) -> Path | None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a checkpoint opens without a download: bundled, packaged, a folder or fully downloaded."""
+    """Return whether a checkpoint opens without a download."""
     try:
         if _local(name) is not None:
             return True
@@ -119,7 +118,7 @@ def is_here(name: str) -> bool:
 
 
 def downloaded_names() -> list[str]:
-    """Return the fully downloaded hub IDs, sorted; without those that open under the name of a package."""
+    """Return the fully downloaded hub IDs, sorted, without those that open under the name of a package."""
     try:
         stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
     except OSError:

@@ -1,5 +1,4 @@
-"""Heads that were pruned from a checkpoint: by transformers 4's `pruned_heads`, which cut weights out, or by this
-project.
+"""Heads pruned from a checkpoint: cut out by `pruned_heads` of transformers 4, or set to 0 by this project.
 
 transformers 5 does not read `pruned_heads`, so the smaller matrices do not fit its model. They are padded with zeros: a
 head without weights attends uniformly and adds nothing, and other heads are unchanged.
@@ -21,7 +20,7 @@ _LAYER = re.compile(r"\.(\d+)\.(?:\w+\.)*?(?:attention|attn|self_attn)\.")
 
 
 def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
-    """Return the zero-based heads of each layer whose weights were removed from the checkpoint by pruning.
+    """Return the zero-based heads of each layer whose weights were cut out of the checkpoint.
 
     Raises CheckpointError if the config names a layer or head that the model does not have.
     """
@@ -44,7 +43,7 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
 def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: str) -> dict[str, Tensor]:
     """Return all weights by name, with zeros for pruned heads; the config then lists these heads under KEY.
 
-    Raises CheckpointError if the weights of a layer in `cut` are complete, or not those of the other heads.
+    Raises CheckpointError if the weights of a pruned layer do not have the expected size.
     """
     heads = int(config.num_attention_heads)
     width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)

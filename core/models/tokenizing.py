@@ -1,7 +1,7 @@
-"""Limits on a checkpoint's files: their size and depth, and the time of its tokenizer.
+"""Limits on the files of a checkpoint (size and depth) and on the time of its tokenizer.
 
 Rules of a tokenizer, such as patterns, can take hours for one sentence or crash its library. Bundled tokenizers are
-called directly; calls of all others have a time limit, and their failures become errors of one sentence.
+called directly; all others have a time limit, and their failures become errors of one sentence.
 """
 
 import json
@@ -33,10 +33,8 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thr
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Check the size of a checkpoint's files, and its config.json, before any file is opened.
-
-    Raises CheckpointError for a file beyond its size limit, or an impossible config.json.
-    """
+    """Raise CheckpointError for a file beyond its size limit, or an impossible config.json, before any file is
+    opened."""
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
             if file.stat().st_size > most:
@@ -49,10 +47,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Check the rules in a tokenizer.json before a tokenizer is built from it.
-
-    Raises CheckpointError for rules nested too deeply, or rules that lengthen texts without bound.
-    """
+    """Raise CheckpointError if rules in tokenizer.json are nested too deeply or lengthen texts without bound."""
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
     if not isinstance(parsed, dict):

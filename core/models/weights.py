@@ -1,4 +1,4 @@
-"""The files of a checkpoint: which are loaded, a check that none is outside its folder, and their hash."""
+"""The files of a checkpoint: which are loaded, whether any is outside its folder, and their hash."""
 
 import hashlib
 import json
@@ -127,7 +127,7 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 of several files' contents, cached as long as their marks (from `marks_of`) are equal."""
+    """Return the SHA-256 of the contents of several files, cached as long as their marks (`marks_of`) are equal."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:

@@ -1,4 +1,4 @@
-"""Lazily loaded modules: `from core import patterns`, then `patterns.module.name` (docs/decisions/026)."""
+"""Pattern classes of attention maps: labels, classifiers, shares. Modules are imported on first use."""
 
 import lazy_loader
 

@@ -1,7 +1,7 @@
-"""Agreement between annotators on the classes of maps, and one consensus label for each map.
+"""Agreement between annotators on the classes of maps, and one consensus label per map.
 
 A *rater* is an annotator in one pass ("ada", "ada, pass 2"), so a second, blind pass counts like another annotator.
-Frames have the columns map_id, annotator, pass, class, queue_order, ordinal, task, split, row_id.
+Data frames have the columns map_id, annotator, pass, class, queue_order, ordinal, task, split, row_id.
 """
 
 from collections.abc import Sequence
@@ -20,12 +20,12 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha, the agreement of raters, with 95 % bootstrap CI; NaN for only one class.
+    """Krippendorff's nominal alpha of several raters, with 95 % bootstrap CI; NaN for only one class.
 
     Attributes:
         alpha: at most 1; 0 at chance level.
         low, high: NaN for fewer than two resampled units.
-        maps: maps with at least two labels; others do not count.
+        maps: number of maps with at least two labels; others do not count.
     """
 
     alpha: float
@@ -36,7 +36,8 @@ class Alpha:
 
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
-    """Return Krippendorff's alpha over all raters. Maps are resampled; by_input: inputs, whose maps are alike."""
+    """Return Krippendorff's alpha over all raters, resampling maps, or inputs if `by_input` (maps of one input are
+    alike)."""
     labelled = opinions(labels)
     shared = labelled[labelled.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
     if shared.empty:
@@ -51,17 +52,17 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
-    """Return Krippendorff's alpha over annotators: first passes without adjudications, resampling whole inputs.
+    """Return Krippendorff's alpha over annotators, from first passes without adjudications, resampling whole inputs.
 
-    All pages show this alpha for the same labels.
+    All pages show this value for the same labels.
     """
     return alpha_with_interval(labels[labels["pass"] == 1], by_input=True)
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Return Krippendorff's nominal alpha from counts of labels; NaN if undefined.
+    """Return Krippendorff's nominal alpha from the number of labels by class [map, class]; NaN if undefined.
 
-    counts: number of labels by class, [map, class]; maps with fewer than two labels do not count.
+    Maps with fewer than two labels do not count.
     """
     shared = counts[counts.sum(axis=1) > 1]
     return float(_alphas(shared, np.ones((1, len(shared))))[0]) if len(shared) else float("nan")
@@ -70,7 +71,7 @@ def alpha_of_counts(counts: np.ndarray) -> float:
 def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Return alpha of each resample: 1 - (n - 1) * observed / expected pairs of different classes (Krippendorff 2011).
 
-    counts: [map, class]; weights: how often a map was drawn, [resample, map].
+    `counts` are [map, class]; `weights` are how often a map was drawn, [resample, map].
     """
     given = counts.sum(axis=1)
     unlike = (given**2 - (counts**2).sum(axis=1)) / (given - 1)  # [map]
@@ -124,22 +125,23 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return whom to compare a rater with: other annotators, their later passes, the rater's other passes."""
+    """Return the raters to compare a rater with: other annotators, their later passes, the other passes of the same
+    annotator."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return an ID of the input (task, split, row) that each label's map was computed on, for splits."""
+    """Return the ID of the input (task, split, row) behind each label."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label for each map: its newest adjudication, otherwise the majority of the first-pass labels.
+    """Return one label per map: its newest adjudication, otherwise the majority of first-pass labels.
 
-    with_ties: keep tied maps with the first tied class by name; otherwise omit them. The chosen label is one given in
-    random order without a suggestion, if there is one.
+    Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
+    order without a suggestion, if there is one.
     """
     settled = labels[labels["queue_order"] == "adjudication"].drop_duplicates("map_id", keep="last")
     first = labels[(labels["pass"] == 1) & ~labels["map_id"].isin(settled["map_id"])]
@@ -161,7 +163,7 @@ def tied(labels: pd.DataFrame) -> list[str]:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of two raters on the maps that both labelled.
+    """The agreement of two raters on maps that both labelled.
 
     Attributes:
         share: fraction of equal labels.
@@ -179,7 +181,7 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Return two raters' Cohen's kappa with CI. Raises InputError without labels or without common maps."""
+    """Return Cohen's kappa of two raters with CI. Raises InputError without labels or without common maps."""
     both = opinions(labels)
     if not {first, second} <= set(both.columns):
         raise InputError(
@@ -207,10 +209,10 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """Agreement of two raters on two classes: only maps count that both raters gave one of these classes.
+    """The agreement of two raters on two classes, counting only maps that both gave one of these classes.
 
     Attributes:
-        differ: maps on which they differ.
+        differ: number of maps on which they differ.
         kappa: Cohen's kappa; NaN if they used only one class.
     """
 
@@ -234,7 +236,7 @@ def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequen
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """Agreement of two raters on one class against the rest. kappa: NaN if both raters gave the class to every map."""
+    """The agreement of two raters on one class against the rest. `kappa` is NaN if both gave the class to every map."""
 
     name: str
     first: int
@@ -256,7 +258,7 @@ def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Seque
 
 @dataclass(frozen=True)
 class RaterPair:
-    """Two raters on the maps that both labelled: number of maps, fraction of equal labels, Cohen's kappa."""
+    """Two raters with the number of maps that both labelled, the fraction of equal labels, and Cohen's kappa."""
 
     first: str
     second: str

@@ -81,8 +81,7 @@ def _measured(weights: Stack) -> Columns:
 
 def _followed(marks: np.ndarray, cuts: np.ndarray, place: np.ndarray) -> Columns:
     """Return the largest fraction of rows marked in one column: in each sentence and in the weaker one at the chosen
-    cut; in the weaker one at the best cut and on average.
-    """
+    cut; in the weaker one at the best cut and on average."""
     length, maps = marks.shape[1], np.arange(len(marks))
     above = marks.cumsum(1)  # [map, query, key]
     first = above[:, cuts - 1].max(2) / np.maximum(cuts - 1, 1)  # without the first row; later keys have no mark

@@ -1,4 +1,4 @@
-"""Custom class sets: creating them, changing classes, and handling the labels of a deleted class."""
+"""Custom class sets: creation, changes of classes, and the labels of deleted classes."""
 
 import colorsys
 from collections.abc import Callable, Mapping, Sequence
@@ -39,11 +39,7 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A class set that a user wants to create.
-
-    Attributes:
-        describes: kind of maps: "causal", "bidirectional" or "any".
-    """
+    """A class set that a user wants to create. `describes` is the kind of maps: "causal", "bidirectional" or "any"."""
 
     name: str
     title: str
@@ -70,9 +66,8 @@ def class_set_names(db: Database) -> list[str]:
 def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> ClassSet:
     """Create a custom class set in the database.
 
-    Raises:
-        InputError: the name is empty or in use, `describes` is invalid, or the classes are too few, too many or too
-            similar; then nothing is stored.
+    Raises InputError, and stores nothing, if the name is empty or in use, `describes` is invalid, or the classes are
+    too few, too many or too similar.
     """
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous creations succeeds
@@ -169,20 +164,17 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Return the number of current labels of a class, including labels given under former names of the class."""
+    """Return the number of current labels of a class, including those under its former names."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
-    """Delete a class from a class set; return the number of labels that the class had.
+    """Delete a class from a class set, and return the number of labels that it had.
 
-    Args:
-        into: class that gets its labels; None retracts them, so that earlier labels become current again.
-
-    Raises:
-        InputError: fewer than two classes would remain, or a project uses maps of this class as gold or exemplars.
-        RightsError: the user is not an admin.
+    The class `into` gets its labels; None retracts them, so that earlier labels become current again. Raises InputError
+    if fewer than two classes would remain, or a project uses maps of this class as gold or exemplars; RightsError
+    unless the user is an admin.
     """
     db.person.must("admin", "change classes")
     with db.write():

@@ -1,4 +1,4 @@
-"""Shares of pattern classes over maps, their changes, and corrections for the classifier's errors.
+"""Shares of pattern classes among maps, their changes, and corrections for classifier errors.
 
 Intervals resample inputs, because maps of one input are similar. Classes are in the order of their class set.
 """
@@ -43,11 +43,9 @@ def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed
 
 @dataclass(frozen=True)
 class MovedShare:
-    """Change of the share of a pattern class, after minus before.
+    """The change of the share of a pattern class (after minus before), with 95 % CI.
 
-    Attributes:
-        low, high: 95 % CI.
-        low_all, high_all: 95 % CI simultaneous over classes (Bonferroni).
+    `low_all` and `high_all` hold jointly for all classes (Bonferroni).
     """
 
     name: str
@@ -65,10 +63,11 @@ def moved_shares(
     *,
     seed: int = 0,
 ) -> list[MovedShare]:
-    """Return how the share of each pattern class changes between two checkpoints on the same inputs (Prasanna et al.).
+    """Return the change of the share of each pattern class between two checkpoints on the same inputs (Prasanna et
+    al.).
 
-    Paired resampling: each input keeps both of its counts. The simultaneous interval is valid after selecting the class
-    that changes most.
+    Each resampled input keeps both of its counts (paired). The joint interval is valid after selecting the class that
+    changes most.
     """
     both = np.stack([before, after], axis=1)
     total = both.sum(0)
@@ -81,9 +80,10 @@ def moved_shares(
 
 @dataclass(frozen=True)
 class CorrectedShare(Share):
-    """A class share corrected for the classifier's confusions; low and high are NaN if `misfit` is below MISFIT_LEVEL.
+    """A class share corrected for the confusions of the classifier; low and high are NaN if `misfit` is below
+    MISFIT_LEVEL.
 
-    misfit: p of a chi-square test (parametric bootstrap, all classes together) that some shares, confused as on the
+    `misfit` is p of a chi-square test (parametric bootstrap, all classes together) that some shares, confused as on the
     held-out maps, explain the observed counts.
     """
 
@@ -97,7 +97,7 @@ def corrected_shares(
     *,
     seed: int = 0,
 ) -> list[CorrectedShare]:
-    """Return the share of each pattern class, corrected for the classifier's confusions.
+    """Return the share of each pattern class, corrected for the confusions of the classifier.
 
     With C[t, p] = P(predicted p | true t) on held-out maps, the observed shares f equal C^T s. s is the non-negative
     solution with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f
@@ -109,7 +109,7 @@ def corrected_shares(
     Args:
         counts: maps of each input by predicted class.
         held_out: confusions of held-out maps by group (`by_group`). A class without maps is assumed to be predicted
-            correctly.
+            right.
     """
     fit = Fit.of(counts, confusion_errors(held_out))
     shares, least = fit.best()
@@ -139,10 +139,9 @@ class ConfusionErrors:
 
 
 def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> ConfusionErrors:
-    """Estimate a classifier's confusion probabilities and their errors over groups of held-out labelled maps.
+    """Estimate the confusion probabilities of a classifier and their errors over groups of held-out maps (`by_group`).
 
-    Args:
-        held_out: confusions of held-out maps by group (`by_group`). A class without any is taken to be predicted right.
+    A class without maps is assumed to be predicted right.
     """
     confusions, groups = held_out.sum(0).astype(float), held_out.sum(2)
     labelled = confusions.sum(1)
@@ -163,7 +162,7 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit of class shares: observed shares, the covariance of their errors, and the classifier's confusions."""
+    """A fit of class shares: observed shares, the covariance of their errors, and the confusions of the classifier."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -179,13 +178,15 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit of the class shares of one head's maps (one map of each input). Errors are computed with one
-        more map that is spread over all classes."""
+        """Create a fit of the class shares of one head (one map per input).
+
+        Errors are computed with one more map that is spread over all classes.
+        """
         smooth = (counts + 1 / len(counts)) / (counts.sum() + 1)
         return cls(counts / counts.sum(), (np.diag(smooth) - np.outer(smooth, smooth)) / counts.sum(), confusions)
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """Return the class shares with the smallest chi-square, and it. Some classes' sum of shares may be fixed."""
+        """Return the class shares with the smallest chi-square, and this value. The sum of some shares may be fixed."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]
@@ -213,7 +214,7 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """Return the interval of some classes' summed share: values that raise the chi-square by at most RISE."""
+        """Return the interval of the summed share of some classes: values that raise the chi-square by at most RISE."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:
@@ -244,21 +245,18 @@ def true_changes(
     *,
     several: int = 1,
 ) -> Float[np.ndarray, "three class"]:
-    """Correct changes of class shares for the classifier's confusions, and return them with intervals.
+    """Correct changes of class shares for the confusions of the classifier, and return value, low and high of each
+    class.
 
-    A change always fits: whether the classifier errs as on its labelled maps is told by the shares before and after
-    (`CorrectedShare.misfit`).
+    A change always fits; misfits are detected in the shares before and after (`CorrectedShare.misfit`). Errors of
+    inputs and of confusions are independent, so the squares of their half-widths are added.
 
     Args:
-        change: of the counted share of each class.
-        halves: of its interval over inputs; those of all classes are added, whatever they have in common.
-        held_out: left-out labelled maps by group, true class and class that the classifier gave. A class without any is
-            taken to be predicted right.
-        several: classes that the interval of the confusions shall hold for at once (Bonferroni).
-
-    Returns:
-        Value, low and high of each class; the errors of inputs and of confusions are independent, so the squares of
-        their halves add up.
+        change, halves: change of each observed share, and half the width of its interval over inputs; those of all
+            classes
+            are added, whatever their dependence.
+        held_out: confusions of held-out maps by group. A class without maps is assumed to be predicted right.
+        several: number of classes for which the interval holds jointly (Bonferroni).
     """
     confusions = confusion_errors(held_out)
     inverse = np.linalg.pinv(confusions.chance.T)
@@ -274,17 +272,11 @@ def true_shares(
     chosen: Bool[np.ndarray, " class"],
     held_out: Int[np.ndarray, "group class class"],
 ) -> Float[np.ndarray, "three head"]:
-    """Return each head's summed share of some classes, corrected for the classifier's confusions, with its interval.
+    """Return the summed share of some classes for each head, corrected for confusions, as value, low and high (0 to 1).
 
-    Whether a head misfits is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko
-    2013, "Likelihood ratio tests with boundary constraints using data-dependent degrees of freedom").
-
-    Args:
-        counts: maps of each head that were classified as each class, one of each input; every head has maps.
-
-    Returns:
-        Value, low and high of each head. *Range:* 0 to 1; low and high are NaN where no shares of the classes, confused
-        as the labelled maps were, give the counts.
+    Misfit is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko 2013, "Likelihood
+    ratio tests with boundary constraints using data-dependent degrees of freedom"); bounds are NaN for heads that do
+    not fit. `counts` are the maps of each head by predicted class, one per input; every head has maps.
     """
     confusions = confusion_errors(held_out)
     made = []

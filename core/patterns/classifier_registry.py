@@ -1,4 +1,4 @@
-"""Stored and bundled classifiers: list, best available one, and opening."""
+"""Stored and bundled classifiers: which exist, which one is used for suggestions, and how they are opened."""
 
 import hashlib
 import json
@@ -42,7 +42,7 @@ def snapshots(db: Database) -> Path:
 
 
 def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
-    """Return the options of a job that trains a classifier. Writes a snapshot of labels, and creates the log folder."""
+    """Return the options of a job that trains a classifier. Writes a snapshot of the labels."""
     file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
@@ -50,7 +50,7 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Return the options of a job that uses a stored classifier, which is written to a file for workers."""
+    """Return the options of a job that uses a stored classifier, and write the classifier to a file for workers."""
     stored = classifiers.stored_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -68,10 +68,8 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
 
 
 def bundled_labels(db: Database, class_set: str) -> int:
-    """Import the bundled annotations of a class set into the database; return the number of new labels.
-
-    Raises RightsError for viewers.
-    """
+    """Import the bundled annotations of a class set, and return the number of new labels. Raises RightsError for
+    viewers."""
     db.person.must("annotator", "add the bundled labels")
     return sum(
         report.new
@@ -83,7 +81,7 @@ def bundled_labels(db: Database, class_set: str) -> int:
 def bundled_classifier(db: Database, class_set: str) -> str | None:
     """Store the bundled classifier of a class set in the database and return its name; None if there is none.
 
-    The name includes a hash of the weights, so a new release adds its own.
+    The name includes a hash of the weights, so every release has its own.
     """
     folder = config.ANNOTATIONS / class_set
     if class_set not in labelled_folders() or not (folder / "classifier.json").is_file():
@@ -98,13 +96,10 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Return whether a checkpoint's maps differ too much from the training maps for reliable class shares.
+    """Return whether the maps of a checkpoint differ too much from the training maps for reliable class shares.
 
-    On left-out checkpoints, 5 to 8 % of maps were unsure; 1 % of training maps are outside by construction.
-
-    Args:
-        unsure: fraction of maps whose first choice is below UNSURE.
-        outside: fraction of maps beyond the training maps.
+    `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
+    the fraction outside the training distribution (1 % of training maps, by construction).
     """
     return outside > WARNED_OUTSIDE or unsure > WARNED_UNSURE
 
@@ -121,7 +116,7 @@ def bundled_weights(class_set: str) -> bytes:
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """Return the classifier used for suggestions: the selected, otherwise the newest, otherwise the bundled one.
+    """Return the classifier used for suggestions: the selected one, otherwise the newest, otherwise the bundled one.
 
     Stores the bundled one if necessary. Raises InputError if there is none.
     """
@@ -132,7 +127,7 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether a classifier can suggest classes: selected, or available with suggestions turned on."""
+    """Return whether a classifier can suggest classes: it is selected, or available with suggestions turned on."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
@@ -140,8 +135,8 @@ def can_suggest(db: Database, class_set: str) -> bool:
 
 
 def about_best(db: Database, class_set: str) -> Row:
-    """Return the description of the classifier that `keep_best_known` returns, without storing anything. Raises
-    InputError if there is none."""
+    """Return the description of the classifier from `keep_best_known`, without storing anything. Raises InputError
+    without one."""
     if name := _best_of_ours(db, class_set):
         return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):
@@ -150,7 +145,7 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """Return the description of a class set's bundled classifier from its file; None if there is none."""
+    """Return the description of the bundled classifier of a class set, or None."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if class_set not in labelled_folders() or not file.is_file():
         return None

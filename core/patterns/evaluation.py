@@ -1,6 +1,6 @@
 """Evaluation of predicted classes on held-out maps.
 
-All scores are on maps whose input the classifier was not trained on. Intervals resample inputs, because maps of one
+The input of each map was not in the training data of the classifier. Intervals resample inputs, because maps of one
 input are similar. Classes are in the order of their class set.
 """
 
@@ -19,9 +19,8 @@ from jaxtyping import Bool, Float, Float64, Int
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
     """Return a 95 % interval from bootstrap samples over groups, as an array [2, *rest]; NaN samples are ignored.
 
-    Percentiles are too narrow for few groups, so they are expanded (Hesterberg 2015), to 1.6 % for 20 groups.
-
-    groups: number of resampled groups; for one group, the interval is the range.
+    Percentiles are expanded for few groups (Hesterberg 2015), to 1.6 % for 20 groups; for one group, the interval is
+    the range.
     """
     farther = scipy.special.stdtrit(groups - 1, tail) * np.sqrt(groups / (groups - 1)) if groups > 1 else -np.inf
     level = float(scipy.special.ndtr(farther))
@@ -41,10 +40,10 @@ class Scores:
     """Scores of a classifier on held-out maps; rates are from 0 to 1.
 
     Attributes:
-        macro_f1: mean F1 of the classes with at least FEWEST_MAPS maps (`enough_maps`).
-        low, high: its 95 % CI over groups.
+        macro_f1, low, high: mean F1 of the classes with at least FEWEST_MAPS maps (`enough_maps`), with 95 % CI over
+            groups.
         per_class: precision, recall, f1 (None without maps) and support for each class.
-        macro_f1_all: macro F1 of every class with a map.
+        macro_f1_all: macro F1 of all classes with a map.
     """
 
     macro_f1: float
@@ -59,14 +58,15 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes count in macro F1: those with FEWEST_MAPS or more maps; all if fewer than two."""
+    """Return which classes count in macro F1: those with FEWEST_MAPS or more maps; all if fewer than two have as
+    many."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Return macro F1 and each class's F1, with a 95 % bootstrap CI over groups (the input or head of each map)."""
+    """Return macro F1 and F1 of each class, with a 95 % bootstrap CI over groups (the input or head of each map)."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # 1 s at start
 
     everything = list(range(len(names)))
@@ -97,10 +97,9 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
 def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
-    """Return predictions that ignore the map: the most frequent class of the map's head among training maps.
+    """Return predictions that ignore the map: the most frequent class of the head among training maps.
 
-    A head without labels gets the most frequent class of its layer, otherwise of all; ties go to the class labelled
-    first.
+    Otherwise the most frequent class of its layer, otherwise of all maps; ties go to the class labelled first.
     """
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
@@ -116,20 +115,15 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Return macro F1 for each confusion matrix: the mean over classes with a true map; 0 without such a class.
-
-    among: classes to include; None for all.
-    """
+    """Return macro F1 for each confusion matrix: the mean over classes (`among`; None: all) with a true map; 0 without
+    any."""
     rows = confusion.sum(2)
     present = rows > 0 if among is None else (rows > 0) & among
     return (class_f1(confusion) * present).sum(1) / np.maximum(present.sum(1), 1)
 
 
 def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
-    """Return F1 = 2 TP / (row + column) of each class from confusion matrices; 0 for a class without maps.
-
-    confusion: counts, [..., true, predicted].
-    """
+    """Return F1 = 2 TP / (row + column) of each class from confusion counts [..., true, predicted]; 0 without maps."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     return 2 * hits / np.maximum(confusion.sum(-1) + confusion.sum(-2), 1)
 
@@ -148,7 +142,7 @@ def by_group(
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Return bootstrap sums of counts, each over resampled groups, as an array [sample, *rest]."""
+    """Return bootstrap sums of counts over resampled groups, as an array [sample, *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
@@ -176,7 +170,7 @@ def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
 ) -> tuple[list[dict[str, float]], float]:
-    """Return a reliability table (mean confidence, accuracy, n for each bin) and the expected calibration error.
+    """Return a reliability table (mean confidence, accuracy and n of each bin) and the expected calibration error.
 
     Bins have equal counts (Nixon et al. 2019).
     """
@@ -192,7 +186,7 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """Return the expected calibration error, from each prediction's confidence and whether it is right."""
+    """Return the expected calibration error, from the confidence of each prediction and whether it is right."""
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)
     return error / max(len(right), 1)
@@ -227,7 +221,7 @@ def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -
 def calibration_figures(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str]
 ) -> dict[str, float]:
-    """Return calibration figures by name: ece, ece_low, ece_high (interval over heads) and sure_errors."""
+    """Return calibration results by name: ece, ece_low, ece_high (interval over heads) and sure_errors."""
     low, high = calibration_interval(probabilities, truth, heads)
     return {
         "ece": calibration(probabilities, truth)[1],

@@ -1,8 +1,8 @@
-"""Random forest on length-independent statistics, calibrated on checkpoints that it was not trained on.
+"""Random forest on length-independent statistics, calibrated on held-out checkpoints.
 
 Extremely randomised trees (Geurts et al. 2006, scikit-learn) split statistics of `shapes` at random values, so
 thresholds are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on
-left-out checkpoints; if boosted trees lower the loss there, their probabilities are averaged with the forest's.
+held-out checkpoints; if boosted trees lower the loss there, their probabilities are averaged with those of the forest.
 """
 
 from collections import Counter
@@ -30,10 +30,10 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Return synthetic maps and their classes, to add to rare classes: Vertical+Diagonal from a column map and a line,
-    Block from any map restricted to squares.
+    """Return synthetic maps of rare classes, with their classes.
 
-    enough: maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
+    Vertical+Diagonal combines a column map and a line; Block restricts any map to squares. `enough` is the number of
+    maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
     """
     if tuple(classes) != BERT.names:
         return [], []
@@ -107,7 +107,8 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit gradient-boosted trees; return their arrays, empty for one class. classes: size of the class set."""
+    """Fit gradient-boosted trees, and return their arrays; empty for one class. `classes` is the size of the class
+    set."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -169,17 +170,14 @@ def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
 
 
 def has_boosted(arrays: Arrays) -> bool:
-    """Return whether a stored classifier has boosted trees; older classifiers have none."""
+    """Return whether a stored classifier has boosted trees."""
     return PREFIX + "root" in arrays
 
 
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Return the class probabilities that boosted trees predict; 0 for a class without training examples.
-
-    arrays: from `fit_boosted`.
-    """
+    """Return class probabilities from the arrays of `fit_boosted`; 0 for a class without training examples."""
     trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
     leaves = _leaves(trees, measured.astype(np.float32))
     logits = np.tile(arrays[PREFIX + "base"].astype(np.float64), (len(measured), 1))
@@ -214,7 +212,7 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a forest. rounds: of boosting; trees that do not improve the forest are dropped."""
+    """Settings for fitting a forest. `rounds` is the number of boosting rounds; useless boosted trees are dropped."""
 
     trees: int = TREES
     seed: int = 0
@@ -242,14 +240,14 @@ class Parts:
         )
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
-        """Return the class probabilities of each map's soft label; rows sum to 1."""
+        """Return the soft label of each map as class probabilities; rows sum to 1."""
         given = np.zeros((maps, classes))
         np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
         return given / given.sum(1, keepdims=True)
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
-    """Return one training example for each map; with soft labels, one for each class with a probability of at least
+    """Return one training example per map; with soft labels, one per class with a probability of at least
     SMALLEST_PART.
 
     Raises InputError if soft labels do not match maps and classes.
@@ -287,10 +285,8 @@ def fit_forest(
 ) -> Arrays:
     """Fit a random forest and its calibration temperature, and record the distribution of the training maps.
 
-    Args:
-        known: soft labels from `parts`; None for one class per map.
-        origins: group of each map for calibration: its checkpoint, or its head if there is only one checkpoint. With
-            one origin, random parts of the maps are used.
+    `known` are soft labels from `parts` (None: one class per map). `origins` is the calibration group of each map: its
+    checkpoint, or its head if there is only one checkpoint. With one origin, random parts of the maps are used.
     """
     known = known or parts(numbers, len(classes))
     measured = _statistics(maps, measured)
@@ -401,7 +397,7 @@ class _HeldOut:
 
 
 def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
-    """Return out-of-fold probabilities of each origin's maps, largest first; thirds of maps for one origin.
+    """Return out-of-fold probabilities for the maps of each origin, largest first; thirds of maps for one origin.
 
     Boosted trees, which take most of the time, are dropped once they have not lowered the loss.
     """
@@ -451,7 +447,7 @@ def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, 
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Return a forest's calibrated class probabilities, and whether each map is outside the training distribution."""
+    """Return calibrated class probabilities, and whether each map is outside the training distribution."""
     measured = shapes(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
     raw = _of_forest(forest, measured)

@@ -1,7 +1,7 @@
-"""Read and validate maps and labels from user files.
+"""Reading and validation of maps and labels in user files.
 
-An .npz file is a zip archive: its directory is checked first, so that too many entries or a decompression bomb is
-refused before unpacking. Pickled objects are never loaded.
+The directory of an .npz file (a zip archive) is checked before unpacking, so that too many entries or a decompression
+bomb is refused. Pickled objects are never loaded.
 """
 
 import os
@@ -35,7 +35,7 @@ Map = Float32[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A line of a label file. length: number of tokens of the map; head: name of the head; None if not given."""
+    """A line of a label file. `length` is the number of tokens of the map, and `head` the name of the head, or None."""
 
     key: str
     name: str
@@ -44,12 +44,13 @@ class GivenLabel:
 
     @property
     def map_input(self) -> str:
-        """Return the ID of the input that the map was computed on: its key up to the first hyphen."""
+        """Return the ID of the input of the map: its key up to the first hyphen."""
         return self.key.split("-", 1)[0]
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return each labelled map's head, from the label or its key's "-lLAYER-hHEAD"; None if one is unknown."""
+    """Return the head of each labelled map, from the label or from "-lLAYER-hHEAD" in its key; None if one is
+    unknown."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)
@@ -170,9 +171,7 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
     """Read labels from a .jsonl file in UTF-8 or UTF-16.
 
     Each line is {"key", "class"}, optionally with "length", "head" and "class_set". Exports have "map_id" instead of
-    "key".
-
-    Raises InputError if the file cannot be read, is too large or empty, or has an invalid or duplicate line.
+    "key". Raises InputError if the file cannot be read, is too large or empty, or has an invalid or duplicate line.
     """
     try:
         if file.stat().st_size > MOST_LABEL_BYTES:

@@ -1,7 +1,7 @@
 """Attention maps of any length as one array: zero-padded around the centre, never resized or normalised.
 
-The same rule applies in training and inference (the paper's later code trained on centre-padded maps but classified
-top-left crops, which look different to a convolution).
+The same rule applies in training and in use. (The later code of the paper trained on centre-padded maps but classified
+top-left crops, which look different to a convolution.)
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
-    """Return the size that maps are padded to: that of the longest map, at least SMALLEST, at most `limit`."""
+    """Return the size that maps are padded to: that of the longest map, between SMALLEST and `limit`."""
     longest = max([SMALLEST, *lengths])
     return longest if limit is None else max(SMALLEST, min(longest, limit))
 
@@ -23,7 +23,7 @@ def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:
     """Return maps of different lengths as one zero-padded array, and the number of cropped maps.
 
-    A shorter map is centred, with an odd row below and to the right; of a longer one, the top-left corner remains.
+    A shorter map is centred, with an odd row below and to the right. A longer map is cropped to its top-left corner.
     """
     out = np.zeros((len(maps), size, size), dtype=np.float32)
     for target, weights in zip(out, maps, strict=True):

@@ -1,6 +1,6 @@
-"""Effect of retraining: a new classifier compared with the previous one on maps that neither was trained on.
+"""Comparison of a retrained classifier with the previous one, on maps that neither was trained on.
 
-Both are evaluated with the labels of the new one, on the same maps and the same resamples of inputs.
+Both are evaluated with the labels of the retrained one, on the same maps and the same resamples of inputs.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,8 @@ MOST_NEW = 2000  # maps classified by the previous classifier: a few seconds
 
 @dataclass(frozen=True)
 class Answers:
-    """The classes that one classifier predicts for some maps. probability: of each prediction; None if not stored."""
+    """The classes that one classifier predicts for some maps, with the probability of each prediction (None if not
+    stored)."""
 
     predicted: Sequence[str]
     probability: Sequence[float] | None = None
@@ -41,7 +42,7 @@ class Answers:
 class RetrainingChange:
     """A score of the previous and of the retrained classifier, and its change; bounds are NaN for too few inputs.
 
-    on: what the maps were held out by (checkpoints, heads, inputs), or new maps.
+    `on` is what was held out (checkpoints, heads, inputs), or new maps.
     """
 
     on: str
@@ -60,7 +61,7 @@ class RetrainingChange:
 
 @dataclass(frozen=True)
 class LabelledMaps:
-    """Labelled maps for a comparison: the true class of each map, and the input that it was computed on."""
+    """Labelled maps for a comparison: the true class and the input of each map."""
 
     truth: Sequence[str]
     inputs: Sequence[str]
@@ -71,8 +72,8 @@ def differences(
 ) -> list[RetrainingChange]:
     """Return the scores of two classifiers on the same maps, and the change of each score.
 
-    Scores are accuracy, macro F1, F1 of each frequent class, and, if probabilities are stored, the calibration error
-    and the fraction of confident errors. on: what the maps were held out by.
+    Scores are accuracy, macro F1, F1 of each frequent class and, if probabilities are stored, the calibration error and
+    the fraction of confident errors. `on` is what was held out.
     """
     names = sorted({*judged.truth, *before.predicted, *after.predicted})
     number = {name: k for k, name in enumerate(names)}
@@ -107,10 +108,8 @@ def differences(
 def _difference(
     on: str, figure: str, drawn: np.ndarray, maps: int, inputs: int, *, tail: float = 0.025
 ) -> RetrainingChange:
-    """Return one score from its draws.
-
-    drawn: [sample, before and after], the point estimates first; tail: probability beyond either end.
-    """
+    """Return one score from its draws [sample, before and after], the point estimates first. `tail`: probability beyond
+    either end."""
 
     def interval(column: np.ndarray) -> Interval:
         enough = inputs >= FEWEST_INPUTS
@@ -153,11 +152,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers of a class set on common held-out maps, and on maps that the previous one was not
-    trained on.
-
-    Empty if there are no such maps.
-    """
+    """Compare two stored classifiers on common held-out maps, and on maps that the previous one was not trained on.
+    Empty without such maps."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)
@@ -197,10 +193,7 @@ def _answers(of: dict[str, Answer], maps: Sequence[str]) -> Answers:
 
 
 def _held_out(classifier: Row, names: dict[str, str]) -> dict[str, dict[str, Answer]]:
-    """Return the held-out predictions of a classifier, by what was held out.
-
-    Older classifiers stored only one kind, without probabilities.
-    """
+    """Return the held-out predictions of a classifier, by what was held out. Older classifiers have one kind."""
     scores, classes = classifier["scores"], classifier["classes"]
     stored = scores.get("held_out")
     if stored is None:

@@ -1,8 +1,8 @@
 """Length-independent features of attention maps.
 
-Lines near the diagonal, columns, blocks, and similarity of neighbouring rows, of the map and of the residual after
-removing each key's usual weight, so that a line next to a strong [CLS] or [SEP] column is found. Axes are `map query
-key`.
+Lines near the diagonal, columns, blocks, and similarity of neighbouring rows, for the map and for the residual after
+removing the usual weight of each key, so that a line next to a strong [CLS] or [SEP] column is found. Axes are `map
+query key`.
 """
 
 from collections.abc import Sequence
@@ -59,9 +59,9 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return the length-independent statistics of each attention map, in the order of NAMES.
+    """Return the length-independent statistics of each attention map, in the order of NAMES; all are finite.
 
-    All values are finite. Statistics from OF_ALL on, of causal maps, are 0 for maps with attention to later tokens.
+    For causal maps, statistics from OF_ALL on are 0 if there is attention to later tokens.
     """
     measures = np.zeros((len(maps), len(NAMES)))
     by_length: dict[int, list[int]] = {}
@@ -250,7 +250,7 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Return each map's attention within two diagonal blocks at the best cut, minus its chance level.
+    """Return the attention within two diagonal blocks at the best cut, minus its chance level.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """

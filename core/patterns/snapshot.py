@@ -1,4 +1,4 @@
-"""Labels and their maps as one file for training jobs; workers never open the database.
+"""Labels and their maps as one file for training jobs, because workers never open the database.
 
 The file is named by a hash of its contents.
 """
@@ -39,8 +39,8 @@ class Snapshot:
     """Labelled maps with one label each, as the training data of a classifier.
 
     Attributes:
-        facts: one row for each map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also
-            soft (probability of each class) if labels of any map differ or a method aggregated them. headline: drawn at
+        facts: one row per map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also soft
+            (probability of each class) if labels of any map differ or a method aggregated them. headline: sampled at
             random, labelled without a suggestion, not tied; only such maps are scored. tied: no majority class.
         maps: float32 weights, [query, key] each; rows sum to 1.
         newest: last event of all labels considered; None in older files.
@@ -63,7 +63,7 @@ class Snapshot:
 
     @property
     def events(self) -> list[list[Any]]:
-        """Return the label event that gave each map its class, as [map_id, class, event]."""
+        """Return the label event behind the class of each map, as [map_id, class, event]."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
@@ -75,36 +75,38 @@ class Snapshot:
 
     @property
     def own(self) -> list[int]:
-        """Return the indices of one's own maps among bundled ones; empty if all maps are of one kind."""
+        """Return the indices of the user's own maps among bundled ones; empty if all maps are of one kind."""
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
-        """Return indices of training maps with one's own maps OWN_COPIES times, if there are bundled ones beside
-        them."""
+        """Return indices of training maps in which the user's own maps appear OWN_COPIES times if there are bundled
+        ones."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Return the soft labels of all maps [map, class]; None if every map has one class."""
+        """Return the soft labels of all maps [map, class], or None if every map has one class."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 
 
 def known_class_set(db: Database, name: str) -> ClassSet:
-    """Return a class set with all stored changes of its classes applied."""
+    """Return a class set with all stored changes of its classes."""
     return class_set(name, labels.class_events(db))
 
 
 def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """Return all current labels of a class set with current class names, without `unknown_labels`. map_id: only this
-    map; last: ordinal of the last event that counts."""
+    """Return all current labels of a class set with current class names, without `unknown_labels`.
+
+    `map_id` selects one map, and `last` is the ordinal of the last event that counts.
+    """
     current, names = labels.labels(db, name, map_id=map_id, last=last), present_names(db, name)
     return current.assign(**{"class": current["class"].map(names)}).dropna(subset=["class"]).reset_index(drop=True)
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Count current labels with a class that the set never had, by class; all analyses ignore them."""
+    """Count current labels with a class that the set never had, by class. Analyses ignore them."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # the usual case; counting labels takes longer
@@ -112,7 +114,7 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
-    """Retract every label with a class that the set never had; return their number. Raises RightsError."""
+    """Retract every label with a class that the set never had, and return their number. Raises RightsError."""
     total = 0
     while unknown := unknown_labels(db, name):
         events = labels.of_classes(db, name, list(unknown))
@@ -121,24 +123,18 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Return the current class name for every present and former class name of a class set."""
+    """Return the current class name for every current and former class name of a class set."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """Return the training data of a class set: one label for each map, with the map's weights, in the order of map
-    IDs. Maps that are too small to have a pattern are left out.
+    """Return the training data of a class set: one label per map with its weights, in the order of map IDs.
 
-    By `consensus`; if first passes differ, soft labels are their shares, and a tied map has no class to be scored with.
-    Adjudications override any method.
-
-    Args:
-        method: aggregation method in `core.patterns.truth`; None for `consensus`.
-
-    Raises:
-        InputError: there are no labels, every map is tied, or all maps are too small.
+    Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are the fractions
+    of first passes; a tied map has no class to be scored with. Adjudications override any method. Maps that are too
+    small to have a pattern are left out. Raises InputError if no usable map is left.
     """
     current = current_labels(db, name)
     agreed = consensus(current, with_ties=True)
@@ -195,10 +191,10 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 
 
 def with_bundled(own: Snapshot) -> Snapshot:
-    """Return one's own labelled maps together with the bundled ones of the class set, so that a few labels are enough.
+    """Return the user's labelled maps together with the bundled ones of the class set, so that a few labels are enough.
 
-    The metadata field `own` marks maps whose class is one's own label, and OWN_COPIES is their weight in training.
-    Returned unchanged if no labels are bundled for the class set, or if its classes were changed.
+    The field `own` marks the user's maps, which have the weight OWN_COPIES in training. Returned unchanged if no labels
+    are bundled for the class set, or if its classes were changed.
     """
     if own.class_set not in labelled_folders():
         return own
@@ -257,7 +253,7 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 
 def write(labelled: Snapshot, folder: Path) -> Path:
-    """Write a snapshot of labelled maps to a file named by the hash of its contents; an existing file is unchanged."""
+    """Write labelled maps to a file named by the hash of its contents; an existing file is unchanged."""
     about = json.dumps(
         {
             "class_set": labelled.class_set,
@@ -288,7 +284,7 @@ _DAMAGED = (  # what numpy, zipfile and json raise for a file that is no snapsho
 
 
 def read(file: str | Path) -> Snapshot:
-    """Read a snapshot from a file in a folder that users may name. Raises InputError if missing or invalid."""
+    """Read a snapshot from a file in a folder that users may access. Raises InputError if it is missing or invalid."""
     try:
         with open_file(file, given=True) as stream, np.load(stream, allow_pickle=False) as arrays:
             about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]

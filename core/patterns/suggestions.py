@@ -1,4 +1,4 @@
-"""Classify maps: class probabilities, suggestions, and evaluation on labelled maps."""
+"""Use of a classifier: class probabilities, suggestions, and evaluation on labelled maps."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The predicted class of one map. margin: largest minus second-largest class probability."""
+    """The predicted class of one map. `margin` is the largest minus the second-largest class probability."""
 
     name: str
     probability: float
@@ -37,7 +37,7 @@ class Judgement:
 
     Attributes:
         probabilities: rows sum to 1.
-        outside: whether a map is beyond the training maps; all False for classifiers that cannot tell.
+        outside: whether a map is outside the training distribution; all False for classifiers without such a test.
     """
 
     probabilities: Float32[np.ndarray, "map class"]
@@ -46,14 +46,14 @@ class Judgement:
 
     @property
     def unsure(self) -> Bool[np.ndarray, " map"]:
-        """Return whether each map is unclear: no class has a probability of at least UNSURE."""
+        """Return whether each map is uncertain: no class has a probability of at least UNSURE."""
         return self.probabilities.max(1) < UNSURE
 
 
 def judged(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
 ) -> Judgement:
-    """Return the class probabilities of maps by a classifier, and which maps are outside the training distribution."""
+    """Return the class probabilities of maps, and which maps are outside the training distribution."""
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
         of_trees, outside = forest_probabilities(arrays, maps, measured)
@@ -65,10 +65,10 @@ def judged(
 def probabilities(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
-    """Return the class probabilities of maps by a classifier, and the number of cropped maps.
+    """Return the class probabilities of maps, and the number of cropped maps.
 
-    dtype: of a network's arithmetic; bfloat16 is faster on CPUs that support it and gives the same class for nearly
-    every map (see the benchmark). Raises InputError for another dtype.
+    `dtype` is that of a network; bfloat16 is faster on CPUs that support it and yields the same class for nearly every
+    map. Raises InputError for another dtype.
     """
     if dtype not in DTYPES:
         raise InputError(f'dtype must be {" or ".join(DTYPES)}; got "{dtype}". Choose one of them.')
@@ -120,16 +120,15 @@ def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bf
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Scores of a classifier on labelled maps; rates are from 0 to 1.
-
-    95 % CIs are over heads if known, otherwise over inputs.
+    """Scores of a classifier on labelled maps; rates are from 0 to 1. CIs are over heads if known, otherwise over
+    inputs.
 
     Attributes:
-        macro_f1: over classes with at least ten maps; low, high: its CI.
-        ece: expected calibration error in 10 equal-count bins.
-        unsure: fraction of maps whose first choice is below 0.5.
+        macro_f1, low, high: over classes with at least ten maps, with 95 % CI.
+        ece: expected calibration error in 10 bins of equal counts.
+        unsure: fraction of maps with a first choice below 0.5.
         sure_accuracy: accuracy on the other maps; NaN if there are none.
-        outside: fraction of maps beyond the training maps.
+        outside: fraction of maps outside the training distribution.
         sure_errors: fraction of maps that are wrong with a probability above 0.8.
     """
 
@@ -166,8 +165,7 @@ def evaluated(
 ) -> Evaluated:
     """Evaluate a classifier on labelled maps that were not used for training.
 
-    heads: head of each map for intervals; None for intervals over inputs. Raises InputError for a class that the
-    classifier lacks.
+    `heads` is the head of each map for intervals (None: intervals over inputs). Raises InputError for an unknown class.
     """
     unknown = sorted(set(labels) - set(classifier.classes))
     if unknown:

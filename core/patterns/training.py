@@ -1,8 +1,8 @@
-"""Train pattern classifiers: trees, the paper's network, the replication's, a baseline, or a mean of two.
+"""Training of pattern classifiers: trees, the network of the paper or of the replication, a baseline, or a mean of two.
 
 Kovaleva et al. section 4.1: Adam at 1e-3, batches of 64, 200 epochs, cross-entropy. Two options differ: the learning
-rate falls to zero over the last epochs (so the last weights are used, and no held-out map selects an epoch), and splits
-are by input, because maps of one input are similar.
+rate falls to zero over the last epochs (so that no held-out map selects an epoch), and splits are by input, because
+maps of one input are similar.
 """
 
 import itertools
@@ -145,8 +145,8 @@ REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many 
 
 
 class PaperNetwork(nn.Module):
-    """The classifier network of the paper, from maps [map, 1, size, size] to class scores [map, class]; any size from
-    32 (methods section 1)."""
+    """The classifier network of the paper, from maps [map, 1, size, size] to class scores, for any size from 32
+    (methods section 1)."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -180,10 +180,10 @@ class PaperNetwork(nn.Module):
 
 
 class ReplicationNetwork(nn.Module):
-    """The classifier network of the replication, from maps [map, 1, size, size] to class scores [map, class], with
-    strided 3 x 3 convolutions.
+    """The classifier network of the replication, from maps [map, 1, size, size] to class scores, with strided
+    convolutions.
 
-    The authors' size is 1024, which eight strides reduce to 3 x 3. On smaller rasters, convolutions use stride 1 once a
+    The authors use size 1024, which eight strides reduce to 3 x 3. For smaller maps, convolutions use stride 1 once a
     stride would leave fewer than 3 rows.
     """
 
@@ -207,7 +207,7 @@ class ReplicationNetwork(nn.Module):
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """Return a new classifier network. Raises InputError for maps smaller than SMALLEST or an unknown name."""
+    """Return a new classifier network. Raises InputError for sizes below SMALLEST or an unknown name."""
     if size < SMALLEST:
         raise InputError(
             f"The neural networks need attention maps of at least {SMALLEST} tokens; got {size}. Pad the maps."
@@ -238,12 +238,11 @@ class ClassifierRecipe:
     """The training settings of a pattern classifier.
 
     Attributes:
-        kind: "trees" on length-independent statistics, calibrated on left-out checkpoints; "paper", "replication",
-            "baseline",
-            or "both": mean probability of the paper's network and the baseline, whose errors differ.
-        epochs, batch, rate: of a network; rate is Adam's learning rate.
-        class_weights: weight classes inversely to their frequency (scikit-learn's "balanced").
-        falling: last fraction of the epochs in which the rate falls to zero; 0 is the paper's constant rate.
+        kind: "trees" on length-independent statistics, calibrated on held-out checkpoints; "paper", "replication",
+            "baseline", or "both": mean probability of the network of the paper and the baseline.
+        epochs, batch, rate: of a network; rate is the learning rate of Adam.
+        class_weights: weight classes inversely to their frequency ("balanced" in scikit-learn).
+        falling: last fraction of the epochs in which the rate falls to zero; 0 is the constant rate of the paper.
         size: raster size; None for the longest map.
     """
 
@@ -273,7 +272,7 @@ class ClassifierRecipe:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A finished training epoch (number of total), with mean loss in nats and macro F1 on the training maps."""
+    """A finished training epoch, with mean loss in nats and macro F1 on the training maps."""
 
     number: int
     of: int
@@ -282,12 +281,12 @@ class Epoch:
 
 
 class CancelledError(Exception):
-    """Exception: the training was stopped. It can be resumed from its state file, if it has one."""
+    """Raised if the training was stopped. It can be resumed from its state file, if it has one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A trained classifier of attention maps. tensors: weights by name."""
+    """A trained classifier of attention maps. `tensors` are its weights by name."""
 
     classes: tuple[str, ...]
     recipe: ClassifierRecipe
@@ -305,7 +304,7 @@ class Classifier:
         return {}
 
     def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
-        """Return the classifier's neural network in eval mode, cached by dtype (not for the baseline)."""
+        """Return the neural network of the classifier in eval mode, cached by dtype (not for the baseline)."""
         if dtype not in self._networks:
             network = build(network_of(self.recipe.kind), len(self.classes), self.size)
             network.load_state_dict({k: v for k, v in self.tensors.items() if not k.startswith(BASELINE)})
@@ -374,11 +373,11 @@ def folds(
 
 @dataclass(frozen=True)
 class Known:
-    """Additional data on the training maps of a classifier, such as soft labels and checkpoints.
+    """Additional data on the training maps of a classifier.
 
     Attributes:
         soft: class probabilities to fit, if several people labelled the maps; None for one class per map.
-        origins: checkpoint of each map, for the calibration of trees; None for one.
+        origins: checkpoint of each map, for the calibration of trees; None for one checkpoint.
         heads: head of each map; maps of one checkpoint are calibrated in parts without common heads. None if unknown.
     """
 
@@ -388,7 +387,7 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return each map's calibration group: its checkpoint, or one of CALIBRATION_PARTS groups of heads."""
+        """Return the calibration group of each map: its checkpoint, or one of CALIBRATION_PARTS groups of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins
@@ -398,8 +397,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Course:
-    """How training is monitored and resumed. state: file with the state after every epoch, from which a later call
-    with the same arguments resumes; None for no file."""
+    """How training is monitored and resumed. `state` is a file with the state after every epoch, from which a later
+    call with the same arguments resumes; None for no file."""
 
     on_epoch: OnEpoch | None = None
     state: Path | None = None

@@ -1,9 +1,9 @@
 """Aggregation of labels from several annotators: majority, Dawid-Skene and MACE, with probabilities.
 
-Labels have the columns map_id, annotator, pass, class, queue_order, oldest first. An annotator's vote on a map is the
-newest label in the first pass. Adjudications are not votes: the newest one decides the class and counts for nobody's
-skill. Dawid-Skene (Dawid and Skene 1979, a confusion matrix for each annotator) and MACE (Hovy et al. 2013, a guessing
-rate for each annotator) come from crowd-kit. With few labels for each annotator, neither is always better than the
+Labels have the columns map_id, annotator, pass, class, queue_order, oldest first. The vote of an annotator on a map is
+the newest label in the first pass. Adjudications are not votes: the newest one decides the class and does not affect
+estimated skills. Dawid-Skene (Dawid and Skene 1979, a confusion matrix per annotator) and MACE (Hovy et al. 2013, a
+guessing rate per annotator) come from crowd-kit. With few labels per annotator, neither is always better than the
 majority (tests/simulations/many_people.py).
 """
 
@@ -22,7 +22,7 @@ ROUNDS = {"dawid-skene": 100, "mace": 50}
 
 @dataclass(frozen=True)
 class Person:
-    """An annotator as an aggregation method estimates them: skill and confusions.
+    """The skill and confusions of an annotator as estimated by an aggregation method.
 
     Attributes:
         skill: for MACE the probability of not guessing; for Dawid-Skene the expected fraction of correct labels, in
@@ -40,15 +40,16 @@ class Person:
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """Return the probability of each given class (columns) by true class (rows) for this annotator; NaN if no map
-        of a true class is expected."""
+        """Return the probability of each given class (columns) by true class (rows); NaN if no map of a true class is
+        expected."""
         totals = self.expected.sum(axis=1)
         return self.expected.div(totals.where(totals > 0), axis=0)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Labels aggregated over annotators. probabilities: [map, class], vote shares for the majority, else posteriors."""
+    """Labels aggregated over annotators. `probabilities` [map, class] are vote shares for the majority, otherwise
+    posteriors."""
 
     method: Method
     probabilities: pd.DataFrame
@@ -57,7 +58,7 @@ class Truth:
 
     @property
     def soft(self) -> pd.DataFrame:
-        """Return soft labels [map, class]; an adjudicated map has probability 1 for the class decided on."""
+        """Return soft labels [map, class]; an adjudicated map has probability 1 for its class."""
         names = self.probabilities.columns
         certain = [[float(name == decided) for name in names] for decided in self.decisions]
         settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)
@@ -85,8 +86,10 @@ class Truth:
 
 
 def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the votes for aggregation, one row for each annotator and map: task (map), worker (annotator), label
-    (class). Raises InputError if there are none."""
+    """Return one vote per annotator and map as rows of task (map), worker (annotator) and label (class).
+
+    Raises InputError if there are none.
+    """
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
         raise InputError(
@@ -146,10 +149,10 @@ def _best(probabilities: pd.DataFrame) -> pd.DataFrame:
 
 
 def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
-    """Return posteriors [map, class] and each annotator's probability of not guessing (variational inference).
+    """Return posteriors [map, class] and the probability of not guessing for each annotator (variational inference).
 
-    crowd-kit's MACE numbers annotators and classes inconsistently, so it gets integers in order of first appearance.
-    One restart is enough, because all draw the same start.
+    crowd-kit's MACE numbers annotators and classes inconsistently, so it receives integers in order of first
+    appearance. One restart is enough, because all use the same start.
     """
     from crowdkit.aggregation import MACE  # 1.6 s at start
 
