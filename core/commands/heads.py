@@ -104,8 +104,8 @@ def heads(asked: HeadsOptions, form: Form) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedHead(Result):
-    """A head ranked by attention along a link. same_distance: NaN or None if no other pair has that distance;
-    place_rank: rank of the linked position among all candidates."""
+    """A head ranked by attention along a link. `same_distance` is NaN or None if no other pair has that distance;
+    `place_rank` is the rank of the linked position among all candidates."""
 
     rank: int
     name: str

@@ -1,4 +1,4 @@
-"""Shared by all commands: print rows as a table, JSON, CSV or LaTeX, and run studies as jobs."""
+"""Functions that all commands share: printing rows as a table, JSON, CSV or LaTeX, and running studies as jobs."""
 
 import hashlib
 import json
@@ -62,8 +62,7 @@ Workers = Annotated[int | None, typer.Option(min=1, max=MOST_WORKERS, help="numb
 
 
 def without_controls(text: str, kept: str = "\n\t") -> str:
-    """Escape control characters in a text, because they could erase lines of a terminal. kept: characters that are not
-    escaped."""
+    """Escape control characters in a text except those in `kept`, because they could erase lines of a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text)
@@ -81,11 +80,11 @@ def tell_json(value: Any) -> None:
 
 
 class StoppedError(SystemExit):
-    """Exception that ends the program after Ctrl-C, once a message has been printed."""
+    """Ends the program after Ctrl-C, once a message has been printed."""
 
 
 def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
-    """Return the requested output format. Raises InputError if several formats are requested."""
+    """Return the requested output format. Raises InputError for several formats."""
     chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
     if len(chosen) > 1:
         raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Keep one of them.")
@@ -93,10 +92,7 @@ def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
-    """Print result rows on standard output; in a table, their provenance is the caption.
-
-    provenance: fields of the run, without "study".
-    """
+    """Print result rows on standard output. In a table, their provenance is the caption."""
     provenance = {name: value for name, value in provenance.items() if name != "study"}
     with _reader_may_leave():
         if form == "json":
@@ -174,23 +170,17 @@ def cell(value: Any) -> Text:
 
 
 def place(cluster: str | None, workers: int | None) -> JobPlacement:
-    """Return where jobs run: as the arguments say, otherwise as the settings say."""
+    """Return where jobs run, from the arguments or otherwise from the settings."""
     chosen = settings()
     return JobPlacement(max(1, workers or chosen.workers), cluster or chosen.cluster)
 
 
 def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tuple[Row, list[Row]]:
-    """Run a study as a job and wait for it; return the run and its rows.
+    """Run a study as a job, wait for it, and return the run and its rows.
 
     The same command resumes an unfinished job. If another process holds the database, a temporary database is used, and
-    the rows are left in a file that the Jobs page can import.
-
-    Args:
-        title: title of the job; "" for the study's name.
-
-    Raises:
-        JobError: with the study's message.
-        StoppedError: Ctrl-C was pressed; finished units remain stored.
+    the rows are written to a file that the Jobs page can import. Raises JobError with the message of the study, and
+    StoppedError after Ctrl-C (finished units remain stored).
     """
     options = api.with_absolute_task_paths(options)
     db, holder = open_or_beside(study, options)
@@ -227,7 +217,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Return the database; if another process holds it, a temporary database for this study, with a message about the
+    """Return the database; if another process holds it, a temporary database for this study and a message about the
     holder."""
     chosen = settings().database
     try:
@@ -242,14 +232,8 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
 def database(*, held: Held = "refuse") -> Iterator[Database]:
     """Open the database that the settings name, within the context.
 
-    Args:
-        held: what to do if another process holds it: "refuse" with an error, read a "copy" made by that process, or use
-            an
-            "empty" temporary database.
-
-    Raises:
-        LockedError: it is held and `held` is "refuse".
-        StoreError: the copy could not be made.
+    `held` is what to do if another process holds it: "refuse" with LockedError, read a "copy" made by that process, or
+    use an "empty" temporary database. Raises StoreError if the copy could not be made.
     """
     passing = None
     try:
@@ -279,12 +263,10 @@ def remove(path: Path) -> None:
 
 
 def follow(db: Database, job: str) -> str:
-    """Wait for a job, with a progress bar on a terminal; return its run. Ctrl-C stops the job, and finished units
-    remain stored.
+    """Wait for a job, with a progress bar on a terminal, and return its run.
 
-    Raises:
-        JobError: the job ended without a run; with its message.
-        StoppedError: Ctrl-C was pressed.
+    Raises JobError if the job ended without a run. Ctrl-C stops the job and raises StoppedError; finished units remain
+    stored.
     """
     console = Console(stderr=True)
     columns = (
@@ -320,7 +302,7 @@ def _say(sentence: str) -> None:
 
 
 def ask_to_cancel(job: str) -> bool:
-    """Ask the process that holds the database to cancel a job; return whether it accepted within CANCELLED_WITHIN
+    """Ask the process that holds the database to cancel a job, and return whether it accepted within CANCELLED_WITHIN
     seconds."""
     request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
     request.parent.mkdir(parents=True, exist_ok=True)

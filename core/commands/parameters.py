@@ -1,4 +1,4 @@
-"""Parameters of terminal commands made from declared options, and those of output formats and placement."""
+"""Parameters of terminal commands, derived from declared options, and those of output format and placement."""
 
 import functools
 import inspect
@@ -22,8 +22,8 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that turns a function with one record of options into a command.
 
-    beside: options of output format and placement. With placement, the function is called as do(options, form, where),
-    otherwise as do(options, form).
+    `beside` are options of output format and placement. With placement, the function is called as do(options, form,
+    where), otherwise as do(options, form).
     """
     options = declared(kind)
 
@@ -40,8 +40,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function with a `form` parameter and optionally `where` into a command; its other parameters
-    are typer's."""
+    """Turn a function with a `form` parameter (and optionally `where`) into a command; its other parameters are
+    typer's."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]
@@ -68,12 +68,12 @@ def _signed(run: Callable[..., None], parameters: list[inspect.Parameter]) -> Ca
 
 
 def form_typed(typed: Mapping[str, Any]) -> Form:
-    """Return the output format that the typed options choose. Raises InputError for several."""
+    """Return the output format of the typed options. Raises InputError for several."""
     return form_of(*(bool(typed.get(name)) for name in FORMS))
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
-    """Return where the typed options let jobs run."""
+    """Return where jobs run according to the typed options."""
     return place(*(typed.get(name) for name in PLACES))
 
 

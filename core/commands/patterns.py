@@ -115,8 +115,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """Return the labels of maps that are large enough to have a pattern, and the number of maps too small. Raises
-    InputError if no map is large enough."""
+    """Return the labels of maps that are large enough to have a pattern, and the number of others. Raises InputError if
+    none is."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -143,7 +143,7 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """Return the summary of an evaluation in words. over: what the intervals resample, such as heads."""
+    """Return the summary of an evaluation in words. `over` is what the intervals resample, such as heads."""
     return (
         f"Accuracy is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to {result.accuracy_high:.3f}, n = "
         f"{result.maps} maps). Macro F1 is {result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes "
@@ -214,7 +214,8 @@ def map_rows(folder: Path) -> list[Row]:
 
 
 def as_record(result: "Evaluated") -> Row:
-    """Return the result of an evaluation in JSON types; confusion: true class -> predicted class -> number of maps."""
+    """Return the result of an evaluation in JSON types. `confusion` is true class -> predicted class -> number of
+    maps."""
     numbers = (
         "maps", "inputs", "groups", "accuracy", "accuracy_low", "accuracy_high", "macro_f1", "low", "high",
         "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
@@ -405,5 +406,6 @@ def settings_glue() -> str | None:
 
 
 def class_set_of(checkpoint: str) -> str:
-    """Return the bundled class set for the maps of a checkpoint: GPT-2's for decoders, BERT's for encoders."""
+    """Return the bundled class set for the maps of a checkpoint: that of GPT-2 for decoders, that of BERT for
+    encoders."""
     return shipped_set(causal=models.opening.open_checkpoint(checkpoint).causal).name

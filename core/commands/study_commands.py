@@ -1,4 +1,4 @@
-"""The commands of studies, generated from their declarations, and what some of them add to their study."""
+"""The commands of studies, generated from their declarations, and what some commands add to their study."""
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
@@ -45,8 +45,8 @@ class Ran:
     form: Form
 
     def show(self) -> None:
-        """Print the result rows, in the study's short form if it has one for this format; sentences are printed only
-        below tables."""
+        """Print the result rows, in the short form of the study if it has one; sentences are printed only below
+        tables."""
         study = find_study(self.study)
         for part in study.shown(self.rows) if self.form in study.short_in else [self.rows]:
             if not isinstance(part, str):
@@ -59,7 +59,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """An empty record of options, for commands without options of their own."""
+    """Options of a command that has only those of its study."""
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ class Own:
     """What a command has in addition to the study that it runs.
 
     Attributes:
-        options: record of options that only the command has.
-        ready: called with the study's options and the command's own before the run; returns `Ran.ready`. May raise
+        options: class of further options of the command.
+        ready: called with the options of the study and of the command before the run; returns `Ran.ready`. May raise
             AtlasError.
         instead: called with the same arguments; returns another study and its options to run instead, or None.
     """
@@ -80,10 +80,8 @@ class Own:
 
 
 def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., None]:
-    """Return the function of a typer command for a study, with its parameters and help.
-
-    Below a table, the command prints the summary of the run.
-    """
+    """Return the function of a typer command for a study, with its parameters and help. It prints the summary below a
+    table."""
     own = own or Own()
     options, extra = declared(study.options), declared(own.options)
 

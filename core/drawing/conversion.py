@@ -1,4 +1,4 @@
-"""Convert charts to SVG and PNG with vl-convert, in a separate process with a time limit.
+"""Conversion of charts to SVG and PNG with vl-convert, in a separate process with a time limit.
 
 vl-convert blocks the interpreter while it draws, so an endless chart would block the whole app. The process is reused,
 because starting it takes seconds.

@@ -1,4 +1,4 @@
-"""CSV that neither spreadsheets execute as formulas nor terminals as control characters."""
+"""CSV without formulas that spreadsheets would execute, and without control characters for terminals."""
 
 import re
 

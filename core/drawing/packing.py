@@ -1,4 +1,4 @@
-"""Pack maps for a self-contained page: 16 bits per weight if they fit, otherwise 8, otherwise block maxima."""
+"""Packing of maps for a self-contained page: 16 bits per weight if they fit, otherwise 8, otherwise block maxima."""
 
 import base64
 import json
@@ -41,8 +41,7 @@ class Packed:
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
     """Pack a grid of attention maps into at most `most` bytes of text, with the highest precision that fits.
 
-    Raises:
-        InputError: tokens and scores alone need more.
+    Raises InputError if tokens and scores alone need more.
     """
     for bits, block in _ways(grid.panes, most):
         # Estimate the packed size in bytes from a sample of each stack
@@ -79,10 +78,9 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Pack several grids of attention maps into at most `most` bytes of text in total, in proportion to their weights.
+    """Pack several grids of attention maps into at most `most` bytes in total, in proportion to their weights.
 
-    Raises:
-        InputError: one of them cannot be packed so small.
+    Raises InputError if one of them does not fit.
     """
     least = min(LEAST_BYTES, most // max(1, len(grids)))
     sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]

@@ -85,14 +85,10 @@ class _Placed:
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
-    """Return a self-contained HTML page of text, charts, tables and maps.
+    """Return a self-contained HTML page of text, charts, tables and maps, with an optional paragraph (`lead`) below the
+    title.
 
-    Args:
-        lead: paragraph below the title, or "".
-        most: limit in bytes for all maps together.
-
-    Raises:
-        InputError: the maps cannot be packed so small.
+    Raises InputError if the maps do not fit into `most` bytes.
     """
     parts = list(parts)
     packed = iter(pack_together([grid for part in parts for grid in _grids_of(part)], most))
@@ -137,7 +133,7 @@ def _template() -> Any:
 
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
-    """Return a template that escapes all text and refuses undefined names. filters: more template filters."""
+    """Return a template that escapes all text and refuses undefined names. `filters` are additional."""
     environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
@@ -161,9 +157,9 @@ def as_script_data(value: Any) -> str:
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """Return a self-contained page's content security policy: the given scripts, no requests, frames or forms.
+    """Return the content security policy of a page: the given scripts, no requests, frames or forms.
 
-    charts: allow what Vega needs to compile expressions and to write its style element.
+    `charts`: allow what Vega needs to compile expressions and to write its style element.
     """
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
@@ -176,7 +172,7 @@ def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
 
 
 def style() -> str:
-    """Return the CSS of a self-contained page in the app's colours, light and dark."""
+    """Return the CSS of a self-contained page in the colours of the app, light and dark."""
     light, dark = (
         theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
     )
@@ -185,7 +181,7 @@ def style() -> str:
 
 
 def colours(light: str, dark: str) -> str:
-    """Return CSS that uses the dark theme if the reader's system prefers it, otherwise the light theme."""
+    """Return CSS that uses the dark theme if the system of the reader prefers it, otherwise the light theme."""
     return (
         f":root{{color-scheme:light dark;--st-font:system-ui,sans-serif;{light}}}\n"
         f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -209,13 +205,13 @@ def written_cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class MapsSource:
-    """The input and the checkpoint that attention maps come from.
+    """The input and the checkpoint of attention maps.
 
     Attributes:
         pair: second sentence, or None.
         weights_hash: of the checkpoint; "" if unknown.
         words: whether maps are between words instead of tokens.
-        part: stack of an encoder-decoder; "" for others.
+        part: stack of an encoder-decoder; "" for other models.
         revision: of the checkpoint on the hub, or None.
         command: reproduces the maps; "" if no command does, as for a model in memory.
     """
@@ -235,7 +231,7 @@ class MapsSource:
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """Return a copy of this description with the command that writes the maps to a file."""
+        """Return a copy with the command that writes the maps to a file."""
         words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
@@ -252,12 +248,12 @@ def grid_of(
     opened: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> Grid:
-    """Return attention maps as a part of a page. head, opened, note: passed to `header_of`."""
+    """Return attention maps as a part of a page. Other arguments are as in `header_of`."""
     return Grid(panes, source.input[:200], head, dict(opened or {}), note)
 
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
-    """Return text for a page that describes where its attention maps come from."""
+    """Return text for a page that describes the source of its attention maps."""
     first, unit = panes[0], "words" if source.words else "tokens"
     sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
@@ -279,9 +275,9 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Return a self-contained HTML page of attention maps. head, opened, note: passed to `header_of`.
+    """Return a self-contained HTML page of attention maps. Other arguments are as in `header_of`.
 
-    most: limit in bytes; if maps do not fit, the page states what is omitted. Raises InputError if nothing fits.
+    If maps do not fit into `most` bytes, the page states what is omitted. Raises InputError if nothing fits.
     """
     grid = grid_of(panes, source, head=head, opened=opened, note=note)
     return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)

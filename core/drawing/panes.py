@@ -27,15 +27,15 @@ class Pane:
     """One stack of attention maps in the map workbench.
 
     Attributes:
-        tokens: one text for each query; with `block`, for each row.
+        tokens: text of each query; with `block`, of each row.
         weights: [layer, head, query, key] packed by `as_bytes`; differences by `difference_as_bytes`.
         causal: whether queries see only keys up to themselves.
         signed: whether these are differences.
-        scores: by name, (layer, head) each; None shows none.
+        scores: by name, (layer, head) each; None: not shown.
         even: the same scores for uniform attention over visible keys; (1,) for all layers, or (layer,).
-        block: tokens in each row and column; the largest weight is shown.
+        block: number of tokens per row and column; the largest weight is shown.
         key_tokens: as in AttentionMaps; with `block`, one for each column.
-        named: head name if the pane is a part of its map, otherwise "".
+        named: name of the head if the pane is a part of its map, otherwise "".
         whole: whether each map belongs to a whole layer.
         starts: number of tokens before the first query and key, for a part of a map.
         attending: as in AttentionMaps; the maps of other layers are not drawn.
@@ -70,7 +70,7 @@ class Pane:
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:
-        """Return the description of this stack of maps for the browser. offset: index of its first weight."""
+        """Return the description of this stack of maps for the browser. `offset` is the index of its first weight."""
         return {
             "title": self.title,
             "layers": self.layers,
@@ -117,10 +117,8 @@ def scored_pane(
 ) -> Pane:
     """Return the maps of one input with head scores, as a pane of the map workbench.
 
-    Args:
-        first: position of [CLS] or the start token; None without one.
-        weights: packed by `as_bytes`, if available.
-        scores: (layer, head) by name, if available.
+    `first` is the position of [CLS] or the start token, or None. `weights` (packed by `as_bytes`) and `scores` (layer,
+    head) can be given if available.
     """
     scores = scores or map_scores(maps, first=first, separators=separators)
     return Pane(
@@ -142,9 +140,8 @@ def scored_pane(
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
     """Return `second` minus `first` as a pane of signed maps, or a sentence on why their shapes differ.
 
-    Of hybrids, the layers are drawn that have attention in both.
-
-    weights: of the first and the second, (layer, head, query, key) each.
+    Only layers with attention in both are drawn. `weights` are those of the first and the second, (layer, head, query,
+    key).
     """
     if (first.layers, first.heads) != (second.layers, second.heads):
         return (
@@ -168,12 +165,10 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the name of the head whose map is enlarged at the start, such as "L2H2".
+    """Return the name of the head to enlarge at the start, such as "L2H2".
 
     It is the head that attends most to a neighbour, if with more than half of its weight; otherwise the one that
-    attends most to any kind of position; L1H1 without such scores.
-
-    scores: (layer, head) by name.
+    attends most to any kind of position; L1H1 without such scores. `scores` are (layer, head) by name.
     """
     known = {name: values for name, values in scores.items() if name in SEEN and not np.isnan(values).all()}
     if not known:
@@ -189,7 +184,7 @@ LONG = 64  # tokens from which on most weights are too small to be seen on a sca
 
 
 def usual_scale(panes: Sequence[Pane]) -> str:
-    """Return the first colour scale of maps: "own" (each map's) if one has at least LONG tokens, else "absolute"."""
+    """Return the default colour scale: "own" (of each map) if a pane has at least LONG tokens, otherwise "absolute"."""
     longest = max(max(len(pane.tokens), len(pane.key_tokens or ())) for pane in panes)
     return "own" if longest >= LONG else "absolute"
 
@@ -197,13 +192,10 @@ def usual_scale(panes: Sequence[Pane]) -> str:
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """Return the header of the binary map data for the browser; the weights of all panes follow it in order.
+    """Return the header of the binary map data for the browser; the weights of all panes follow in order.
 
-    Its "id" identifies the content, so that the same data are not drawn again.
-
-    Args:
-        head: name of the head to enlarge by default, or "none".
-        note: sentence above the maps, or "".
+    Its "id" identifies the content, so that the same data are not drawn again. `head` is enlarged by default, and
+    `note` is a sentence above the maps.
     """
     offsets = np.cumsum([0, *(len(pane.weights) // 2 for pane in panes)])
     header: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Maps as binary data for the browser, and the scripts that draw them on any host."""
+"""Maps as binary data for the browser, and the scripts that draw them."""
 
 import json
 from collections.abc import Iterable
@@ -20,20 +20,15 @@ FULL = 65535  # represents a weight of 1; hovering is accurate to 1 / FULL
 
 
 def as_bytes(maps: np.ndarray) -> bytes:
-    """Pack attention weights as little-endian uint16, where FULL means weight 1.
+    """Pack attention weights [*axes, query, key] as little-endian uint16, where FULL means 1; NaN becomes 0.
 
-    Eight bits would look the same, but hovering would be 0.002 off and faint maps would show steps.
-
-    maps: clipped to [0, 1], NaN (layers of hybrids without attention) as 0; [*axes, query, key].
+    Eight bits would look the same, but values shown on hover would be 0.002 off and faint maps would show steps.
     """
     return np.rint(np.clip(np.nan_to_num(maps), 0, 1) * FULL).astype("<u2").tobytes()
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """Pack the difference of two maps (`first` - `second`) as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1.
-
-    first, second: [*axes, query, key].
-    """
+    """Pack `first` - `second` [*axes, query, key] as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1."""
     difference = np.clip(np.nan_to_num(first.astype(np.float64) - second), -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 
@@ -51,10 +46,10 @@ def script(name: str) -> str:
 
 
 def workbench_script() -> str:
-    """Return the JavaScript of the map workbench; the script of the page or notebook that shows it must follow."""
+    """Return the JavaScript of the map workbench. The script of the page or notebook that shows it must follow."""
     return "".join(script(name) for name in WORKBENCH)
 
 
 def workbench_style() -> str:
-    """Return the CSS of the map workbench; the page that shows it sets the colours as variables --st-...."""
+    """Return the CSS of the map workbench. The page that shows it sets the colours as variables --st-...."""
     return (SCRIPTS / "workbench.css").read_text(encoding="utf-8")

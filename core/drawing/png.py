@@ -17,11 +17,9 @@ MARGIN = 8  # white pixels on its right
 def map_picture(
     weights: Float[np.ndarray, "query key"], *, side: int = SIDE, own_scale: bool = False
 ) -> UInt8[np.ndarray, "row column rgb"]:
-    """Return an attention map as RGB pixels, enlarged without smoothing, with MARGIN white pixels on the right.
+    """Return a square attention map as RGB pixels, enlarged without smoothing, with MARGIN white pixels on the right.
 
-    Args:
-        weights: square, values in [0, 1].
-        own_scale: whether the largest weight is darkest instead of 1.
+    `own_scale`: the largest weight is darkest instead of 1.
     """
     level = np.clip(weights / max(float(weights.max()), 1e-9) if own_scale else weights, 0, 1)
     stops = np.linspace(0, 1, len(INK))
@@ -34,7 +32,8 @@ GREY, COLOUR = 0, 2  # PNG colour types
 
 
 def png_bytes(pixels: UInt8[np.ndarray, "row column *rgb"]) -> bytes:
-    """Encode pixels (grey, or RGB with a third axis) as PNG, 8 bits a channel, unfiltered (W3C, sections 5 and 11)."""
+    """Encode pixels (grey, or RGB with a third axis) as PNG, 8 bits per channel, unfiltered (W3C, sections 5 and
+    11)."""
     height, width = pixels.shape[:2]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()
     kind = COLOUR if pixels.ndim == 3 else GREY

@@ -27,7 +27,7 @@ def theme() -> dict[str, Any]:
 
 
 def of_saved_charts() -> dict[str, Any]:
-    """Return Vega's config for exported charts: the background and colour ranges of the light theme."""
+    """Return the Vega config for exported charts: the background and colour ranges of the light theme."""
     return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
 
 
@@ -45,7 +45,8 @@ def ranges() -> dict[str, dict[str, Any]]:
 
 
 def variables(names: dict[str, str], mode: str) -> str:
-    """Return CSS declarations of theme colours. names: theme key by CSS variable name, without leading dashes."""
+    """Return CSS declarations of theme colours. `names` has the theme key by CSS variable name, without leading
+    dashes."""
     return ";".join(f"--{name}:{_css(theme()[mode][key])}" for name, key in names.items())
 
 

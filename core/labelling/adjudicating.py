@@ -1,6 +1,6 @@
-"""Adjudication: maps whose labels differ, or whose label a classifier doubts, until someone decides.
+"""Adjudication of maps whose labels differ, or whose label a classifier doubts.
 
-A decision is a label event with the queue order "adjudication" and its own pass, so no annotator's vote is lost.
+A decision is a label event with the queue order "adjudication" and a separate pass, so every vote is preserved.
 """
 
 import hashlib
@@ -25,11 +25,8 @@ from .crowd import votes_of
 
 @dataclass(frozen=True)
 class Suspect:
-    """A map with a likely label error.
-
-    Attributes:
-        margin: probability of the suggested class minus that of the given class, in (0, 1].
-    """
+    """A map with a likely label error. `margin` is the probability of the suggested class minus that of the given
+    class."""
 
     map_id: str
     given: str
@@ -38,16 +35,12 @@ class Suspect:
 
 
 def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect]:
-    """Find maps with likely label errors by confident learning, those with the widest margin first.
+    """Find maps with likely label errors by confident learning, the widest margin first.
 
     The threshold of a class is its mean probability over the maps with that label. A map is a suspect if another class
-    reaches its threshold and has a higher probability than the given class. A class that no map has is never suggested.
-
-    Args:
-        probabilities: out-of-fold probability of each class (columns) for each map ID (index).
-
-    Raises:
-        InputError: a labelled map or class has no probability, a map has two labels, or rows do not sum to 1.
+    reaches its threshold and has a higher probability than the given class. `probabilities` are out-of-fold, of each
+    class (columns) for each map ID (index). Raises InputError if a labelled map or class has no probability, a map has
+    two labels, or rows do not sum to 1.
     """
     unknown = sorted(set(labels) - set(probabilities.columns))
     missing = sorted(set(labels.index) - set(probabilities.index))
@@ -88,12 +81,8 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A classifier's confident suggestion that contradicts a label.
-
-    Attributes:
-        queued_by: who queued the map for adjudication.
-        ordinal: position of the event in the store.
-    """
+    """A confident suggestion of a classifier that contradicts a label, with who queued it (`queued_by`) and when
+    (`ordinal`)."""
 
     suggested: str
     queued_by: str
@@ -105,10 +94,8 @@ class Dispute:
     """A map that needs adjudication, with the labels that differ or are doubted.
 
     Attributes:
-        votes: (annotator, class) in the order of labelling.
-        notes: (annotator, text).
-        doubt: class that a classifier is confident of instead; None if there is no doubt.
-        queued_by: who queued that doubt.
+        votes, notes: (annotator, class) in the order of labelling, and (annotator, text).
+        doubt, queued_by: class that a classifier is confident of instead, or None, and who queued that doubt.
     """
 
     map_id: str
@@ -128,9 +115,8 @@ def disputes(
 ) -> list[Dispute]:
     """Return the maps that need adjudication: those with the most different classes first, then likely label errors.
 
-    Args:
-        project: restrict to the labels of this project; None for all labels.
-        without_decisions_of: ignore this person's decisions, so that they can decide again.
+    `project` restricts to the labels of one project. `without_decisions_of` ignores the decisions of a person, so that
+    they can decide again.
     """
     votes = votes_of(db, class_set, project, map_id=map_id)
     if without_decisions_of is not None:
@@ -172,18 +158,12 @@ def disputes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse adjudications of maps that need none. Adjudications that are stored already are not checked.
+    """Refuse adjudications of maps that need none. Adjudications that are already stored are not checked.
 
-    A map of an open or paused project is adjudicated by the people of that project (everybody if no people are named)
+    A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own
-    decisions.
-
-    Args:
-        events: label events with the queue order "adjudication".
-
-    Raises:
-        InputError: a map does not need adjudication.
-        RightsError: the person does not belong to a project that contains the map.
+    decisions. `events` have the queue order "adjudication". Raises InputError if a map needs no adjudication, and
+    RightsError if the person does not belong to a project with the map.
     """
     new = [
         event
@@ -224,10 +204,9 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
 
 
 def doubted(snapshot: Snapshot) -> list[Suspect]:
-    """Find likely label errors with tree classifiers trained on other inputs, those with the widest margin first.
+    """Find likely label errors with tree classifiers trained on other inputs, the widest margin first.
 
-    Raises:
-        InputError: there are too few labels to train on.
+    Raises InputError for too few labels.
     """
     snapshot = snapshot.without_ties()  # ties are adjudicated because annotators differ
     label_names, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
@@ -249,12 +228,9 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
 
 
 def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, annotator: str) -> int:
-    """Queue likely label errors for adjudication, as flags with the suggested class; return how many flags were new.
+    """Queue likely label errors for adjudication, as flags with the suggested class, and return how many flags are new.
 
-    Queueing the same suspects again changes nothing.
-
-    Raises:
-        InputError: a suggested class is not in the class set.
+    Raises InputError if a suggested class is not in the class set.
     """
     classes = known_class_set(db, class_set)
     wrong = [suspect.suggested for suspect in suspects if suspect.suggested not in classes.names]

@@ -1,10 +1,10 @@
-"""Which map each annotator of a project labels next: a state rebuilt from events, without clock or database.
+"""Assignment of maps to the annotators of a project: a state that is rebuilt from events, without clock or database.
 
 Each map needs labels from `k` different people. A *reservation* (`Claimed`) holds a slot of a map until it expires;
-each answer renews its author's reservations. A label fills a free slot; otherwise it is *surplus*: stored but not
-counted. Reservations of people who have not labelled in this project do not block others, because names can be made up
-if nobody signs in. Nobody gets a map again after answering it, except for planned repeats. *Gold* maps and *exemplars*
-(maps with a known class) go to everybody.
+each answer renews the reservations of its author. A label fills a free slot; otherwise it is an *extra annotation*,
+stored but not counted. Reservations of people who have not labelled in this project do not block others, because names
+can be made up if nobody signs in. Nobody gets a map again after answering it, except for planned repeats. *Gold* maps
+and *exemplars* (maps with a known class) are assigned to everybody.
 """
 
 import hashlib
@@ -28,15 +28,15 @@ ORDERS = ("random", "uncertain", "disagreement")
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a labelling project, such as the number of labels for each map.
+    """The rules of a labelling project.
 
     Attributes:
-        k: labels needed for each map, from different people.
+        k: number of labels for each map, from different people.
         lapse: seconds until a reservation expires.
-        ahead: maps reserved for a person at once.
-        gold_rate, repeat_rate: fractions of the assigned maps that are gold or repeats, 0 to 1.
-        pass_mark: fraction of exemplars that must be right, 0 to 1.
-        threshold: a person is paused if a smaller fraction of recent gold answers is right, 0 to 1.
+        ahead: number of maps reserved for a person at once.
+        gold_rate, repeat_rate: fractions of the assigned maps that are gold or repeats.
+        pass_mark: fraction of exemplars that must be right.
+        threshold: a person is paused if a smaller fraction of recent gold answers is right.
         people: who may label; empty for everybody.
     """
 
@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Event: a map was reserved for a person. until: seconds since 1970."""
+    """Event: a map was reserved for a person, until a time in seconds since 1970."""
 
     person: str
     choice: Choice
@@ -72,7 +72,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Event: a map was labelled (given: the class) or skipped (None). counted: it filled a slot; at: seconds."""
+    """Event: a map was labelled (`given` is the class) or skipped (None). `counted`: it filled a slot."""
 
     event: str
     person: str
@@ -84,7 +84,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """Event: an answer was retracted. at: seconds since 1970; None if the store already has its effect."""
+    """Event: an answer was retracted at a time in seconds (None if the store already has its effect)."""
 
     event: str
     at: float | None = None
@@ -106,8 +106,8 @@ class AnnotatorStatus:
     """The status of an annotator in a labelling project.
 
     Attributes:
-        golds, right: recent gold answers, and how many are right.
-        exemplars, trained: exemplars answered in this round, and how many are right.
+        golds, right: number of recent gold answers, and of right ones.
+        exemplars, trained: number of exemplars answered in this round, and of right ones.
         round: training round, from 1.
     """
 
@@ -147,23 +147,23 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people who have a valid reservation of this map and have not answered, in the order of
-        assignment. latest: expiry of a reservation that starts now."""
+        """Return the people with a valid reservation of this map and no answer, in the order of assignment.
+
+        `latest` is the expiry of a reservation that starts now.
+        """
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people whose label of this map counts or may: they labelled it or hold a valid reservation."""
+        """Return the people whose label of this map counts or may count: they labelled it or hold a valid
+        reservation."""
         return {*self.votes(), *self.live(now, latest)}
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return whether a reservation of a map is valid now.
-
-    latest: expiry of a reservation that starts now. A later `until` comes from a clock that was ahead, and is not
-    valid.
-    """
+    """Return whether a reservation is valid now. `latest` is the expiry of one that starts now; a later `until` is
+    invalid, because it comes from a clock that was ahead."""
     return now < until <= latest
 
 
@@ -205,11 +205,8 @@ CLOCKS_APART = 10.0  # seconds that a reservation may start in the future, becau
 class Board:
     """The state of one labelling project, rebuilt from events: which maps are labelled, reserved or open.
 
-    Args:
-        maps: in the order of assignment.
-        gold, exemplars: map -> known class.
-
-    `present` maps stored class names to current names, so that merged classes compare equal; it may be replaced.
+    `maps` are in the order of assignment; `gold` and `exemplars` have the known class of each map. `present` maps
+    stored class names to current names, so that merged classes compare equal; it may be replaced.
     """
 
     def __init__(
@@ -235,7 +232,7 @@ class Board:
     # ------------------------------------------------------------ applying events
 
     def apply(self, happening: Happening) -> None:
-        """Update the state of the project by one event. Events must be applied in their order."""
+        """Update the state by one event. Events must be applied in their order."""
         if isinstance(happening, Claimed):
             self._claimed(happening)
         elif isinstance(happening, Answered):
@@ -380,9 +377,9 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return whether a label by this person would fill a slot of this map now; otherwise the label is surplus.
+        """Return whether a label by this person would fill a slot of this map now; otherwise it is an extra annotation.
 
-        Free slots go to the earliest valid reservations of people who have labelled in this project before.
+        Free slots belong to the earliest valid reservations of people who have labelled in this project before.
         """
         slot = self._slots[map_id]
         free = self.rules.k - len(slot.votes().keys() - {person})
@@ -402,7 +399,7 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return the map with the purpose for which it was assigned to this person; None if it was never assigned."""
+        """Return the map with the purpose for which it was assigned to this person, or None."""
         participant = self._people.get(person)
         if participant is None:
             return None
@@ -449,9 +446,8 @@ class Board:
         return chosen
 
     def _held_by_newcomers(self, person: str, now: float) -> list[Choice]:
-        """Return one map whose free slots are all reserved by people without labels, so that unused names
-        block nobody.
-        """
+        """Return one map whose free slots are all reserved by people without labels, so that made-up names block
+        nobody."""
         for position in self._open:
             name = self._names[position]
             slot = self._slots[name]
@@ -494,7 +490,7 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return whether a given class name and the known one are the same class today, after merges of classes."""
+        """Return whether a given class name and the known one are the same class after merges of classes."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
@@ -548,7 +544,7 @@ class Board:
 
     @property
     def needed(self) -> int:
-        """Return the number of labels that complete the project, which is k for each map."""
+        """Return the number of labels that complete the project (k for each map)."""
         return self.rules.k * len(self._names)
 
     @property
@@ -557,7 +553,7 @@ class Board:
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
-        """Return, for each map, the class that each person gave to it, for labels that count."""
+        """Return the class that each person gave to each map, for labels that count."""
         return {name: slot.votes() for name, slot in self._slots.items()}
 
     def histogram(self) -> tuple[int, ...]:
@@ -575,5 +571,5 @@ class Board:
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return the number of slots of the project that are filled by a valid reservation."""
+        """Return the number of slots with a valid reservation."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())

@@ -1,7 +1,7 @@
-"""Assign the maps of projects to annotators and store their labels.
+"""Assignment of maps to annotators, and storing of their labels.
 
 The database is the record. A board (`assignment.Board`) is rebuilt from it on first use, updated with new events, and
-changed only under the write lock; after any failure it is discarded.
+changed only under the write lock. After any failure, it is discarded.
 """
 
 import gc
@@ -32,12 +32,8 @@ _GUARD = threading.Lock()
 
 @dataclass
 class _Kept:
-    """The board of one project, and how far it has followed the database.
-
-    Attributes:
-        writes: number of database writes that it includes.
-        frozen: last label event that counts, for a closed or archived project.
-    """
+    """The board of one project, the number of database writes that it includes, and the last label event that
+    counts."""
 
     board: Board
     marks: projects.Marks
@@ -47,7 +43,8 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback on a labelled exemplar: titles of the given and known classes, and the known one's description."""
+    """Feedback on a labelled exemplar: titles of the given and known classes, and the description of the known
+    class."""
 
     map_id: str
     given: str | None
@@ -58,8 +55,8 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result of storing a batch of label events. acknowledged: highest stored sequence number of the batch;
-    statuses: annotator status by project."""
+    """The result of storing a batch of label events: highest stored sequence number, and annotator status by
+    project."""
 
     acknowledged: int
     feedback: list[Feedback] = field(default_factory=list)
@@ -68,7 +65,8 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Handed:
-    """An annotator's maps (existing reservations first), status, and the answers that can be undone."""
+    """The assigned maps of an annotator (existing reservations first), the status, and the answers that can be
+    undone."""
 
     choices: list[Choice]
     status: AnnotatorStatus
@@ -88,11 +86,7 @@ def board_of(db: Database, project: str) -> Board:
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
-    """Reserve the next maps for a person, up to the project's limit `ahead`.
-
-    Raises:
-        InputError: the project is not open.
-    """
+    """Reserve the next maps for a person, up to the limit `ahead`. Raises InputError if the project is not open."""
     person = person_name(person)
     db.person.signs(person)
     check_annotator(person)
@@ -123,19 +117,12 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
 def record(
     db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None, now: datetime | None = None
 ) -> Recorded:
-    """Store the label events of one batch, and count the labels that belong to a labelling project.
+    """Store the label events of one batch, all or none, and count the labels that belong to a labelling project.
 
-    A label fills a free slot; otherwise it is surplus, as are labels in a closed project and by a paused person. All
-    events are stored or none.
-
-    Args:
-        events: as for `record_events`, with "project" (its ID) if they belong to a project.
-        now: time of storing, naive UTC; None for the current time.
-
-    Raises:
-        InputError: the map was not assigned to the person in that project, the class set differs, a decision concerns a
-            map that needs no adjudication, or a stored event is sent again for another project.
-        RightsError: a decision by somebody who does not belong to a project that contains the map.
+    A label fills a free slot; otherwise it is an extra annotation, as are labels in a closed project and by a paused
+    person. `events` are as in `record_events`, with "project" (an ID) if they belong to a project. Raises InputError if
+    the map was not assigned to the person in the project, the class set differs, a map needs no adjudication, or a
+    stored event is sent again for another project; RightsError for a decision by a person outside the project.
     """
     moment = now or utc_now()
     events = [_stamped(event, moment) for event in events]
@@ -201,7 +188,7 @@ def record(
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> labels.Saved:
-    """Retract labels of any annotator, as `core.store.labels.retire` does, and update the slots of their projects."""
+    """Retract labels of any annotator (`core.store.labels.retire`), and update the slots of their projects."""
     with _changing(db), db.write() as cursor:
         saved = labels.retire(db, events, annotator=annotator, why=why)
         for project in set(projects.projects_answered(cursor, list(events)).values()):
@@ -378,7 +365,7 @@ def _wrote(db: Database, cursor: Any, followed: _Kept) -> None:
 
 
 def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None = None) -> None:
-    """Apply the events since the last call, in order. lapse: as in `claims_since`.
+    """Apply the events since the last call, in order. `lapse`: as in `claims_since`.
 
     Reservations, answers and admissions share one sequence. Undos are ordered by label events: an undo is applied
     before the first answer whose label event is later.
@@ -406,5 +393,5 @@ def _follow(cursor: Any, project: str, followed: _Kept, *, lapse: float | None =
 
 
 def seconds(moment: datetime) -> float:
-    """Convert a UTC time without a time zone, as the store has it, to seconds since 1970."""
+    """Convert a UTC time without a time zone to seconds since 1970."""
     return moment.replace(tzinfo=UTC).timestamp()

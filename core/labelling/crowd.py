@@ -1,4 +1,4 @@
-"""Aggregate the labels of several annotators, and advise whether a learned aggregation is worth it."""
+"""Aggregation of labels from several annotators, and advice on whether a learned aggregation is worth it."""
 
 import math
 from collections.abc import Sequence
@@ -26,10 +26,11 @@ NOTHING = Interval(float("nan"), float("nan"), float("nan"))
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Return the standard deviation beyond chance of how often others agree with each annotator, 0 to 1.
+    """Return how much annotators differ in how often others agree with them: the standard deviation beyond chance, 0 to
+    1.
 
-    Agreement is compared between labels of the same class. NaN if no map has two labels, or if fewer than two
-    annotators can be compared.
+    Agreement is compared between labels of the same class. NaN if no map has two labels, or fewer than two annotators
+    can be compared.
     """
     maps, _ = pd.factorize(votes["task"])
     labels, names = pd.factorize(votes["label"])
@@ -84,7 +85,7 @@ ALIKE = "No aggregation method can detect annotators who make the same mistakes.
 
 
 def checked_method(name: str | None) -> Method | None:
-    """Return the name of an aggregation method after checking it. Raises InputError if the method is unknown."""
+    """Return the name of an aggregation method. Raises InputError if it is unknown."""
     if name is not None and name not in get_args(Method):
         raise InputError(
             f"An aggregation method must be one of {', '.join(get_args(Method))}; got {name[:40]!r}. Choose one "
@@ -94,12 +95,10 @@ def checked_method(name: str | None) -> Method | None:
 
 
 def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id: str | None = None) -> pd.DataFrame:
-    """Return a project's or class set's labels for `core.patterns.truth`, with current class names, oldest first.
+    """Return the labels of a project or class set for `core.patterns.truth`, with current class names, oldest first.
 
-    Args:
-        project: only its labels, including surplus, with repeats as a second pass and with adjudications of its maps,
-            but without gold and exemplars; as of its closing if it is closed or archived. None for all labels of the
-            class set.
+    With `project`, only its labels, including extra annotations, with repeats as a second pass and with adjudications
+    of its maps, but without gold and exemplars; for a closed project, those at the time of closing.
     """
     if project is None:
         return current_labels(db, class_set, map_id=map_id)
@@ -114,7 +113,7 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
 
 
 def truth_of(db: Database, class_set: str, method: Method, project: str | None = None) -> Truth:
-    """Aggregate several annotators' labels in a project or class set. Raises InputError if there are none."""
+    """Aggregate the labels of several annotators in a project or class set. Raises InputError without labels."""
     return truth(votes_of(db, class_set, project), known_class_set(db, class_set).names, method)
 
 
@@ -166,8 +165,7 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Advise whether a learned aggregation of labels is worth it, by the results of tests/simulations/many_people.py.
-    labels: from `votes_of`."""
+    """Return advice on learned aggregation of labels (from `votes_of`), based on tests/simulations/many_people.py."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)
@@ -177,10 +175,7 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
 
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
-    """Return a table with one row for each annotator, least skilled first.
-
-    pace: from `core.store.labels.pace`.
-    """
+    """Return one row per annotator, least skilled first. `pace` is from `core.store.labels.pace`."""
     first = pace[pace["pass"] == 1].set_index("annotator")
     rows = []
     for person in judged.people:

@@ -1,4 +1,4 @@
-"""Export labels as a Hugging Face dataset: Parquet and a dataset card, for `datasets.load_dataset`."""
+"""Export of labels as a Hugging Face dataset: Parquet and a dataset card, for `datasets.load_dataset`."""
 
 import json
 from collections import Counter
@@ -16,10 +16,9 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write a class set's label events and maps as a Hugging Face dataset with a card; return their number.
+    """Write the label events and maps of a class set as a Hugging Face dataset with a card, and return their number.
 
-    Raises:
-        InputError: the folder is not empty, or the class set has no labels.
+    Raises InputError if the folder is not empty, or the class set has no labels.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"The folder of a dataset must be new or empty; got {folder}. Choose another folder.")
@@ -40,7 +39,7 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 
 
 def card(db: Database, class_set: str, events: int) -> str:
-    """Return the dataset card of exported labels: columns, and labels by class and annotator. It names no licence."""
+    """Return the dataset card of exported labels: columns, and labels by class and annotator. It states no licence."""
     labels, classes = current_labels(db, class_set), known_class_set(db, class_set)
     label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {

@@ -1,6 +1,6 @@
-"""Import attention maps from elsewhere (a notebook, any model) for labelling.
+"""Import of attention maps from other sources (a notebook, any model) for labelling.
 
-An .npz file has the weights, and a JSONL file has one line of metadata for each map. The ID of a map is a hash of its
+An .npz file has the weights, and a JSONL file has one line of metadata per map. The ID of a map is a hash of its
 metadata and weights, so importing a file twice changes nothing.
 """
 
@@ -26,15 +26,10 @@ MOST_BYTES = 200 * 2**20
 
 
 def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
-    """Import an .npz file's maps with their metadata, all or none; return the numbers of maps and of new ones.
+    """Import the maps of an .npz file with their metadata, all or none; return the numbers of maps and of new maps.
 
-    Args:
-        maps: .npz file with one square array of weights for each key.
-        facts: JSONL file with one line of metadata for each key.
-
-    Raises:
-        InputError: metadata is missing, duplicate or invalid; the message names the map.
-        RightsError: the user is not an admin.
+    The .npz file has one square array per key, the JSONL file one line of metadata per key. Raises InputError, naming
+    the map, for missing, duplicate or invalid metadata; RightsError unless the user is an admin.
     """
     db.person.must("admin", "import maps")
     weights = read_map_file(maps)

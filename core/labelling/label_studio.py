@@ -1,4 +1,4 @@
-"""Export and import labels in Label Studio's JSON: one task for each map, one annotation for each label or skip.
+"""Export and import of labels in the JSON of Label Studio: one task per map, one annotation per label or skip.
 
 A task stores every event of its map in `data.atlas`, so an export can be imported without loss. Annotations made or
 changed in Label Studio are imported as new label events.
@@ -35,7 +35,8 @@ EVENT_KEYS = ("event", "batch", "sequence", "kind", "class_set", "map_id", "anno
 
 
 def export_studio(db: Database, file: Path, class_set: str) -> int:
-    """Export a class set's labels as Label Studio JSON with a labelling config (.xml); return the number of tasks."""
+    """Export the labels of a class set as Label Studio JSON with a labelling config (.xml), and return the number of
+    tasks."""
     classes = known_class_set(db, class_set)
     tasks: dict[str, _Task] = {}
     for position, row in enumerate(exported(db, class_set)):
@@ -146,7 +147,7 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 
 def studio_config(classes: ClassSet) -> str:
-    """Return the Label Studio labelling config: the image of a task, and the classes as single choices."""
+    """Return the labelling config for Label Studio: the image of a task, and the classes as single choices."""
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
@@ -161,10 +162,8 @@ def studio_config(classes: ClassSet) -> str:
 
 
 def png(weights: np.ndarray) -> bytes:
-    """Return a map as a grey PNG, darker for larger weights, enlarged without smoothing to PIXELS or more.
-
-    weights: [query, key]; values outside [0, 1] are clipped.
-    """
+    """Return a map [query, key] as a grey PNG, darker for larger weights, enlarged without smoothing to PIXELS or
+    more."""
     side = max(1, -(-PIXELS // len(weights)))
     grey = np.rint(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8).repeat(side, 0).repeat(side, 1)
     return png_bytes(grey)
@@ -179,13 +178,13 @@ def import_studio(
     """Import labels from a Label Studio export: its JSON (including older versions and storage files), or JSON-MIN.
 
     Also reads a list of records with map_id, class and annotator, as pandas writes it. Annotations from this program
-    are recognised by map, annotator, class and time, so a project without changes adds nothing. If a person has several
+    are recognised by map, annotator, class and time, so an unchanged project adds nothing. If a person has several
     labels for a map, the newest counts; labels older than the stored one are not imported. Annotations that cannot be
-    used (several choices, unknown annotator, class or map) are reported.
+    used (several choices, unknown annotator, class or map) are reported; if `keep_rest` is False, they prevent the
+    import.
 
     Args:
         people: annotator names by Label Studio user ID or e-mail address.
-        keep_rest: import the other annotations if one cannot be used; otherwise import nothing.
 
     Raises:
         InputError: the file has another format, no label, or more than MOST_ROWS rows.

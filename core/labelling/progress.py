@@ -1,4 +1,4 @@
-"""Progress of a labelling project: labels so far, by annotator, agreement over time, and the expected end."""
+"""Progress of a labelling project: labels by annotator, agreement over time, and the expected end."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,10 +20,10 @@ class ProjectProgress:
     """The progress of a labelling project, as its dashboard shows it.
 
     Attributes:
-        counted, needed: labels that fill a slot, and how many are needed.
+        counted, needed: number of labels that fill a slot, and that are needed.
         by_labels: how many maps have 0, 1, ..., k labels.
-        waiting: slots with a valid reservation.
-        hourly: labels an hour at the recent pace; 0 if nobody labels.
+        waiting: number of slots with a valid reservation.
+        hourly: labels per hour at the recent pace; 0 if nobody labels.
         end: expected time of completion; None if unknown.
     """
 
@@ -39,7 +39,7 @@ class ProjectProgress:
 
 
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
-    """Return the data for the dashboard of a labelling project. now: UTC time without a time zone."""
+    """Return the data for the dashboard of a labelling project. `now` is UTC without a time zone."""
     board = assignment_service.board_of(db, project)
     label_times = projects.label_times(db, project)
     counted = label_times[label_times.counted]
@@ -80,7 +80,7 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Return labels per hour in the last hour; if there are none, in the hours in which somebody labelled."""
+    """Return labels per hour in the last hour; without any, in the hours in which somebody labelled."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())
@@ -90,7 +90,8 @@ def pace(stored: pd.Series, now: datetime) -> float:
 
 
 def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Return Krippendorff's alpha over the first n labels for growing n. labels: map_id, class, stored, in order."""
+    """Return Krippendorff's alpha over the first n labels for growing n. `labels` has map_id, class, stored, in
+    order."""
     if labels.empty:
         return pd.DataFrame(columns=["labels", "alpha", "time"])
     maps, classes = (pd.factorize(labels[name])[0] for name in ("map_id", "class"))

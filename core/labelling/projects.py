@@ -1,4 +1,4 @@
-"""Create labelling projects: choose their maps, the order, and the gold and exemplar maps."""
+"""Creation of labelling projects: selection and order of their maps, gold maps and exemplars."""
 
 import hashlib
 from collections.abc import Collection
@@ -47,15 +47,11 @@ def make_project(
     people_there: Collection[str] | None = None,
     hints: Hints | None = None,
 ) -> str:
-    """Create a labelling project: draw its maps and store it; return its ID.
+    """Create a labelling project, sample its maps, store it, and return its ID.
 
-    Args:
-        people_there: who could label; None if unknown.
-        hints: suggestions of a classifier, for the order "uncertain"; None without a classifier.
-
-    Raises:
-        InputError: the rules cannot be met, the order needs a missing classifier, or no map matches the recipe.
-        RightsError: the user is not an admin.
+    `people_there` are the people who could label (None: unknown), and `hints` suggestions of a classifier for the order
+    "uncertain". Raises InputError if the rules cannot be met, the order needs a missing classifier, or no map matches;
+    RightsError unless the user is an admin.
     """
     db.person.must("admin", "make a project")
     check_rules(rules, people_there)
@@ -134,7 +130,7 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
 
 
 def shuffled(seed: int, map_id: str) -> bytes:
-    """Return a sort key that puts maps in a random order, which depends only on the seed and the map."""
+    """Return a sort key for a random order of maps that depends only on the seed and the map."""
     return hashlib.sha256(f"{seed}:{map_id}".encode()).digest()
 
 
@@ -145,11 +141,9 @@ def sampled(facts: pd.DataFrame, recipe: ProjectRecipe) -> list[str]:
 
 
 def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
-    """Order maps so that any first part of the list is balanced over heads and checkpoints; return the map IDs.
+    """Order maps so that any first part of the list is balanced over heads and checkpoints, and return the map IDs.
 
-    Args:
-        facts: columns map_id, checkpoint, layer, head.
-        keys: sort key within a head by map ID, smallest first.
+    `facts` has map_id, checkpoint, layer, head; `keys` is the sort key within a head by map ID.
     """
     if facts.empty:
         return []
@@ -161,11 +155,9 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Reorder the maps of a project that still need labels by the classifier's uncertainty; return their number.
+    """Reorder the maps of a project that still need labels by uncertainty of the classifier, and return their number.
 
-    Raises:
-        InputError: there is no classifier, or every map has all its labels.
-        RightsError: the user is not an admin.
+    Raises InputError without a classifier, or if every map has all its labels; RightsError unless the user is an admin.
     """
     db.person.must("admin", "order the maps of a project")
     names = assignment_service.board_of(db, project).open_maps
@@ -180,7 +172,7 @@ def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: st
 
 
 def by_uncertainty(facts: pd.DataFrame, names: list[str], hints: Hints | None) -> list[str]:
-    """Order maps by the classifier's uncertainty (smallest margin first), balanced over heads and checkpoints."""
+    """Order maps by the uncertainty of the classifier (smallest margin first), balanced over heads and checkpoints."""
     if hints is None:
         raise InputError(
             'The order "uncertain" needs a classifier that suggests classes; none is chosen. Choose one on the '

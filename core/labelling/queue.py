@@ -1,4 +1,4 @@
-"""Which map a person labels next outside a project: filters, orders, and suggestions of the classifier."""
+"""The next map that a person labels outside a project: filters, orders, and suggestions of the classifier."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -25,12 +25,12 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """Which maps a person labels outside a project, and in what order. None selects all.
+    """Which maps a person labels outside a project, and in which order. None selects all.
 
     Attributes:
         passing: 1 for the first pass, 2 to label the maps of the first pass again.
         layer: zero-based.
-        review: class name; show the maps that this person labelled so instead of undecided maps.
+        review: class name; select the maps that this person labelled so, instead of undecided maps.
     """
 
     class_set: str
@@ -48,18 +48,11 @@ class QueueOptions:
 def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> list[str]:
     """Return map IDs in the order in which a person labels them.
 
-    Orders: "random" by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin,
-    maps without a suggestion last; "disagreement" maps with differing labels first; "adjudication" only those;
-    "codebook" maps with a label that the codebook's measurements contradict first.
-
-    Args:
-        hints: suggestions of a classifier; None without a classifier.
-
-    Returns:
-        Maps without a decision by this person; with `review`, those labelled so; with "adjudication", all.
-
-    Raises:
-        InputError: the order is "uncertain" and there is no classifier.
+    Maps without a decision by this person; with `review`, those labelled so; with "adjudication", all. Orders: "random"
+    by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin, maps without a
+    suggestion last; "disagreement", maps with differing labels first; "adjudication", only those; "codebook", maps
+    first whose label contradicts the measurements of the codebook. Raises InputError for "uncertain" without a
+    classifier (`hints`).
     """
     chosen = _undecided(db, options, _filtered(labels.map_facts(db), options))
     shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{options.seed}:{name}".encode()).digest())
@@ -84,7 +77,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
-    """Return why the codebook contradicts a label, by map; maps without a contradiction are omitted."""
+    """Return why the codebook contradicts a label, by map, without maps that have no contradiction."""
     current = current_labels(db, class_set)
     classes = current[current["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}
@@ -96,7 +89,7 @@ def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, st
 
 
 def dispute_of(class_set: str, name: str, row: Row) -> str | None:
-    """Return why the codebook contradicts a given class for a stored map (a row of the store), or None."""
+    """Return why the codebook contradicts a class for a stored map, or None."""
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     return dispute(class_set, name, measurements, sentences=sentences(row["separators"], row["length"]))
@@ -110,7 +103,7 @@ class QueueProgress(NamedTuple):
 
 
 def progress(db: Database, options: QueueOptions) -> QueueProgress:
-    """Return how many of the selected maps a person has labelled or skipped; maps under review count as done."""
+    """Return how many of the selected maps a person has labelled or skipped. Maps under review count as done."""
     names = _maps_of_choice(db, options, _filtered(labels.map_facts(db), options))
     decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:

@@ -1,7 +1,7 @@
-"""Analyse a model: every study that applies to a checkpoint and a task, with time and memory, as one job.
+"""Analysis of a model: all studies that can measure a checkpoint on a task, with time and memory, as one job.
 
-The job is a joint one (`core.studies.hypotheses.measure_heads`): it can be stopped and resumed, also after a restart,
-and each study is stored as its own run.
+The job is a joint one (`core.studies.hypotheses.measure_heads`): it can be stopped and resumed, and each study is
+stored as its own run.
 """
 
 import json
@@ -34,9 +34,8 @@ BATCH, TOKENS = 32, 64  # examples whose maps are in memory together, and their 
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """A study that can measure a checkpoint. `shows` says what the study measures, `seconds` is the estimated time on
-    one core (None if unknown), and `memory` the bytes that one worker needs.
-    """
+    """A study that can measure a checkpoint. `shows` is what it measures, `seconds` the estimated time on one core
+    (None: unknown), and `memory` the bytes that one worker needs."""
 
     study: str
     options: Row
@@ -47,7 +46,7 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class AnalysisPlan:
-    """The studies that can measure a checkpoint on a task. `cores`: how many work at the same time."""
+    """The studies that can measure a checkpoint on a task. `cores` is the number of parallel workers."""
 
     checkpoint: str
     task: str
@@ -56,7 +55,7 @@ class AnalysisPlan:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """Return the shortest studies, as many as together take at most QUICK_SECONDS."""
+        """Return the shortest studies that together take at most QUICK_SECONDS."""
         chosen, left = [], QUICK_SECONDS * self.cores
         for planned in self.studies:
             if planned.seconds is not None and planned.seconds <= left:
@@ -75,11 +74,11 @@ class AnalysisPlan:
         return [planned for planned in self.studies if planned.study in names]
 
     def seconds(self, names: Collection[str]) -> float:
-        """Return the seconds that studies take on all cores; 0 for an unknown duration."""
+        """Return the seconds that the named studies take on all cores, without those of unknown duration."""
         return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
 
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:
-        """Return the options of the single job that runs the named studies. Raises InputError if no study is named."""
+        """Return the options of the job that runs the named studies. Raises InputError without a study."""
         if not names:
             raise InputError("An analysis needs at least one study; got none. Choose one.")
         return MeasureHeadsOptions(
@@ -97,13 +96,10 @@ JOB = STUDY.name
 
 
 def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = None) -> AnalysisPlan:
-    """List every study that can measure a checkpoint on a task on this machine, with its estimated time and memory.
+    """List every study that can measure a checkpoint on a task on this machine, with estimated time and memory.
 
-    `data` is the folder of the examples; None uses the bundled samples.
-
-    Raises:
-        CheckpointError: the checkpoint cannot be read.
-        InputError: the task has no examples, or the checkpoint is an encoder-decoder.
+    `data` is the folder of the examples (None: bundled samples). Raises CheckpointError if the checkpoint cannot be
+    read, and InputError if the task has no examples or the checkpoint is an encoder-decoder.
     """
     if len(parts_of(checkpoint)) > 1:
         raise InputError(
@@ -126,9 +122,8 @@ def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = N
 
 
 def _seconds(db: Database, checkpoint: str, name: str, given: Row) -> float | None:
-    """Return the seconds that a study takes on one core, from the most similar earlier run, otherwise from the time per
-    example of bundled runs.
-    """
+    """Return the seconds of a study on one core, from the most similar earlier run, otherwise from the time per
+    example."""
     try:
         timed = estimate_duration(db, name, given)
     except AtlasError:  # examples that are not there: the job says so

@@ -1,4 +1,4 @@
-"""The data of a report: examples, sentence lists and treebanks in a data folder, and facts about checkpoints."""
+"""Inputs of a report: examples, sentence lists and treebanks in a data folder, and properties of checkpoints."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ class Data:
 
     Attributes:
         glue: folder of the tasks; None for the bundled samples.
-        sentences, replication: the papers' sentence lists, or None.
+        sentences, replication: sentence lists of the papers, or None.
         treebank: a Universal Dependencies folder, or None.
     """
 
@@ -33,7 +33,7 @@ class Data:
 
     @property
     def trained_treebank(self) -> str | None:
-        """Return the folder of the treebank if it has a train split, otherwise None (the bundled treebank is used)."""
+        """Return the folder of the treebank if it has a train split; None for the bundled treebank."""
         if self.treebank is None or len(list(Path(self.treebank).glob("*-train.conllu"))) != 1:
             return None
         return self.treebank
@@ -41,17 +41,17 @@ class Data:
 
 @dataclass(frozen=True)
 class Facts:
-    """The properties of a checkpoint that the plan of a report needs. `preset` names the recipe for fine-tuning."""
+    """Properties of a checkpoint that the plan of a report needs. `preset` names the recipe for fine-tuning."""
 
     causal: bool
     preset: str
 
 
 def find_data(folder: str | None, *, hub: bool = False) -> Data:
-    """Find the GLUE folders (in the folder or its glue/), the papers' sentence lists (also in paper/) and a treebank
-    that a report uses.
+    """Find the GLUE folders (in the folder or its glue/), the sentence lists of the papers (also in paper/) and a
+    treebank.
 
-    `hub` takes all examples of the tasks from the hub. Raises InputError if the folder has no examples of any task.
+    `hub` takes all examples from the hub. Raises InputError if the folder has no examples of any task.
     """
     root = None if folder is None else config.inside(folder)
     if root is not None and not root.is_dir():
@@ -111,7 +111,7 @@ def rows_in_both(task: str, folder: str | None) -> int:
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Return a checkpoint's kind and recipe from its files. Raises CheckpointError."""
+    """Return the kind of a checkpoint and its recipe, from its files. Raises CheckpointError."""
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

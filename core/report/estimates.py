@@ -11,10 +11,9 @@ from ..scoring.intervals import wilson_interval
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
-    """Return an estimate whose interval holds together with those of `several` estimates (Bonferroni).
+    """Widen an interval so that it holds jointly with those of `several` estimates (Bonferroni).
 
-    Each half of the interval is widened by the ratio of normal quantiles. Use this if the estimate is the largest of
-    several.
+    Each half is multiplied by the ratio of normal quantiles. Use this if the estimate is the largest of several.
     """
     wider = widened(several)
     low = None if estimate.low is None else estimate.value - wider * (estimate.value - estimate.low)
@@ -23,11 +22,10 @@ def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Return the mean over heads (or layers) of their estimates, averaging values and interval bounds; None if there
-    are none.
+    """Return the mean of estimates over heads (or layers), averaging values and interval bounds, or None without any.
 
     The interval is conservative under any dependence, because the standard deviation of a mean never exceeds the mean
-    of standard deviations.
+    of the standard deviations.
     """
     listed = list(estimates)
     if not listed:
@@ -47,7 +45,7 @@ def share_interval(share: float, n: int) -> Estimate:
 
 
 def as_share(estimate: Estimate) -> Estimate:
-    """Return an estimate of a proportion with its interval bounds clipped to the range 0 to 1."""
+    """Return an estimate of a proportion with its bounds clipped to 0 and 1."""
     low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high))
     return Estimate(estimate.value, low, high)
 

@@ -23,7 +23,7 @@ ON_TRAIN_ROWS = {  # each cross-fitted
 
 @dataclass(frozen=True)
 class Origin:
-    """How a step was made: weights, time, code version and device. `seconds`: in all workers."""
+    """How a step was computed: weights, time, code version and device. `seconds` is the sum over all workers."""
 
     weights_hash: str | None = None
     created: str | None = None
@@ -40,7 +40,8 @@ class Origin:
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step of a report with its result rows. `run` is the ID in the store; `error` says why there are no results."""
+    """A step of a report with its result rows. `run` is its ID in the store; `error` states why there are no
+    results."""
 
     step: ReportStep
     run: str | None
@@ -55,7 +56,7 @@ class StepResult:
 
     @property
     def n(self) -> int:
-        """Return the sample size of the step: the n of its first row."""
+        """Return the sample size of the step (the n of its first row)."""
         return readings.Counted.of(self.rows[0]).n
 
     @cached_property
@@ -65,11 +66,11 @@ class StepResult:
 
     @property
     def question(self) -> Row:
-        """Return the options of the step without the names of fine-tuned checkpoints, to compare steps across seeds."""
+        """Return the options of the step without fine-tuned checkpoints, to find the same step for other seeds."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
-        """Return the result rows by fine-tuned checkpoint. Rows that name no fine-tuned checkpoint have the key ""."""
+        """Return the result rows by fine-tuned checkpoint ("" for rows without one)."""
         compared = getattr(self.step.options, "compare", None)
         rows: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -77,18 +78,18 @@ class StepResult:
         return rows
 
     def tasks(self) -> list[str]:
-        """Return the tasks that occur in the result rows, in order of first occurrence."""
+        """Return the tasks in the result rows, in order of first occurrence."""
         return [task for task in dict.fromkeys(score.task for score in self.scores) if task]
 
     def best(self, **wanted: object) -> Score | None:
-        """Return the score with the highest value among those with the given field values, or None."""
+        """Return the highest score among those whose fields have the given values, or None."""
         scores = [score for score in picked(self.scores, **wanted) if score.value is not None]
         return max(scores, key=lambda score: score.value or 0.0, default=None)
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All results of a report about one checkpoint.
+    """All results of a report for one checkpoint.
 
     Attributes:
         causal: whether it is a decoder.
@@ -104,12 +105,13 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the results that have rows of one part of the report (and one task), in the order of the plan."""
+        """Return the results with rows for one part of the report (and one task, if given), in the order of the
+        plan."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """Return a result of a fine-tuned checkpoint, then those of the other seeds."""
+        """Return a result of a fine-tuned checkpoint, then the same results for the other seeds."""
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
@@ -123,12 +125,13 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return the ablations or pruning curves by task, cross-fitted ones where they exist."""
+        """Return the ablations or pruning curves by task; cross-fitted results are preferred."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return the scores by task, cross-fitted ones if they have all these initialisations."""
+        """Return the fine-tuning scores by task; cross-fitted results are preferred if they have all these
+        initialisations."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)
@@ -141,7 +144,7 @@ class Evidence:
         return next(iter(self.of(part, task)), None)
 
     def by_task(self, part: Part) -> dict[str, StepResult]:
-        """Return, for each task, the first result of a part of the report that has rows of the task."""
+        """Return the first result of a part of the report for each task."""
         first_results: dict[str, StepResult] = {}
         for result in self.of(part):
             for task in result.tasks():
@@ -149,7 +152,7 @@ class Evidence:
         return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
-        """Return why a part (and task) has no result: its step's error, or that it was not measured."""
+        """Return the reason why a part (and task) has no result: the error of its step, or that it was not measured."""
         part_results = [result for result in self.results if result.step.part == part]
         errors = [
             result.error for result in part_results if result.error and (task is None or result.task in (task, None))

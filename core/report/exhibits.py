@@ -1,6 +1,6 @@
 """Figures and tables of the sources that a report compares with, declared in exhibits.toml in their order.
 
-Published numbers are in `published_values`, measured ones in `measures`, claims in `claims`.
+Published numbers are in `published_values`, measured numbers in `measures`, and claims in `claims`.
 """
 
 import tomllib
@@ -14,7 +14,7 @@ from .ids import ExhibitId, Part
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table in a source. `causal`: about decoders (True) or encoders (False)."""
+    """A figure or table in a source. `causal` states whether it is about decoders (True) or encoders (False)."""
 
     id: ExhibitId
     title: str

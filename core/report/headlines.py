@@ -15,7 +15,7 @@ SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as a
 
 
 def headline(study: str, rows: Sequence[Row]) -> Headline:
-    """Summarise a run in one sentence; without a summary, the sentence counts its rows."""
+    """Summarise a run in one sentence. If its study has no summary, the sentence states the number of rows."""
     try:
         study_headline = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an earlier version

@@ -1,7 +1,5 @@
-"""IDs that join published and measured numbers: parts, exhibits, quantities, conditions. Never prose.
-
-Texts for readers are made from these IDs.
-"""
+"""IDs that match published and measured numbers: parts, exhibits, quantities, conditions. Texts are derived from
+them."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -10,7 +8,7 @@ from ..attention import Head
 
 
 class Part(StrEnum):
-    """A part of the report: what one or more of its steps measure."""
+    """A part of the report: what some of its steps measure."""
 
     FRAMES = "frames"
     SINK = "sink"
@@ -76,9 +74,8 @@ class ExhibitId(StrEnum):
 
 
 class Condition(StrEnum):
-    """The state of the checkpoint, or the kind of measurement, in which a number was obtained. Two numbers are compared
-    only if their conditions are equal.
-    """
+    """The state of the checkpoint, or the kind of measurement, of a number. Only numbers of equal condition are
+    compared."""
 
     NONE = ""
     BEFORE = "pre-trained"
@@ -99,7 +96,7 @@ class Condition(StrEnum):
 
 
 class Quantity(StrEnum):
-    """The quantity that a number of a figure or table counts or averages. `words` is its name for readers."""
+    """The quantity of a number in a figure or table. `words` is its name for readers."""
 
     words: str
 
@@ -134,9 +131,8 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """Identifies one number in a figure or table. `subject` is the ID of a class, feature, relation, metric ...;
-    `layer` counts from 1 to `layers`.
-    """
+    """Identifies one number in a figure or table. `subject` is the ID of a class, feature, relation or metric; `layer`
+    counts from 1 to `layers`."""
 
     quantity: Quantity
     subject: str = ""

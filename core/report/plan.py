@@ -1,7 +1,7 @@
 """The plan of a reproduction report: studies with options, checkpoint and task, in order.
 
-Equal options, data and checkpoints give an equal plan, so an interrupted report finds its stored results. Studies on a
-fine-tuned checkpoint follow the fine-tuning that makes it.
+Equal options, data and checkpoints lead to equal plans, so an interrupted report finds its stored results. Studies of a
+fine-tuned checkpoint come after its fine-tuning.
 """
 
 from collections.abc import Mapping
@@ -71,21 +71,22 @@ PART_STEPS = (
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """The options of a report. A limit of None means that all examples are used.
+    """The options of a report. A limit of None means all examples.
 
     Attributes:
         data: a folder; None for the bundled samples.
-        hub: take GLUE's examples from the hub.
+        hub: take the examples of GLUE from the hub.
         tasks, parts: empty for all.
         limit: dev examples of a task whose maps are measured.
         effective_limit: dev examples for effective attention and score shares.
         random_seeds: number of seeds that also train random weights; None: all.
         folds: cross-fitting folds of the train examples of CROSSED, on which heads are ablated and FEW_LINKS measured;
-            0: none.
+            0:
+            none.
         preset: "auto" is bundled for the bundled encoder, small for small checkpoints, otherwise paper.
         precision: of training, "float32" or "bfloat16".
         folder: for fine-tuned checkpoints.
-        unseen: also ablate heads on train examples that fine-tuning left out and that share nothing with the others
+        unseen: also ablate heads on train examples that were not used for fine-tuning and share nothing with those used
             (`core.tasks.glue`).
     """
 
@@ -162,7 +163,7 @@ INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three col
 
 @dataclass(frozen=True)
 class ReportStep:
-    """A job of a report. `options`: None if unreadable; `task`: None if it covers several."""
+    """A job of a report. `options` is None if unreadable; `task` is None if the job covers several."""
 
     part: Part
     study: str
@@ -173,7 +174,7 @@ class ReportStep:
 
     @property
     def asked(self) -> Row:
-        """Return the options of the step as JSON types, as stored in a job; {} if this version cannot read them."""
+        """Return the options as JSON types, as stored in a job; {} if this version cannot read them."""
         return {} if self.options is None else as_json(self.options)
 
 
@@ -194,11 +195,10 @@ D = TypeVar(
 def analyses(
     db: Database, checkpoint: str, task: str, data: Data, facts: Facts, options: ReportOptions
 ) -> list[tuple[str, Row]]:
-    """Return the name and options of every study that can measure one checkpoint on one task, each study once, in the
-    report's order.
+    """Return the name and options of every study that can measure one checkpoint on one task, in the order of the
+    report.
 
-    Fine-tuning, and studies that need fine-tuned checkpoints, are left out. Studies that the checkpoint or the examples
-    do not support are left out as far as this is known without opening the weights.
+    Fine-tuning, studies that need fine-tuned checkpoints, and studies that are known not to be supported are left out.
     """
     planned = _Planned(options, data, checkpoint, facts, (task,), classifier=checkpoint)
     steps = [*planned._frames()[:1], *planned._untuned(), *planned._features(task, False)]
@@ -232,7 +232,7 @@ def _runs(name: str, given: Row) -> bool:
 
 
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
-    """Return every step, in order, given each checkpoint's `facts`. Raises InputError."""
+    """Return every step in order, given the properties (`facts`) of each checkpoint. Raises InputError."""
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(

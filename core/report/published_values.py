@@ -44,11 +44,9 @@ FLAWS = {  # why a number can stand beside nothing measured elsewhere
 
 @dataclass(frozen=True)
 class Figure:
-    """A number published in a paper, and what identifies the measured number that it is compared with: exhibit, task,
-    item and condition.
+    """A number published in a paper, with the exhibit, task, item and condition by which a measured number is matched.
 
-    `error` is the error of reading the number from a plot, and `flaw` says why the number cannot be compared with any
-    measured one (or is "").
+    `error` is the error of reading the number from a plot. `flaw` states why it cannot be compared, or is "".
     """
 
     source: str
@@ -67,9 +65,9 @@ class Printed:
     """A published row of a table of fine-tuning scores (Table 1 of Kovaleva et al.).
 
     Attributes:
-        initialisation: ours, or the source's column name if none of ours is clearly meant.
+        initialisation: one of this project, or the column name of the source if none clearly corresponds.
         values: by metric, 0 to 1 (mse on the 0-to-5 scale).
-        constant: a constant prediction scores the same.
+        constant: whether a constant prediction scores the same.
     """
 
     source: str
@@ -80,7 +78,7 @@ class Printed:
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """Return every published number that a report compares with its own measurements."""
+    """Return every published number that a report compares with a measured number."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as lines:
         found = []
         for line in csv.DictReader(lines):

@@ -31,18 +31,18 @@ class Counted(Result):
 
 
 def over_heads(scores: Iterable[Score]) -> Estimate | None:
-    """Return the mean estimate over heads, using the scores that have a value; None if there are none."""
+    """Return the mean over heads of the scores that have a value; None without any."""
     return mean_over(score.estimate for score in scores if score.value is not None)
 
 
 def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
-    """Return the mean estimate over the heads of each layer, first to last; an empty list if no score has a layer."""
+    """Return the mean over the heads of each layer, first to last; empty if no score has a layer."""
     layers = [score.layer for score in scores if score.layer is not None]
     return [over_heads(picked(scores, layer=layer)) for layer in range(max(layers, default=-1) + 1)]
 
 
 def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
-    """Return one record per layer from the results of the study `separators`, without the record for all layers."""
+    """Return one record per layer from the results of the study `separators`."""
     return [layer for layer in SeparatorLayer.among(rows) if layer.layer is not None]
 
 
@@ -51,7 +51,7 @@ def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
 
 @dataclass(frozen=True)
 class Frames:
-    """The results of the study `frame-heads`: a summary of all heads, and one record per head."""
+    """The results of the study `frame-heads`: a summary, and one record per head."""
 
     summary: FrameSummary
     heads: list[FrameHead]
@@ -83,8 +83,8 @@ class Sweep:
     """The results of the study `disable`, which ablates every head or layer in turn.
 
     Attributes:
-        variants: all, in order.
-        held_out: the best on half of the examples; None if its gain on the others is unknown.
+        variants: all targets, in order.
+        held_out: the best target on half of the examples; None if its gain on the other half is unknown.
         mean: change over heads; None in earlier rows without an interval.
     """
 
@@ -94,7 +94,7 @@ class Sweep:
     mean: Estimate | None = None
 
     def change_of(self, variant: AblatedTarget) -> Estimate | None:
-        """Return how much ablating a target changes the metric; None if the change is undefined."""
+        """Return the change of the metric by ablating a target, or None if undefined."""
         measured = variant.metrics.of(self.metric)
         return measured.change if measured else None
 
@@ -118,7 +118,7 @@ def sweep(rows: Sequence[Row]) -> Sweep:
 
 
 def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
-    """Return the pruning curves by order, each beginning with the fewest removed heads."""
+    """Return the pruning curves by order, each starting with the fewest removed heads."""
     steps = PruneStep.among(rows)
     orders = dict.fromkeys(step.order for step in steps)
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}

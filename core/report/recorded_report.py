@@ -1,7 +1,7 @@
-"""The report of the bundled record, recomputed from its rows with the present rules, without weights or data.
+"""The report of the bundled record, recomputed from its rows with the current rules, without weights or data.
 
-The record stores each report as a run whose steps name the runs of their studies. The steps are read as evidence, all
-reports together, and every exhibit and claim is computed as in `core.report.report`.
+The record stores each report as a run whose steps name the runs of their studies. The steps of all reports are
+combined, and every exhibit and claim is computed as in `core.report.report`.
 """
 
 import json
@@ -42,12 +42,10 @@ BY_COMMAND = {  # parts that a study's own command makes for the record: its run
 
 
 def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
-    """Return the results in the bundled record, grouped by checkpoint: those of its reports, and runs outside reports.
+    """Return the results in the bundled record by checkpoint: those of its reports, and runs outside reports.
 
-    Among equal steps, the one with most examples is used, then the newest.
-
-    checkpoints: requested ones; empty for all with reports. Raises InputError if the record has no report (on one of
-    these), and StoreError if it is damaged.
+    Among equal steps, the one with most examples is used, then the newest. `checkpoints` selects checkpoints (empty:
+    all with reports). Raises InputError if there is no such report, and StoreError if the record is damaged.
     """
     reports = {run: records_of(shipped_record.run_rows(run)) for run in shipped_record.runs(REPORT)["run"]}
     steps = _newest(step for records in reports.values() for step in records.steps)
@@ -100,9 +98,8 @@ def about_record(evidence: Sequence[Evidence]) -> About:
 
 
 def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
-    """Choose among steps that differ only in the number of examples: a step with a run first, then the most examples,
-    then the newest. The order is unchanged.
-    """
+    """Choose among steps that differ only in the number of examples: one with a run, then most examples, then the
+    newest."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
         compared_options = {

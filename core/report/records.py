@@ -1,7 +1,4 @@
-"""The rows of a report as records: steps, values, claims, and a number for every head in a heatmap.
-
-`rows_of` and `records_of` are inverse to each other.
-"""
+"""The rows of a report as records: steps, values, claims, and numbers of heads for heatmaps."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -16,7 +13,7 @@ REPORT = "reproduce"  # the study under which reports are stored
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A stored step of a report. `error`: why it has no results; `seconds`: in all workers."""
+    """A stored step of a report. `error` states why it has no results; `seconds` is the sum over workers."""
 
     part: str
     study: str
@@ -36,11 +33,11 @@ class StepRecord:
 
 @dataclass(frozen=True)
 class ValueRecord:
-    """A measured number and the published number that it is compared with, or one of the two alone.
+    """A measured number, a published number, or both for comparison.
 
     Attributes:
         source, published, reading_error: the published number, and the error of reading it from a plot.
-        value, low, high: the measured one, with its 95 % interval.
+        value, low, high: the measured number with its 95 % interval.
         verdict, why: how they compare; "" without a published number.
     """
 
@@ -65,7 +62,7 @@ class ValueRecord:
 
     @property
     def number(self) -> Number:
-        """Return the measured number with its interval, as findings and plots show it."""
+        """Return the measured number with its interval, for findings and plots."""
         item = " ".join(part for part in (self.item, self.condition, self.task) if part)
         return Number(item, f"{self.exhibit}, {self.checkpoint}", self.value, self.low, self.high, None, self.n)
 
@@ -120,7 +117,7 @@ class HeadRecord:
 
 @dataclass(frozen=True)
 class Records:
-    """The content of a report, or of the section about one figure or table, as records."""
+    """The content of a report, or of its section about one figure or table."""
 
     steps: Sequence[StepRecord] = ()
     values: Sequence[ValueRecord] = ()
@@ -143,7 +140,7 @@ class Records:
 
     @property
     def seconds(self) -> float:
-        """Return the total time in seconds that all steps of the report took in workers."""
+        """Return the time in seconds that all steps took in workers."""
         return sum(step.seconds or 0 for step in self.steps)
 
     def __bool__(self) -> bool:
@@ -165,7 +162,7 @@ def rows_of(records: Records) -> list[Row]:
 
 
 def records_of(rows: Iterable[Row]) -> Records:
-    """Return the records of a report from its stored rows. Columns that earlier reports lack are None."""
+    """Return the records of a report from its stored rows. Missing columns of earlier reports are None."""
     all_rows = list(rows)
     return Records(
         _read(StepRecord, "step", all_rows),

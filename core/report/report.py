@@ -1,7 +1,7 @@
 """The report: every exhibit and claim of the sources compared with the stored results of its plan.
 
-`records_of` is pure: from evidence to steps, values, claims and heads. `keep` stores them as a run (study "reproduce")
-that pages can show later. Exhibits are in the sources' order.
+`records_of` is pure: from evidence to steps, values, claims and heads. `keep` stores them as a run (study "reproduce").
+Exhibits are in the order of the sources.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -42,11 +42,10 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Return stored fine-tuning runs that differ from a report's runs only in the settings listed in SETTINGS, one
-    result per setting and task.
+    """Return stored fine-tuning runs that differ from those of a report only in SETTINGS, one per setting and task.
 
-    The runs use the same weights and examples. `stored` holds runs of the study `finetune`, newest first. Settings and
-    tasks that `results` already contains are left out.
+    The runs use the same weights and examples. `stored` holds runs of `finetune`, newest first. Settings and tasks in
+    `results` are left out.
     """
     stored_runs = [run | {"options": from_json(run["options"])} for run in stored]
     measured_parts = {(result.step.checkpoint, result.step.part, result.task) for result in results}
@@ -127,7 +126,7 @@ def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> St
 
 
 def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Facts]) -> list[Evidence]:
-    """Return the results of the report's steps grouped by checkpoint, in the order of the plan."""
+    """Return the results of the steps by checkpoint, in the order of the plan."""
     tuned = {result.task for result in results if result.step.part == Part.TUNING and result.run and result.task}
     doubled_rows = {task: rows_in_both(task, data.glue) for task in sorted(tuned)}
     learned = {task: rows for task, rows in doubled_rows.items() if rows}
@@ -148,10 +147,9 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Return the content of a report as records: its steps, values and claims by exhibit, and numbers of heads for
-    heatmaps.
+    """Return the content of a report: its steps, values and claims by exhibit, and numbers of heads for heatmaps.
 
-    `parts` holds the requested parts of the plan; empty means all.
+    `parts` selects parts of the plan (empty: all).
     """
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
@@ -192,7 +190,7 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
 
 
 def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
-    """Return the measured numbers of an exhibit next to the published ones."""
+    """Return the measured numbers of an exhibit with the corresponding published numbers."""
     printed = [
         figure
         for figure in figures()
@@ -204,7 +202,7 @@ def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
 
 
 def outcomes(claim: Claim, evidence: Evidence) -> list[ClaimRecord]:
-    """Test one claim on one checkpoint, and return the outcomes as records for the store."""
+    """Test one claim on one checkpoint, and return the outcomes as records."""
     results = []
     for outcome in claim.test(evidence):
         tested = outcome.statistic
@@ -249,7 +247,7 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
 
 
 def keep(db: Database, options: ReportOptions, records: Records) -> str:
-    """Store a report as a run, unless the newest one is equal, and return the run's ID."""
+    """Store a report as a run, unless the newest one is equal, and return the ID of the run."""
     rows, chosen = rows_of(records), plain(asdict(options))
     newest = runs.latest_run(db, STUDY_NAME)
     if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:

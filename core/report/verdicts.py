@@ -1,4 +1,4 @@
-"""Comparison of a published and a measured number: agrees, differs, or cannot be compared. Pure functions."""
+"""Comparison of a published and a measured number: agrees, differs, or cannot be compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,9 +48,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """The checkpoint and the tasks with GLUE's own dev examples, for comparing measured with published numbers.
-    `missing` says why a number was not measured.
-    """
+    """The checkpoint, the tasks with original GLUE dev examples, and the reason why a number is `missing`."""
 
     checkpoint: str
     official: tuple[str, ...] = ()
@@ -64,10 +62,10 @@ def is_checkpoint(name: str, published: str) -> bool:
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """Return whether a measured number agrees with a published one, and the reason. They agree if the measured 95 %
-    interval, widened by the error of reading a plot, contains the published number.
+    """Return whether a measured number agrees with a published one, and the reason; (Verdict.NONE, "") without a
+    published one.
 
-    Return (Verdict.NONE, "") if no number was published.
+    They agree if the measured 95 % interval, widened by the error of reading a plot, contains the published number.
     """
     if figure is None:
         return Verdict.NONE, ""
@@ -98,8 +96,9 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair every measured number with the published numbers of the same task, item and condition. Published numbers
-    without a measured one come last, with the reason from `missing` (by task).
+    """Pair measured with published numbers of the same task, item and condition.
+
+    Published numbers without a measured one come last, with the reason from `missing` (by task).
     """
     values: list[ValueRecord] = []
     used: set[Figure] = set()

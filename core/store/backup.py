@@ -1,7 +1,7 @@
-"""Back up the database while it is in use, and restore a backup.
+"""Backup of the database while it is in use, and restoring of backups.
 
 Only one process can hold the file. Another process writes a request into the folder of runs, and the holder answers it
-there. A backup is one file: the log is merged into it.
+there. A backup is one file, into which the log is merged.
 """
 
 import errno
@@ -96,11 +96,10 @@ _REQUEST, _ANSWER = "backup-*.json", ".answer"
 
 
 def back_up(db: Database, file: str | Path) -> int:
-    """Copy the database to a new file, read the copy completely to check it, and return its size in bytes.
+    """Copy the database to a new file, check the copy by reading all of it, and return its size in bytes.
 
-    Nothing is written during the copy, so it contains every label acknowledged before and no partial write.
-
-    Raises StoreError if the file exists or cannot be written, or the database is damaged.
+    Nothing is written during the copy, so it contains every acknowledged label and no partial write. Raises StoreError
+    if the file exists or cannot be written, or the database is damaged.
     """
     target = Path(file).expanduser().resolve()
     _must_be_new(target, "A backup")
@@ -140,15 +139,11 @@ def copy_held(source: Path, target: Path) -> None:
 
 
 def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = lambda _: None) -> int:
-    """Restore a backup to a path without a database, open the restored database once, and return its number of label
-    events.
+    """Restore a backup to a path without a database, open it once, and return its number of label events.
 
-    Args:
-        file: a file written by `back_up`, or a database that was moved away; its log is read if it has one.
-        say: called with a message if a log could only be read in part.
-
-    Raises StoreError if `file` cannot be opened completely, is not a database of this program or comes from a newer
-    version, or `database` exists.
+    `file` was written by `back_up`, or is a database that was moved away; its log is read if it has one. `say` receives
+    a message if a log could only be read in part. Raises StoreError if `file` is damaged, is not a database of this
+    program or comes from a newer version, or `database` exists.
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not _is_file(source):
@@ -288,9 +283,9 @@ def schema_of(file: str | Path) -> int:
 
 
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
-    """Ask the process that has a database open to copy it to a new file; return the size of the copy in bytes.
+    """Ask the process that has a database open to copy it to a new file, and return the size of the copy in bytes.
 
-    Raises StoreError if the holder reports an error or does not answer in time.
+    Raises StoreError if this process reports an error or does not answer in time.
     """
     folder = runs_folder(database.expanduser().resolve())
     folder.mkdir(parents=True, exist_ok=True)
@@ -339,7 +334,7 @@ def _answer(db: Database, request: Path) -> dict[str, int | str]:
 
 
 def back_up_now(database: Path, file: str | Path) -> int:
-    """Copy a database to a new file, even if another process has it open; return the size of the copy in bytes.
+    """Copy a database to a new file, even if another process has it open, and return the size of the copy in bytes.
 
     Raises StoreError if the database does not exist, or the backup cannot be made.
     """

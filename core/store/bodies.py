@@ -1,4 +1,4 @@
-"""JSON columns of stored rows: their types, and rows that are left out because their JSON does not fit."""
+"""JSON columns of stored rows: their types, and rows that are left out because their JSON is invalid."""
 
 import json
 import logging
@@ -82,7 +82,7 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Return why the text in a JSON column does not have the type of the column; "" if it has, or if it is None."""
+    """Return why the text in a JSON column does not have the type of the column, otherwise ""."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -135,7 +135,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Collect the messages about left-out rows from `leave_out` within the context, each message once."""
+    """Collect the messages of `leave_out` within the context, each message once."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -145,7 +145,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report that stored rows are left out of a result, to the current `collecting` context and to the log."""
+    """Report left-out rows to the current `collecting` context and to the log."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -159,7 +159,7 @@ def left_out() -> bool:
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether all JSON columns of a row have the right type; else report `name` as left out."""
+    """Return whether all JSON columns of a row have the right type; otherwise report `name` as left out."""
     for column, text in row.items():
         if (table, column) in BODIES and (why := misfit(table, column, text)):
             leave_out(f"Left out {name}: {why}. Delete it, or import it again from a sound export.")
@@ -168,5 +168,5 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return the entries of a stored object whose names this version of the program knows."""
+    """Return the entries of a stored object that this version of the program knows."""
     return {name: value for name, value in row.items() if name in keys}

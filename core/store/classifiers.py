@@ -1,4 +1,4 @@
-"""Trained pattern classifiers, with their labels, and which one is used for suggestions."""
+"""Trained pattern classifiers, their training labels, and which one is used for suggestions."""
 
 import hashlib
 import json
@@ -21,8 +21,8 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained classifier to be stored. weights: safetensors bytes; snapshot: [map_id, class, event] of its training
-    labels."""
+    """A trained classifier to be stored. `weights` are safetensors bytes, `snapshot` the training labels [map_id,
+    class, event]."""
 
     class_set: str
     weights: bytes
@@ -35,7 +35,7 @@ class Trained:
 
 
 def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
-    """Store a trained classifier and return its ID. If the ID is stored already, nothing changes."""
+    """Store a trained classifier and return its ID. If the ID is already stored, nothing changes."""
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
     values = [
@@ -65,7 +65,7 @@ def save_classifier(db: Database, trained: Trained, *, classifier: str | None = 
 
 
 def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
-    """Return the stored classifiers, newest first, with their `macro_f1` but without weights and label snapshots."""
+    """Return the stored classifiers, newest first, with `macro_f1` but without weights and label snapshots."""
     return db.read(
         f"""SELECT {_ABOUT}, TRY_CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
             WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal DESC""",  # noqa: S608 - our columns
@@ -93,7 +93,7 @@ def one_classifier(db: Database, classifier: str) -> Row:
 
 @dataclass(frozen=True)
 class StoredClassifier:
-    """The fields of a stored classifier that classification needs. confusions: on held-out maps [input, true,
+    """The fields of a stored classifier that classification needs. `confusions` are on held-out maps [input, true,
     predicted]."""
 
     class_set: str
@@ -102,7 +102,7 @@ class StoredClassifier:
 
 
 def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """Return the fields of a stored classifier that classification needs. Raises StoreError if the ID is unknown."""
+    """Return the fields of a classifier that classification needs. Raises StoreError if the ID is unknown."""
     about = one_classifier(db, classifier)
     return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
@@ -114,7 +114,7 @@ def class_set_of(db: Database, classifier: str) -> str | None:
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Select the classifier that suggests classes in a class set (None: no suggestions).
+    """Select the classifier that suggests classes of a class set (None: no suggestions).
 
     Raises InputError if the classifier was trained on another class set.
     """
@@ -146,7 +146,7 @@ def suggesting(db: Database, class_set: str) -> str | None:
 
 
 def is_turned_off(db: Database, class_set: str) -> bool:
-    """Return whether suggestions have been turned off for a class set. False if no classifier was ever selected."""
+    """Return whether suggestions have been turned off for a class set; False if no classifier was ever selected."""
     chosen = db.cursor().execute(
         "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
     )
@@ -157,8 +157,8 @@ def is_turned_off(db: Database, class_set: str) -> bool:
 def labels_since_newest(db: Database, class_set: str) -> int:
     """Return the number of current labels that the newest classifier of a class set was not trained on.
 
-    These are the labels stored after the newest one that it was trained on or that was tied; if none of those is in the
-    database (bundled labels), after the classifier itself. All current labels if there is no classifier.
+    These are the labels stored after its newest training (or tied) label, or after the classifier itself if none of its
+    labels is in the database (bundled labels). Without a classifier, all current labels.
     """
     newest = db.cursor().execute(
         "SELECT snapshot, stored, scores->>'newest' FROM classifier WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1",

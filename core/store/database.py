@@ -1,7 +1,7 @@
 """The DuckDB file: opened once per process, read with one cursor per thread, written under one lock.
 
 DuckDB lets only one process hold a file. External access is off while the file is open, so no statement can read
-another file; exports go through Arrow (`core.store.exchange`).
+another file; exports use Arrow (`core.store.exchange`).
 """
 
 import atexit
@@ -38,12 +38,10 @@ BUSY = 10.0  # seconds to wait for statements of other threads before closing th
 
 
 def begin(path: Path, config: Mapping[str, Any]) -> None:
-    """Create a new, empty database file atomically, unless the file exists.
+    """Create a new, empty database file atomically, unless the file exists. Raises StoreError if this cannot be
+    determined.
 
-    DuckDB creates a file in four steps and cannot open a file left by a kill between them. If this fails, opening
-    `path` reports why.
-
-    Raises StoreError if it cannot be determined whether the file exists.
+    DuckDB creates a file in four steps and cannot open a file left by a kill between them.
     """
     try:
         if path.exists():
@@ -71,7 +69,7 @@ def _place(part: Path, path: Path) -> None:
 
 
 class Opening:
-    """A database file that one DuckDB connection has opened. stopped: the connection can no longer be used."""
+    """A database file that one DuckDB connection has opened. `stopped`: the connection can no longer be used."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
         self.path, self.connection = path, connection
@@ -87,7 +85,7 @@ class Opening:
 
     @property
     def inside(self) -> bool:
-        """Return whether the calling thread is inside a transaction on this database file."""
+        """Return whether the calling thread is inside a transaction."""
         return getattr(self._own, "inside", False)
 
     @contextmanager
@@ -111,7 +109,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Check whether an error means that DuckDB has stopped, and record it."""
+        """Record it if an error means that DuckDB has stopped."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -121,7 +119,8 @@ class Opening:
     def end(self) -> None:
         """Close the database file and all cursors once no other thread runs a statement.
 
-        Raises StoreError if a statement still runs after BUSY seconds; the file is partly closed, so call again.
+        Raises StoreError if a statement still runs after BUSY seconds; the file is then partly closed, so call this
+        again.
         """
         self.stopped = True
         last = time.monotonic() + BUSY
@@ -164,7 +163,7 @@ class DatabaseFileGuard:
     def must_hold(self, cursor: Any) -> None:
         """Raise StoreError if the file was deleted, replaced or truncated, or its log deleted, since it was opened.
 
-        cursor: of the open file; used only if the sizes are inconclusive.
+        The cursor is used only if the file sizes are inconclusive.
         """
         log = self.path.with_name(self.path.name + ".wal")
         try:
@@ -205,7 +204,7 @@ def _seen(path: Any) -> tuple[tuple[int, int], int]:
 def _refuse_databases(event: str, arguments: tuple[Any, ...]) -> None:
     """Refuse to open the database file outside DuckDB in this process.
 
-    Closing any other descriptor of the file releases DuckDB's lock, and a second program could write to it.
+    Closing another descriptor of the file would release the lock of DuckDB, and a second program could write to it.
     """
     if event != "open" or not _GUARDS or not isinstance(arguments[0], (str, bytes, os.PathLike)):
         return
@@ -228,10 +227,10 @@ _MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # functions that
 
 
 class Reader:
-    """A thread's cursor that can only read. Fetch all rows of a statement before the next statement.
+    """A cursor of one thread that can only read. Fetch all rows of a statement before the next statement.
 
-    current: returns the file as it is open now, so that a reader stays valid when the file is reopened. All methods
-    raise StoreError for trouble with the file or its disk.
+    `current` returns the open file, so that a reader stays valid when the file is reopened. All methods raise
+    StoreError for problems with the file or its disk.
     """
 
     __slots__ = ("_current", "_cursor", "_opening")
@@ -255,21 +254,17 @@ class Reader:
 
     @property
     def description(self) -> list[Any]:
-        """Return the name and type of each column in the result of the last statement."""
         return self._cursor.description
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """Return all rows in the result of the last statement."""
         with self._opening.explaining():
             return self._cursor.fetchall()
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """Return the next row in the result of the last statement, or None."""
         with self._opening.explaining():
             return self._cursor.fetchone()
 
     def df(self) -> "pd.DataFrame":
-        """Return all rows in the result of the last statement as a data frame."""
         with self._opening.explaining():
             return self._cursor.df()
 
@@ -287,8 +282,7 @@ REST = 3.0  # seconds without a write
 
 
 class IdleCheckpointer:
-    """A thread that merges the database log into the file (calls `fold`) when no write has occurred for
-    some seconds."""
+    """A thread that merges the database log into the file (calls `fold`) after some seconds without writes."""
 
     def __init__(self, fold: Callable[[], None], seconds: float = REST):
         self._fold, self._seconds = fold, seconds
@@ -329,13 +323,11 @@ _OPEN: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 class Database:
-    """The open database file at `path`, created with its folder if missing, and migrated if it has an older schema.
+    """The open database file at `path`, created if missing, and migrated if it has an older schema.
 
-    `notice` is a message for users if the end of the log could not be recovered, otherwise None. `person` is the acting
-    user: whoever opens the file may do everything, and `acting_as` returns handles with fewer rights.
-
-    Raises StoreError if the file is held by another process, written by newer code, damaged, not a database, or
-    read-only.
+    `notice` is a message for users if the end of the log could not be recovered. `person` is the acting user: whoever
+    opens the file may do everything, and `acting_as` returns handles with fewer rights. Raises StoreError if the file
+    is held by another process, written by newer code, damaged, not a database, or read-only.
     """
 
     person: Person = OWNER
@@ -355,8 +347,7 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return a handle on the same open database that acts as another person; every write checks the role of that
-        person."""
+        """Return a handle on the same open database for another person. Every write checks the role of that person."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
@@ -368,7 +359,7 @@ class Database:
 
     @property
     def id(self) -> str:
-        """Return a unique ID of the database, stored in the file; a copy of the file has the same ID."""
+        """Return the unique ID of the database, stored in the file. A copy of the file has the same ID."""
         shared = self.shared
         if shared._id is None:
             shared._id = str(self.cursor().execute("SELECT id FROM store_id").fetchall()[0][0])
@@ -376,13 +367,12 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """Return the number of transactions that this process has committed; reads at the same number return the same
+        """Return the number of transactions that this process has committed. Reads at the same number return the same
         data."""
         return self.shared._writes
 
     @property
     def closed(self) -> bool:
-        """Return whether the database file has been closed."""
         return self.shared._closed
 
     def __enter__(self) -> "Database":
@@ -422,9 +412,9 @@ class Database:
         return connection
 
     def cursor(self) -> Reader:
-        """Return the calling thread's cursor for reading; use `write()` for changes.
+        """Return the cursor of the calling thread for reading; use `write()` for changes.
 
-        Fetch all rows of a statement before the next (`fetchall`, `df`): an unread result blocks the cursor.
+        Fetch all rows of a statement (`fetchall`, `df`) before the next: an unread result blocks the cursor.
         """
         return Reader(self._current)
 
@@ -455,11 +445,8 @@ class Database:
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """Open a transaction under the write lock and yield its cursor: all changes are stored, or none.
 
-        A nested call in the same thread joins the outer transaction.
-
-        Raises:
-            RightsError: the person is a viewer.
-            StoreError: the file was deleted, replaced or truncated since it was opened; the write is not acknowledged.
+        A nested call in the same thread joins the outer transaction. Raises RightsError for a viewer, and StoreError if
+        the file was deleted, replaced or truncated since it was opened.
         """
         self.person.must("annotator", "change stored data")
         with self._lock:
@@ -506,7 +493,7 @@ class Database:
             yield
 
     def fold(self) -> None:
-        """Merge the log into the database file so that a copy of the file is complete; if merging fails, it is retried
+        """Merge the log into the database file, so that a copy of the file is complete; after a failure, it is retried
         later."""
         with self._lock:
             opening = self.shared._opening
@@ -529,9 +516,7 @@ class Database:
 
 @atexit.register
 def _end_quietly() -> None:
-    """Silence standard error at exit: DuckDB's binding lists the objects that threads still hold, which means nothing
-    to users.
-    """
+    """Silence standard error at exit, because DuckDB then lists objects that threads still hold."""
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)

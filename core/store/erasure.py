@@ -1,6 +1,6 @@
-"""Erase a person: replace their name everywhere, or also delete their label events.
+"""Erasure of a person: their name is replaced everywhere, or their label events are also deleted.
 
-An erasure is recorded, but not whose. This is the only module that changes stored rows. Earlier copies (backups,
+Each erasure is recorded without the name. This is the only module that changes stored rows. Earlier copies (backups,
 exports) are not changed.
 """
 
@@ -16,8 +16,8 @@ from .rows import quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """Record of one erasure of a person. kind: name or events; pseudonym: replaces the name; events: number of
-    affected rows."""
+    """The record of one erasure of a person. `kind` is name or events, `pseudonym` replaces the name, and `events` is
+    the number of affected rows."""
 
     kind: str
     pseudonym: str
@@ -32,8 +32,7 @@ def erase_name(db: Database, name: str, *, annotator: str) -> Erasure:
 
 
 def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Delete a person's label events, undos of these events and reservations, and replace the name by a pseudonym
-    elsewhere."""
+    """Delete the label events, undos and reservations of a person, and replace the name by a pseudonym elsewhere."""
     return _erase(db, name, "events", annotator)
 
 

@@ -1,4 +1,4 @@
-"""Export and import the database as Parquet, and single runs as JSON Lines.
+"""Export and import of the database as Parquet, and of single runs as JSON Lines.
 
 DuckDB's COPY is off with external access, so tables are written and read through Arrow.
 """
@@ -71,7 +71,7 @@ def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
 
 
 def check_rows(table: str, rows: pa.Table) -> None:
-    """Raise InputError, naming table and reason, if imported rows contain one that this program cannot have written."""
+    """Raise InputError, with table and reason, if imported rows include one that this program cannot have written."""
     check_event = _ROWS.get(table)
     for name in rows.schema.names:
         column = rows.column(name)
@@ -229,12 +229,9 @@ def tables(db: Database) -> list[str]:
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
-    """Export every table of the database to a folder, as one Parquet file per table; return the number of rows by
-    table.
+    """Export every table of the database to an empty folder as Parquet files, and return the number of rows by table.
 
-    Raises:
-        InputError: the folder is not empty.
-        StoreError: the folder cannot be written.
+    Raises InputError if the folder is not empty, and StoreError if it cannot be written.
     """
     folder = Path(folder).expanduser()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -274,22 +271,18 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 class CheckRun(Protocol):
-    """Function that raises InputError unless the options and rows of a run fit its study. whole: whether this version
-    wrote them."""
+    """A function that raises InputError unless the options and rows of a run fit its study. `whole`: written by this
+    version."""
 
     def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 
 
 def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None = None) -> dict[str, int]:
-    """Import an exported database into an empty one, all or nothing; return the number of rows by table.
+    """Import an exported database into an empty one, all or nothing, and return the number of rows by table.
 
-    Runs, findings and classifiers are marked as imported. Partial results of jobs with work left are left out, so that
-    a resumed job measures everything here.
-
-    Args:
-        check_run: called with every run, `core.studies.imports.check_run`.
-
-    Raises InputError if the folder has no export, the export is from newer code, or the database is not empty.
+    Runs, findings and classifiers are marked as imported. Partial results of unfinished jobs are left out, so that a
+    resumed job measures everything here. `check_run` is called with every run. Raises InputError if the folder has no
+    export, the export is from newer code, or the database is not empty.
     """
     db.person.must("admin", "import an export")
     folder = Path(folder).expanduser()
@@ -356,7 +349,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table to a database table by column name; return the number of rows.
+    """Append an Arrow table to a database table by column name, and return the number of rows.
 
     Raises InputError if a column is unknown, or a row is invalid.
     """
@@ -396,9 +389,9 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(
     file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
 ) -> Path:
-    """Write a run as a JSON Lines file that `import_run` reads, and return the file.
+    """Write a run as a JSON Lines file for `import_run`, and return the file.
 
-    database: owned by this program; the run is signed with its key, so that the database imports it as measured here.
+    With `database`, the run is signed with its key, so that this database imports it as measured here.
     """
     heading = {"atlas_run": RUN_FORMAT, "study": study, "title": title, "provenance": provenance}
     if database is not None:
@@ -408,9 +401,7 @@ def write_run(
 
 
 def _key(database: Path, *, make: bool = False) -> bytes:
-    """Return the key that signs runs for a database, from a file next to it that only its owner can read; b"" if
-    missing.
-    """
+    """Return the key that signs runs for a database, from a file that only its owner can read; b"" if missing."""
     file = database.with_name(database.name + ".key")
     try:
         if make and not file.exists():
@@ -430,14 +421,14 @@ def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Write a stored run to a JSON Lines file. database: database with whose key the run is signed."""
+    """Write a stored run to a JSON Lines file, signed with the key of `database` if given."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
-    """Return the heading and the rows of a run file. Raises InputError if the file is not complete."""
+    """Return the header and the rows of a run file. Raises InputError if the file is not complete."""
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(
@@ -462,9 +453,9 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 
 def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -> str:
-    """Import a run from a file unless the run is stored already; return its ID.
+    """Import a run from a file unless it is already stored, and return its ID.
 
-    A run that is not signed with this database's key is marked as imported. check_run: as in `import_all`.
+    A run that is not signed with the key of this database is marked as imported. `check_run`: as in `import_all`.
     """
     db.person.must("admin", "import a run")
     heading, rows = read_run(file)
@@ -493,13 +484,13 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
 
 
 def runs_folder(db_path: Path) -> Path:
-    """Return the folder in which commands leave runs for an app that has the database open."""
+    """Return the folder in which commands store runs for an app that has the database open."""
     return db_path.parent / "runs"
 
 
 def waiting_runs(db: Database) -> "pd.DataFrame":
-    """Return the run files next to the database that are not stored yet, oldest first: file, study, title, rows, error
-    or ""."""
+    """Return the run files next to the database that are not stored yet, oldest first: file, study, title, rows,
+    error."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     waiting = []

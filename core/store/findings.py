@@ -30,8 +30,8 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """Return the chart of an imported finding if this program can have drawn it. Raises InputError with the reason
-    otherwise."""
+    """Return the chart of an imported finding. Raises InputError, with the reason, if this program cannot have drawn
+    it."""
     fault = _fault(picture)
     if fault:
         raise InputError(
@@ -167,12 +167,7 @@ class Finding:
 
 
 def pin(db: Database, finding: Finding) -> str:
-    """Store a finding that a user has pinned, and return its ID.
-
-    Raises:
-        InputError: the note is too long.
-        RightsError: the person is a viewer.
-    """
+    """Store a finding, and return its ID. Raises InputError if the note is too long, RightsError for a viewer."""
     if len(finding.note) > LONGEST_NOTE:
         raise InputError(
             f"A note must have at most {LONGEST_NOTE:,} characters; this one has {len(finding.note):,}. Shorten it."

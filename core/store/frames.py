@@ -22,10 +22,8 @@ _ANNOTATION = pa.schema(
 def replace_release(
     db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
 ) -> int:
-    """Replace the stored annotations of a FrameNet release; return how many annotations are stored.
-
-    rows: sentences in the format of `core.frames.rows`.
-    """
+    """Replace the stored annotations of a FrameNet release, and return their number. `rows` are as in
+    `core.frames.rows`."""
     with db.write() as cursor:
         cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
         cursor.execute("DELETE FROM frame_release WHERE release = ?", [release])
@@ -55,16 +53,15 @@ def replace_release(
 
 
 def indexed_releases(db: Database) -> pd.DataFrame:
-    """Return the indexed FrameNet releases, newest first: release, folder, run, annotations, skipped
-    (JSON), indexed."""
+    """Return the indexed FrameNet releases, newest first: release, folder, run, annotations, skipped (JSON),
+    indexed."""
     return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
 
 
 @dataclass(frozen=True)
 class Search:
-    """Search criteria for annotated sentences. frame, unit, element: prefix of the FrameNet name, any case; text:
-    substring of the sentence; most_words: of the sentence.
-    """
+    """Criteria of a search for annotated sentences. `frame`, `unit` and `element` are prefixes of FrameNet names (any
+    case), `text` is a substring of the sentence, and `most_words` its largest length."""
 
     frame: str = ""
     unit: str = ""
@@ -74,9 +71,9 @@ class Search:
 
 
 def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
-    """Return the annotated sentences that match a search, shortest first: id, frame, unit, elements, text.
+    """Return up to `limit` annotated sentences, shortest first: id, frame, unit, elements, text.
 
-    limit: at most MOST. Raises InputError if all criteria are empty.
+    Raises InputError if all criteria are empty.
     """
     if not any(words.strip() for words in (search.frame, search.unit, search.element, search.text)):
         raise InputError(
@@ -105,7 +102,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
-    """Return the parts of a FrameNet release that could not be read: where and why."""
+    """Return the parts of a FrameNet release that could not be read, with the reasons."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
     texts = [
         text for text in releases["skipped"] if sound("frame_release", f"{release}'s skipped parts", {"skipped": text})

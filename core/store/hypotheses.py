@@ -18,11 +18,8 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """A batch of hypotheses that were registered together.
-
-    Attributes:
-        runs: earlier runs on these weights, each with its number of evaluation inputs.
-    """
+    """A batch of hypotheses that were registered together. `runs` are earlier runs with these weights, each with the
+    number of evaluation inputs that it used."""
 
     checkpoint: str
     weights_hash: str
@@ -39,19 +36,18 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Return the number of stored runs that used the evaluation inputs with the same weights before the batch was
-        registered."""
+        """Return how many runs with these weights used evaluation inputs before the batch was registered."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 
 @dataclass(frozen=True)
 class StoredHypothesis:
-    """A hypothesis about a head that was registered in a batch.
+    """A registered hypothesis about a head.
 
     Attributes:
         layer, head: zero-based.
-        withdrawn: when it was withdrawn; None if it was not.
-        run: run of its last test; None if it has not been tested.
+        withdrawn: time of withdrawal, or None.
+        run: run of its last test, or None.
         imported: whether that test was imported from a file.
     """
 
@@ -97,7 +93,7 @@ def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Return how many hypotheses about these model weights have ever been registered, including withdrawn ones."""
+    """Return how many hypotheses about these model weights have been registered, including withdrawn ones."""
     rows = (
         db.cursor()
         .execute(
@@ -111,8 +107,8 @@ def ever_registered(db: Database, weights_hash: str) -> int:
 def add_batch(
     db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
 ) -> tuple[str, list[str]]:
-    """Store a batch with its hypotheses (layer, head, predicate, parameters); return the IDs of the batch and of the
-    hypotheses."""
+    """Store a batch with its hypotheses (layer, head, predicate, parameters), and return the IDs of the batch and of
+    the hypotheses."""
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
     values = [
@@ -171,9 +167,9 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
-    """Withdraw a registered hypothesis; it remains stored and still counts.
+    """Withdraw a registered hypothesis, which remains stored and still counts.
 
-    Raises StoreError if the ID is unknown, or the hypothesis has been withdrawn already.
+    Raises StoreError if the ID is unknown, or the hypothesis has already been withdrawn.
     """
     db.person.must("annotator", "withdraw a hypothesis")
     stored = next(
@@ -193,7 +189,7 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Append an event, such as a test or withdrawal, to a hypothesis within the caller's transaction."""
+    """Append an event, such as a test or withdrawal, to a hypothesis within the transaction of the caller."""
     values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, _now()]
     cursor.execute(
         "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "

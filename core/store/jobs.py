@@ -68,7 +68,7 @@ def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequenc
 def one_job(db: Database, job: str) -> Row:
     """Return a stored job: study, title, options, state, error, run, created, started, finished.
 
-    asked: options as given; options: completed by defaults once the job is divided into units.
+    `asked` are the options as given; `options` are completed by defaults once the job is divided into units.
     """
     cursor = db.cursor().execute("SELECT * FROM job WHERE job = ?", [job])
     names, values = [column[0] for column in cursor.description], cursor.fetchall()
@@ -82,7 +82,7 @@ def one_job(db: Database, job: str) -> Row:
 
 
 def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
-    """Set the state of a job. The state "running" sets the start time, a final state the end time."""
+    """Set the state of a job, and its start time ("running") or end time (a final state)."""
     started = _now() if state == "running" else None
     finished = _now() if state not in {"queued", "running"} else None
     with db.write() as cursor:
@@ -94,7 +94,7 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark running and queued jobs of an earlier process as interrupted; return their number. Finished units stay
+    """Mark running and queued jobs of an earlier process as interrupted, and return their number. Finished units stay
     stored."""
     with db.write() as cursor:
         rows = cursor.execute(
@@ -122,8 +122,7 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """The outcome of one unit of a job: its rows or its error. deaths: number of worker processes that died while
-    running it."""
+    """The outcome of one unit of a job: its rows or its error, and how many worker processes died while running it."""
 
     rows: Sequence[Row] = ()
     error: str | None = None
@@ -134,8 +133,7 @@ class UnitEnd:
 
 
 def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> None:
-    """Store the outcome of a unit of a job, counting each worker death as an attempt. A unit that is done stays
-    unchanged."""
+    """Store the outcome of a unit, counting each worker death as an attempt. A finished unit stays unchanged."""
     error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:
         done = cursor.execute(
@@ -161,7 +159,7 @@ def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> No
 
 
 def ask_again(db: Database, job: str) -> int:
-    """Schedule the failed units of a job to run again; return their number."""
+    """Schedule the failed units of a job to run again, and return their number."""
     with db.write() as cursor:
         rows = cursor.execute(
             f"""INSERT INTO job_outcome (job, position, state, finished)
@@ -203,7 +201,7 @@ def count_active(db: Database) -> int:
 def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
     """Return the state of each unit of a job: position, key, size, state, error, seconds, worker, attempts.
 
-    state: None before the first outcome; worker: host and process of the last attempt.
+    `state` is None before the first outcome; `worker` is the host and process of the last attempt.
     """
     return db.read(
         f"""SELECT position, key, size, state, error, seconds, worker, coalesce(attempts, 0) AS attempts FROM job_unit
@@ -213,7 +211,7 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return units by worker: worker (host and process), units, failed, retries (extra attempts), seconds."""
+    """Return the units by worker: worker (host and process), units, failed, retries (extra attempts), seconds."""
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
                 sum(attempts - 1)::BIGINT AS retries, sum(seconds) AS seconds
@@ -240,7 +238,7 @@ def jobs(db: Database) -> "pd.DataFrame":
     """Return all jobs, newest first: job, study, title, state, error, run, created, started, finished, units, done,
     failed, workers, retries.
 
-    done and failed count units; workers counts those that finished a unit; retries counts attempts beyond the first.
+    `done` and `failed` count units, `workers` those that finished a unit, and `retries` attempts beyond the first.
     """
     return db.read(
         """WITH newest AS (SELECT job, position, arg_max(state, ordinal) AS state, arg_max(worker, ordinal) AS worker,
@@ -266,8 +264,8 @@ def delete_job(db: Database, job: str) -> None:
 
 
 def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
-    """Return the jobs of a study, or only those that are not done, newest first: job, state, options, run (None if the
-    run was deleted)."""
+    """Return the jobs of a study (or only unfinished ones), newest first: job, state, options, run (None if
+    deleted)."""
     cursor = db.cursor().execute(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? AND (job.state <> 'done' OR NOT ?) ORDER BY job.ordinal DESC""",

@@ -56,12 +56,12 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def now() -> datetime:
-    """Return the current time in UTC without a time zone, the form in which the database stores times."""
+    """Return the current time in UTC without a time zone, as the database stores times."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Return a label event with every column filled in. Raises InputError, naming the event, if it is invalid."""
+    """Return a label event with all columns. Raises InputError, naming the event, if it is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -102,8 +102,8 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert floats such as 7.0 to 7 in integer columns, and NaN to None in all columns, because pandas makes floats
-    of missing values."""
+    """Convert floats such as 7.0 to 7 in integer columns, and NaN to None, because pandas uses floats for missing
+    values."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
@@ -113,15 +113,15 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """Raise InputError unless the name of an annotator has visible letters."""
+    """Raise InputError unless an annotator name has visible letters."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
         raise InputError("The name of an annotator must have visible letters; got none. Enter your name.")
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the label time that a browser reports, or the time of arrival if the browser's clock is more than
-    ten years behind or a day ahead.
+    """Return the label time reported by a browser, or the time of arrival if its clock is ten years behind or a day
+    ahead.
 
     A value that is not a time is returned unchanged and refused with its event.
     """
@@ -138,7 +138,7 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
     """Return the checked metadata and weights of an attention map. Raises InputError, naming the map, if they are
     invalid.
 
-    weights: float16 bytes [query, key], each in [0, 1]; tokens: one text for each position; separators: positions.
+    Weights are float16 bytes [query, key] in [0, 1]; there is one token text per position.
     """
     subject = f"the map {str(fields.get('map_id'))[:40]!r}"
     row = {}
@@ -182,8 +182,8 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Return why the metadata of a map contradicts the stored map with the same ID, or None; missing metadata is not
-    compared."""
+    """Return why the metadata of a map contradicts the stored map with the same ID, or None; missing metadata is
+    ignored."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:
@@ -202,16 +202,16 @@ _LATIN = str.maketrans(
 
 
 def looks_like(name: str) -> str:
-    """Return a name as it looks to people: without case, outer spaces and invisible characters, with look-alike
-    letters of other alphabets as Latin letters."""
+    """Return a name in a form that is equal for names that look alike: without case, outer spaces and invisible
+    characters, with look-alike letters of other alphabets as Latin letters."""
     visible = "".join(letter for letter in unicodedata.normalize("NFKD", name) if unicodedata.category(letter) != "Cf")
     latin = unicodedata.normalize("NFKD", visible.casefold()).translate(_LATIN)
     return " ".join(unicodedata.normalize("NFC", latin).split())
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that look the same: they differ only in case, spaces, invisible characters, look-alike
-    letters, or in that one is the other's e-mail address."""
+    """Return groups of names that look alike (case, spaces, invisible characters, look-alike letters), or of which one
+    is the e-mail address of the other."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)
@@ -223,8 +223,8 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
-    """Return a warning about annotator names that look alike; "" if there are none. among: only groups with one of
-    these names."""
+    """Return a warning about annotator names that look alike, otherwise "". `among` selects groups with one of these
+    names."""
     found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
     groups = "; ".join(" and ".join(map(repr, group)) for group in found)
     return (
@@ -236,14 +236,12 @@ def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str
 
 
 def check_name(what: str, value: Any, subject: str) -> None:
-    """Raise InputError unless a value is None or a text of visible letters and limited length. what: column; subject:
-    where it is."""
+    """Raise InputError unless a value is None or a text of visible letters and limited length."""
     _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """Raise InputError unless the name, title, description, colour and key of a class have limited length; colours are
-    #rrggbb."""
+    """Raise InputError unless the fields of a class have limited length and its colour is #rrggbb."""
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")
@@ -311,7 +309,7 @@ def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> date
     """Return a time in UTC without a time zone; the current time for None. Raises InputError for an invalid or future
     time.
 
-    latest: latest time allowed, instead of a day from now.
+    `latest` is the latest time allowed, instead of a day from now.
     """
     if value is None:
         return now()

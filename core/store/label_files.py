@@ -1,8 +1,8 @@
-"""Labels as files: one event on each row, with the metadata of its map and optionally the map's weights.
+"""Files of labels: one event per row, with the metadata of its map and optionally the weights of the map.
 
-JSONL (one JSON object on each line, weights in base64) and Parquet (weights as bytes) have the same columns, so
-importing an export gives the same events, maps and classes. A row written by hand needs only map_id, class, class_set
-and annotator.
+JSONL (one JSON object per line, weights in base64) and Parquet (weights as bytes) have the same columns, so importing
+an export yields the same events, maps and classes. A row written by hand needs only map_id, class, class_set and
+annotator.
 """
 
 import base64
@@ -59,7 +59,8 @@ _BAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.Arr
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of importing a label file. refused: (row number from 1, reason); notes: messages for the user."""
+    """The result of importing a label file. `refused` holds (row number from 1, reason), `notes` messages for the
+    user."""
 
     rows: int
     new: int
@@ -92,13 +93,10 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Export labels to a file atomically; return the number of label events.
+    """Export the labels of one class set (None: all) to a file atomically, and return the number of label events.
 
-    Args:
-        class_set: only its events; None for all.
-        weights: whether to include the weights of maps.
-
-    Raises InputError if the file has another ending, or cannot be written.
+    `weights`: whether to include the weights of maps. Raises InputError if the file has another ending or cannot be
+    written.
     """
     ending, rows = _ending(file), list(exported(db, class_set, weights=weights))
     if ending == ".parquet":
@@ -146,12 +144,8 @@ class _Incoming:
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
     """Import the labels of a file. Importing the same file twice changes nothing.
 
-    Args:
-        keep_rest: import the other rows if one cannot be used; otherwise one bad row prevents the import.
-
-    Raises:
-        InputError: the file cannot be read, or is larger than LARGEST or MOST_ROWS.
-        RightsError: the user is not an admin.
+    If `keep_rest` is False, one invalid row prevents the import. Raises InputError if the file cannot be read or is
+    larger than LARGEST or MOST_ROWS; RightsError unless the user is an admin.
     """
     db.person.must("admin", "import labels")
     ending, data = _ending(file), read_bytes(file)
@@ -374,8 +368,7 @@ def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[in
 
 
 def read_maps(folder: Path) -> list[Row]:
-    """Return the attention maps in a folder that `data.recipes.sheets` wrote (maps.jsonl, maps.npz), ready for
-    `store_maps`.
+    """Return the attention maps in a folder that `data.recipes.sheets` wrote (maps.jsonl, maps.npz), for `store_maps`.
 
     Maps without texts get [CLS], [SEP] and numbers as tokens.
     """
@@ -393,7 +386,7 @@ def _places(row: Row) -> list[str]:
 
 
 def import_folder(db: Database, folder: Path) -> list[Imported]:
-    """Import the maps of a folder and the labels in every labels-*.jsonl file; repeating the import changes nothing."""
+    """Import the maps of a folder and the labels in every labels-*.jsonl file. Repeating the import changes nothing."""
     db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []

@@ -1,7 +1,7 @@
 """Labels of attention maps as append-only events, and queries on them.
 
 A browser tab (or a file) is a *batch* that numbers its events from 1 and may resend any of them; each is stored once.
-An annotator's current label of a map is the newest label or skip that has not been undone.
+The current label of a map by an annotator is the newest label or skip that has not been undone.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ _HISTORY = ("kind", "class", "into_class", "title", "eye", "colour", "key", "ann
 
 
 def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset[str]]:
-    """Return all present and former class names of each class set; unknown class sets are omitted."""
+    """Return all current and former class names of each class set; unknown class sets are omitted."""
     theirs, values = among("class_set", list(class_sets))
     added = cursor.execute(
         f"SELECT class_set, class FROM class_event WHERE kind = 'add' AND {theirs}",  # noqa: S608 - our columns
@@ -68,10 +68,8 @@ def class_history(db: Database) -> dict[str, list[Row]]:
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:
-    """Add imported changes of classes if they continue the stored changes of the class set; return how many were new.
-
-    Args:
-        history: changes of its classes, oldest first, from `class_history`.
+    """Add imported changes of classes (from `class_history`) if they continue the stored ones, and return how many were
+    new.
 
     Raises InputError if `history` is not a list of changes of classes.
     """
@@ -125,7 +123,7 @@ _SAID = (
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID of who sends labels: the signed-in person, otherwise the browser by a hash of its secret; None for
+    """Return an ID of the sender of labels: the signed-in person, otherwise a hash of the browser's secret; None for
     the owner of the database."""
     if person.name:
         return f"name:{person.name}"
@@ -169,14 +167,14 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:
-    """Return who first sent a batch of labels; None for a new batch, and for a batch without a recorded sender."""
+    """Return who first sent a batch of labels; None for a new batch, or if the sender is not recorded."""
     owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
     return owners[0][0] if owners else None
 
 
 def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
-    """Return why a sender may not add events to a batch of labels, or None. stored_owner: first sender; if None,
-    annotators are compared."""
+    """Return why a sender may not add events to a batch of labels, or None. If the first sender (`stored_owner`) is
+    unknown, annotators are compared."""
     if stored_owner is not None:
         mine = stored_owner == owner
     else:
@@ -258,7 +256,7 @@ _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, ca
 
 
 def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
-    """Store attention maps that are new (fields as in `MAP`, weights as float16 bytes); return their number."""
+    """Store attention maps that are new (fields as in `MAP`, weights as float16 bytes), and return their number."""
     rows = {row["map_id"]: row for row in map(checked_map, maps)}
     with db.write() as cursor:
         facts = stored_facts(cursor, list(rows))
@@ -290,8 +288,8 @@ def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
 
 
 def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
-    """Return stored attention maps with metadata and weights, in the order of the given IDs; unknown IDs
-    are omitted."""
+    """Return stored attention maps with metadata and weights, in the order of the given IDs; unknown IDs are
+    omitted."""
     if not len(map_ids):
         return []
     cursor = db.cursor().execute(
@@ -324,19 +322,20 @@ def map_kinds(db: Database) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class Saved:
-    """The result of storing label events. new: how many were new; acknowledged: highest stored sequence number of the
-    batch."""
+    """The result of storing label events: how many were new, and the highest stored sequence number
+    (`acknowledged`)."""
 
     new: int
     acknowledged: int
 
 
 def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
-    """Store the label events of one batch, all or none; events that are stored already are skipped.
+    """Store the label events of one batch, all or none; events that are already stored are skipped.
 
     Args:
         events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
-            retire); other fields are optional.
+            retire);
+            other fields are optional.
         secret: known only to the sending browser; the batch then belongs to it, or to the signed-in person.
 
     Raises:
@@ -374,7 +373,7 @@ def stored_events(cursor: Any, events: Sequence[str]) -> set[str]:
 
 
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
-    """Insert label events that `refusals` accepts; return how many were new."""
+    """Insert label events that `refusals` accepts, and return how many were new."""
     theirs, values = among("map_id", sorted({row["map_id"] for row in rows}))
     found = cursor.execute(
         f"""SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
@@ -418,10 +417,10 @@ def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def labels(
     db: Database, class_set: str, *, annotator: str | None = None, map_id: str | None = None, last: int | None = None
 ) -> "pd.DataFrame":
-    """Return the current labels of a class set (without skips), oldest first, with map metadata and the class names
+    """Return the current labels of a class set (without skips), oldest first, with map metadata and class names as
     given.
 
-    annotator, map_id: filters. last: ordinal of the last event that counts, for the state at an earlier time.
+    `last` is the ordinal of the last event that counts, for an earlier state.
     """
     newest = "standing"
     if last is not None:
@@ -443,7 +442,7 @@ def labels(
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
-    """Return the names of all annotators with label events in one class set, or in all."""
+    """Return the names of all annotators with label events in one class set (None: in all)."""
     cursor = db.cursor().execute(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},
@@ -452,7 +451,7 @@ def annotators(db: Database, class_set: str | None = None) -> list[str]:
 
 
 def classes_given(db: Database, class_set: str) -> list[str]:
-    """Return the class names of all labels in a class set, including retracted labels, as they were given."""
+    """Return the class names of all labels in a class set, including retracted ones, as they were given."""
     cursor = db.cursor().execute(
         "SELECT DISTINCT class FROM label_event WHERE class_set = ? AND kind = 'label' ORDER BY class", [class_set]
     )
@@ -509,7 +508,7 @@ def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.D
 
 
 def pace(db: Database, class_set: str) -> "pd.DataFrame":
-    """Return the labelling speed of each annotator in each pass: n, median seconds, labels an hour (gaps count at most
+    """Return the labelling speed of each annotator in each pass: n, median seconds, labels per hour (gaps count at most
     a minute)."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
@@ -535,8 +534,8 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A change to a class set. kind: add, rename, merge (`into` another class) or delete a class, or set, which
-    describes the class set; eye: description of the pattern."""
+    """A change of a class set. `kind`: add, rename, merge (`into` another class) or delete a class, or set, which
+    describes the class set. `eye` describes the pattern."""
 
     kind: str
     name: str
@@ -550,12 +549,10 @@ class ClassChange:
 def change_class(
     db: Database, class_set: str, change: ClassChange, *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Store one change of a class (add, rename, merge or delete) as an event; labels keep the class name they were
-    given.
+    """Store one change of a class as an event; labels keep the class name that they were given.
 
-    taken: current class names of the class set.
-
-    Raises InputError if a new class exists already, or the class to change does not exist.
+    `taken` are the current class names. Raises InputError if a new class exists already, or the class to change does
+    not.
     """
     change_classes(db, class_set, [change], annotator=annotator, taken=taken)
 
@@ -595,7 +592,7 @@ def change_classes(
 
 
 def class_events(db: Database) -> list[Row]:
-    """Return the stored changes of classes, oldest first, in the form that `core.codebook.classes` reads."""
+    """Return the stored changes of classes, oldest first, as `core.codebook.classes` reads them."""
     names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
     events = (
         db.cursor()
@@ -615,12 +612,8 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     """Retract labels, skips, flags or notes of any annotator; the event before each retracted one becomes current
     again.
 
-    Args:
-        events: IDs; duplicates count once.
-
-    Raises:
-        RightsError: the user is not an admin.
-        InputError: an event is not stored or is an undo, or the reason is empty; then nothing is retracted.
+    Nothing is retracted if an event is not stored or is an undo, or the reason is empty (InputError). Raises
+    RightsError unless the user is an admin.
     """
     db.person.must("admin", "retract labels of others")
     if not why.strip():
@@ -645,7 +638,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
-    """Return the event IDs of the current labels that have one of the given classes, oldest first."""
+    """Return the event IDs of the current labels with one of the given classes, oldest first."""
     cursor = db.cursor().execute(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",

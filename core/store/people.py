@@ -18,10 +18,10 @@ class RightsError(AtlasError):
 
 @dataclass(frozen=True)
 class Person:
-    """The person who acts on the database. name: annotator name; "" without sign-in.
+    """The person who acts on the database. `name` is the annotator name ("" without sign-in).
 
-    Roles: viewer reads everything stored; annotator also labels under their own name and trains classifiers; admin also
-    starts other jobs, changes classes, chooses classifiers, imports and deletes; none has no rights.
+    Roles: a viewer reads everything stored; an annotator also labels under their own name and trains classifiers; an
+    admin also starts other jobs, changes classes, selects classifiers, imports and deletes; "none" has no rights.
     """
 
     name: str = ""
@@ -39,8 +39,8 @@ class Person:
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def must(self, role: str, doing: str) -> None:
-        """Raise RightsError unless this person has a role. doing: the action in the message, such as
-        "change classes"."""
+        """Raise RightsError unless this person has a role. `doing` is the action in the message, such as "change
+        classes"."""
         if not self.may(role):
             who = f"{self.name} has" if self.name else "visitors have"
             raise RightsError(
@@ -66,11 +66,8 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
     """Return the annotator name of a signed-in user: the e-mail address, otherwise `sub:` and the `sub` claim; "" for
     nobody.
 
-    An address that the provider calls unverified does not count. Only ASCII letters are compared without case, and a
-    `sub`
-    can never look like an address.
-
-    by_subject: whether to use `sub`; False with several providers, because each has its own.
+    Unverified addresses do not count. Only ASCII letters are compared without case, and a `sub` can never look like an
+    address. `by_subject` is False with several providers, because each has its own subjects.
     """
     if "email_verified" in claims and claims["email_verified"] not in (True, "true"):
         return ""
@@ -88,11 +85,8 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
     """Return the role of a signed-in user: the highest role that lists the name, otherwise the default role, otherwise
     "none".
 
-    Args:
-        name: from `name_of`. Addresses are compared without case, `sub:` names exactly.
-        roles: lists of names by role, and "default".
-
-    Raises RightsError if `roles` has another form, so that a mistake never grants rights.
+    Addresses (from `name_of`) are compared without case, `sub:` names exactly. `roles` has lists of names by role, and
+    "default". Raises RightsError if it has another form, so that a mistake never grants rights.
     """
     listed = []
     for role, names in roles.items():
@@ -110,7 +104,7 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
 
 
 def person_name(name: str) -> str:
-    """Return an annotator's name as labels store it: an e-mail address in lower case without outer spaces, other names
+    """Return an annotator name as labels store it: an e-mail address in lower case without outer spaces, otherwise
     unchanged."""
     stripped = name.strip()
     return stripped.lower() if _ADDRESS.fullmatch(stripped) else name

@@ -21,8 +21,8 @@ from .rows import Row, among, insert, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project. maps: number without gold and exemplars; counted: labels that fill a slot;
-    people: assigned a map, admitted or excluded."""
+    """The progress of a labelling project. `maps` excludes gold and exemplars, `counted` are labels that fill a slot,
+    and `people` were assigned a map, admitted or excluded."""
 
     maps: int
     counted: int
@@ -100,8 +100,7 @@ _CLAIM = pa.schema([
 
 @dataclass(frozen=True)
 class Project:
-    """A labelling project with its current state. state: open, paused, closed or archived, with who changed it and
-    when."""
+    """A labelling project with its current state (open, paused, closed or archived), and who changed it and when."""
 
     project: str
     title: str
@@ -118,7 +117,8 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectMap:
-    """A map in a labelling project. kind: label, gold or exemplar; given: known class of gold and exemplar maps."""
+    """A map in a labelling project. `kind` is label, gold or exemplar; `given` is the class of gold and exemplar
+    maps."""
 
     map_id: str
     kind: str
@@ -127,7 +127,7 @@ class ProjectMap:
 
 @dataclass(frozen=True)
 class Heading:
-    """The title, class set and codebook of a labelling project. annotator: author of the project."""
+    """The title, class set and codebook of a labelling project. `annotator` is its author."""
 
     title: str
     class_set: str
@@ -143,8 +143,8 @@ def add_project(
     rules: Mapping[str, Any],
     maps: Sequence[ProjectMap],
 ) -> str:
-    """Store a new labelling project with its maps in order; return its ID. Raises InputError without a
-    title or maps."""
+    """Store a new labelling project with its maps in order, and return its ID. Raises InputError without a title or
+    maps."""
     db.person.must("admin", "make a project")
     title, codebook = heading.title, heading.codebook
     if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
@@ -337,7 +337,7 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return the purpose for which a map was assigned to a person in a project; None if the map was never assigned."""
+    """Return the purpose for which a map was assigned to a person in a project, or None if it was not."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -350,8 +350,8 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """How far the project tables have been read. ordinal: reservations, answers and admin events; label, classes:
-    label and class events; erasures: number of erasures."""
+    """Positions up to which the tables of projects have been read: `ordinal` of reservations, answers and admin events,
+    `label` and `classes` of label and class events, and the number of erasures."""
 
     ordinal: int = 0
     label: int = 0
@@ -373,8 +373,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the newest positions in the project tables after this transaction, which has only added reservations and
-    answers since the last read."""
+    """Return the newest positions after this transaction, which has only added reservations and answers since the last
+    read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -389,8 +389,8 @@ def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None
     """Return new reservations of maps (ordinal, annotator, map, pass, purpose, expiry in seconds since 1970), oldest
     first.
 
-    lapse: seconds until a reservation expires. If given, reservations are omitted that expired before the project's
-    newest entry and whose holder has labelled or skipped the map.
+    `lapse` is the number of seconds until a reservation expires. If given, reservations are omitted that expired before
+    the newest entry of the project and whose holder has labelled or skipped the map.
     """
     if lapse is None:
         return cursor.execute(
@@ -423,10 +423,10 @@ def handed(cursor: Any, project: str) -> dict[str, int]:
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """Return new answers in a project, oldest first: (ordinal, ordinal of the label event, event, annotator, map,
-    pass, purpose, class or None for a skip, counted, seconds since 1970).
+    """Return new answers in a project, oldest first: (ordinal, ordinal of the label event, event, annotator, map, pass,
+    purpose, class or None for a skip, counted, seconds since 1970).
 
-    last: the last label event that counts; None for all.
+    `last` is the last label event that counts (None: all).
     """
     return cursor.execute(
         """SELECT project_label.ordinal, label_event.ordinal, event, annotator, map_id, pass, purpose,
@@ -440,8 +440,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return new undos as (ordinal of the undo, event), oldest first: of answers undone since the last read, and of
-    new answers that were undone before. last: as in `answers_since`."""
+    """Return new undos as (ordinal of the undo, event), oldest first: of answers undone since the last read, and of new
+    answers that were undone before. `last`: as in `answers_since`."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -476,15 +476,14 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """Return the ordinal of the last label event that counts in a closed or archived project; None for an open or
-    paused project."""
+    """Return the ordinal of the last label event that counts in a closed or archived project; None for an active
+    project."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the last label event that counts in a closed or archived project, as `frozen_at` does, with a
-    new cursor."""
+    """Return the same as `frozen_at`, with a new cursor."""
     return frozen_at(db.cursor(), project)
 
 
@@ -527,10 +526,10 @@ def history(db: Database, project: str) -> pd.DataFrame:
 
 
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """Return the current labels and skips of a project, oldest first, with map metadata; for a closed or archived
-    project, as of its closing. counted: False for surplus labels.
+    """Return the current labels and skips of a project, oldest first, with map metadata.
 
-    purpose: label, gold, repeat or training; None for all.
+    For a closed or archived project, they are those at the time of closing. `counted` is False for extra annotations.
+    `purpose` is label, gold, repeat or training (None: all).
     """
     return db.read(
         f"""{ANSWERS}

@@ -1,7 +1,7 @@
-"""Explain errors of the database file in one message, and keep a copy of a damaged log.
+"""One-message explanations of errors of the database file, and copies of a damaged log.
 
 DuckDB keeps the latest writes in `<file>.wal` until a checkpoint. It silently skips a log that it cannot read, and
-those writes would be lost at the next start; here that is an error, and the log is kept.
+those writes would be lost at the next start. Here that is an error, and a copy of the log is kept.
 """
 
 import contextlib
@@ -37,9 +37,9 @@ class LogContent:
 
     Attributes:
         size: bytes.
-        whole: bytes up to the end of the last complete transaction; None if there is none.
+        whole: bytes up to the end of the last complete transaction, or None.
         end: like `whole`, but including a checkpoint entry after it.
-        root: root block of the checkpoint entry; None without one.
+        root: root block of the checkpoint entry, or None.
         is_torn: the log starts correctly but has no complete transaction, as after a kill during the first write.
     """
 
@@ -87,8 +87,8 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """Return the root block of a database file from the newer of its two headers; None if the file is too short.
-    Raises OSError."""
+    """Return the root block of a database file from the newer of its two headers, or None for a short file. Raises
+    OSError."""
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
     if len(data) < _HEADERS[-1] + 24:
@@ -120,7 +120,7 @@ _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
 class LockedError(StoreError):
-    """Error: another process has the database file open. holder: a description of that process."""
+    """Error: another process (`holder`) has the database file open."""
 
     def __init__(self, message: str, holder: str):
         super().__init__(message)
@@ -211,13 +211,10 @@ def is_of_file(error: duckdb.Error) -> bool:
 
 
 class LogCopy:
-    """A copy of a database log, which is stored only if DuckDB could not read the log completely. There is one copy
-    for each log.
+    """A copy of a database log, which is stored only if DuckDB could not read the log completely.
 
-    If one connection commits during another one's checkpoint, DuckDB writes a second log (`.wal.checkpoint`), whose
-    incomplete end it skips silently; a copy of such a log is kept.
-
-    Raises StoreError if the log cannot be copied, or has no database next to it.
+    If one connection commits during the checkpoint of another, DuckDB writes a second log (`.wal.checkpoint`), whose
+    incomplete end it also skips. Raises StoreError if the log cannot be copied, or has no database next to it.
     """
 
     def __init__(self, path: Path):
@@ -263,10 +260,9 @@ class LogCopy:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a message if a database log was read only in part, otherwise None. In that case the copy of the log
-        is stored.
+        """Return a message if a database log was read only in part, otherwise None. The copy of the log is then stored.
 
-        Raises StoreError if nothing was read of a log with content; `connection` is closed.
+        Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """
         if self.copy is None:
             return self._notice(self._torn)
@@ -311,7 +307,7 @@ class LogCopy:
 
 
 def stamp() -> str:
-    """Return the current time in UTC as a unique part of a file name."""
+    """Return the current time in UTC as a part of a file name."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
 
 
@@ -323,7 +319,7 @@ def _named_by_content(log: Path, folder: Path) -> Path:
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """Copy a file to a folder, which is created if missing; return the copy. A failed copy leaves no file. Raises
+    """Copy a file to a folder, which is created if missing, and return the copy. A failed copy leaves no file. Raises
     OSError."""
     try:
         copy.parent.mkdir(exist_ok=True)

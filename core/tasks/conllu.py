@@ -1,4 +1,4 @@
-"""Gold trees in CoNLL-U format (Universal Dependencies), with the characters of every word.
+"""Gold dependency trees in CoNLL-U format (Universal Dependencies), with the characters of every word.
 
 The syntactic words of a multi-word token (don't = do + n't) share its characters if they spell it; otherwise each has
 the whole token. Empty nodes are omitted. Heads are zero-based; a root is its own head.
@@ -25,7 +25,7 @@ class GoldSentence:
     """A sentence with its gold dependency tree.
 
     Attributes:
-        words: syntactic words in order, with the treebank's tags and governors.
+        words: syntactic words in order, with the tags and governors of the treebank.
         document: ID of its document, or "".
     """
 
@@ -35,7 +35,7 @@ class GoldSentence:
 
 
 def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
-    """Read the first `limit` sentences of a CoNLL-U file (None: all). Raises InputError naming the invalid line."""
+    """Read the first `limit` sentences of a CoNLL-U file (None: all). Raises InputError with the invalid line."""
     try:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
@@ -168,7 +168,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences of a treebank split in order: each has one tree of at least two words."""
+    """The usable sentences of a treebank split: each has one tree of at least two words."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -187,10 +187,9 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read a treebank split's usable sentences. folder None: the bundled treebank; limit: None for all.
+    """Read the usable sentences of a treebank split (folder None: the bundled treebank).
 
-    Raises:
-        InputError: labels are not those of Universal Dependencies, or no sentence is usable.
+    Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """
     file = file_of(folder or BUNDLED, part)
     every = read_conllu(file, limit)

@@ -1,4 +1,4 @@
-"""Linguistic features of words: the papers' lists, or any tag, part of speech or dependency label.
+"""Linguistic features of words: those of the papers, or any tag, part of speech or dependency label.
 
 Labels of Universal Dependencies (obj, nsubj:pass) and ClearNLP (dobj, nsubjpass) are both recognised. Kovaleva et al.
 2019 (section 4.4) use nouns, verbs, pronouns, subjects, objects and negation; Clark et al. 2019 punctuation.
@@ -31,11 +31,8 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A linguistic feature of words (such as nouns), or a special position of an input.
-
-    Attributes:
-        special: whether it is a position of the encoding ([CLS], separator) instead of words.
-    """
+    """A linguistic feature of words (such as nouns), or a special position of an input ([CLS], separator;
+    `special`)."""
 
     name: str
     label: str
@@ -76,7 +73,7 @@ def feature_of(name: str) -> Feature:
 
 
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
-    """Return the characters of the words that have a feature; empty for features of special positions."""
+    """Return the character spans of the words with a feature; empty for a feature that is a special position."""
     if feature.name == "negation":
         return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name
@@ -84,17 +81,17 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
 
 
 def is_of_words(feature: Feature) -> bool:
-    """Return whether a feature is determined by the tag or dependency label of a word."""
+    """Return whether a feature depends on the tag or dependency label of a word."""
     return not feature.special and feature.name != "negation"
 
 
 def is_role(feature: Feature) -> bool:
-    """Return whether a feature is a word's role in its sentence (subject, dep:amod) rather than its category."""
+    """Return whether a feature is a syntactic function (subject, dep:amod) rather than a word class."""
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
 
 
 def carries(feature: Feature, word: TaggedWord) -> bool:
-    """Return whether a word has a feature that is determined by its tag or dependency label."""
+    """Return whether a word has a feature, by its tag or dependency label."""
     return _carries(feature.name, word.tag, word.pos, word.dep)
 
 

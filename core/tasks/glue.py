@@ -1,8 +1,8 @@
-"""The seven GLUE tasks, and their examples from the bundled samples, a folder, or the hub.
+"""The seven GLUE tasks, with examples from the bundled samples, a folder, or the hub.
 
-Labels have the hub's order (`nyu-mll/glue`): RTE and QNLI have 0 = entailment; MNLI has 0 = entailment, 1 = neutral, 2
-= contradiction. The paper's scripts use another order for MNLI, and its notebook codes entailment as 1, so labels are
-always matched by name.
+Labels have the order of the hub (`nyu-mll/glue`): RTE and QNLI have 0 = entailment; MNLI has 0 = entailment, 1 =
+neutral, 2 = contradiction. The scripts of the paper use another order for MNLI, and its notebook codes entailment as 1,
+so labels are always matched by name.
 """
 
 import hashlib
@@ -27,11 +27,11 @@ class Task:
     """A task with its labels, columns and metrics, such as SST-2.
 
     Attributes:
-        name: as in papers, and its folder in GLUE's download.
+        name: as in papers, and its folder in the download of GLUE.
         text, pair, label: columns of the TSV files; pair is None for single sentences.
-        labels: in the hub's order; empty for scores (STS-B, 0 to 5).
+        labels: in the order of the hub; empty for scores (STS-B, 0 to 5).
         metrics: the first one ranks checkpoints.
-        majority: share of the most frequent official dev label; None for scores.
+        majority: fraction of the most frequent official dev label; None for scores.
         drops_short_rows: whether official files have incomplete rows, which are skipped.
         labelled: False for a custom list without labels.
     """
@@ -61,7 +61,7 @@ class Task:
 
     @property
     def outputs(self) -> int:
-        """Return the outputs of a classification head for the task: one for each label, or one for a score."""
+        """Return the number of outputs of a classification head: one per label, or one for a score."""
         return len(self.labels) or 1
 
     @property
@@ -70,7 +70,7 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Return the name of the metric by which runs on the task are ranked."""
+        """Return the metric by which runs on the task are ranked."""
         return self.metrics[0]
 
 
@@ -158,7 +158,7 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Write task names as "SST-2-like" in a text about the bundled samples, which only imitate the tasks."""
+    """Replace task names by "SST-2-like" etc. in a text about the bundled samples, which only imitate the tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
@@ -180,16 +180,16 @@ def read_rows(
     limit: int | None = None,
     seed: int = 0,
 ) -> list[TaskRow]:
-    """Return the examples of a task's split, in the order of the file.
+    """Return the examples of a task split, in the order of the file.
+
+    Raises InputError for another split, a missing file or column, an unknown label, or no examples.
 
     Args:
         split: "train" or "dev".
-        folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, otherwise a folder with
-            GLUE's TSV files (the parent of `SST-2/`, or the task's own). Ignored for custom files.
+        folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, otherwise a folder with the
+            TSV
+            files of GLUE (the parent of `SST-2/`, or that of the task). Ignored for custom files.
         limit: number of examples to sample without replacement; None for all.
-
-    Raises:
-        InputError: another split, a missing file or column, an unknown label, or no examples.
     """
     task = task_of(task)
     if split not in ("train", "dev"):
@@ -203,14 +203,14 @@ def read_rows(
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """Sample at most `limit` examples without replacement and return them in their original order; None returns all."""
+    """Sample at most `limit` examples without replacement, in their original order (None: all)."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of the examples' IDs, texts and labels (16 hex digits), so that runs resume on equal data."""
+    """Return a hash of the IDs, texts and labels of examples (16 hex digits), so that runs resume on equal data."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -246,7 +246,7 @@ def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tup
 
 
 def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
-    """Return the TSV file of a task's split in a folder (None: the bundled samples)."""
+    """Return the TSV file of a task split in a folder (None: the bundled samples)."""
     root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
@@ -308,7 +308,7 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse a task's label from a TSV file or the hub. Raises InputError that names the row (`place`)."""
+    """Parse a label from a TSV file or the hub. Raises InputError with the row (`place`)."""
     value = value.strip()
     if value == "-1":
         raise InputError(
@@ -370,14 +370,10 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return examples that a model was not trained on: the dev examples, then the train examples that share no
-    sequence of WORDS words with a trained one.
+    """Return examples that a model was not trained on: the dev examples, then unrelated train examples.
 
-    Train examples with fewer than WORDS words in every sentence are omitted.
-
-    Args:
-        train: all train examples, with unique IDs.
-        learned: the examples in `train` that the model was trained on.
+    A train example is unrelated if it shares no sequence of WORDS words with one that the model learned (`learned`);
+    those with fewer words are left out.
     """
     ids, known = {row.id for row in learned}, {run for row in learned for run in _runs(row)}
     left = ((row, set(_runs(row))) for row in train if row.id not in ids)
@@ -397,22 +393,12 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return the task's label index for each output of a checkpoint, so that logits can be put in the task's order.
+    """Return the task label of each output of a checkpoint, as indices into Task.labels; (0,) for a score.
 
-    `logits[:, [order.index(l) for l in ...]]` is then in the task's order. Names are compared without case, spaces,
-    hyphens
-    and underscores. Generic names (LABEL_0, LABEL_1) have the hub's order if there are two; with three, the order is
-    ambiguous and refused.
-
-    Args:
-        labels: names of the checkpoint's outputs by index; None without a classification head.
-
-    Returns:
-        Indices into Task.labels; (0,) for a score.
-
-    Raises:
-        CheckpointError: no head, another number of labels, or other names.
-        InputError: the task has no labels.
+    `logits[:, [order.index(l) for l in ...]]` is then in the order of the task. Names (`labels`, by output) are
+    compared without case, spaces, hyphens and underscores. Two generic names (LABEL_0, LABEL_1) have the order of the
+    hub; three are ambiguous and refused. Raises CheckpointError without a head, or for other numbers or names of
+    labels, and InputError if the task has no labels.
     """
     must_have_labels(task)
     if labels is None:

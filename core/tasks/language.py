@@ -1,4 +1,4 @@
-"""A tagged text: its words with character offsets, tags and governors.
+"""Tagged texts: words with character offsets, tags and governors.
 
 Words are matched to tokens by offsets, never by spelling. Tagging is done by `core.studies.tagging`.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """A word with its tags. head: index of its governor in the sentence; a root is its own head."""
+    """A word with its tags. `head` is the index of its governor in the sentence; a root is its own head."""
 
     text: str
     start: int

@@ -1,7 +1,6 @@
-"""Metrics of the tasks, and what constant predictions score.
+"""Metrics of tasks, and the scores of constant predictions.
 
-Accuracy and F1 are from 0 to 1, correlations from -1 to 1. The correlation with constant predictions is undefined: None
-here, and "undefined" wherever it is shown.
+Accuracy and F1 are from 0 to 1, correlations from -1 to 1. A correlation with constant predictions is undefined (None).
 """
 
 import warnings
@@ -23,10 +22,7 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
 
     Accuracy; F1 of class 1 if the task uses it; for STS-B Pearson's r, Spearman's rho and the mean squared error on its
     0-to-5 scale (Kovaleva et al. 2019, run_classifier). F1 is 0 if nothing is predicted as 1; a correlation is None if
-    scores or predictions are constant.
-
-    Raises:
-        InputError: no examples, or another number of predictions.
+    scores or predictions are constant. Raises InputError without examples, or for another number of predictions.
     """
     if len(gold) != len(predicted) or not len(gold):
         raise InputError(
@@ -67,10 +63,9 @@ def shown(value: Number, digits: int = 1) -> str:
 
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
-    """Return the baseline that predicts the most frequent train label: the label (the first on a tie) and its metrics
-    on the dev split.
+    """Return the baseline that predicts the most frequent train label: the label, and its metrics on dev.
 
-    For scores the label is "mean", and the correlations are None.
+    For scores, the label is "mean", and the correlations are None.
     """
     if task.is_score:
         return "mean", metrics(task, dev, [float(np.mean(train))] * len(dev))

@@ -1,8 +1,8 @@
 """Custom tasks: sentences with or without labels in a CSV, TSV or JSON Lines file, or running text in a .txt file.
 
-The path of a file is used as a task name. Columns: `sentence`, `sentence2` for pairs, `label` (a word) or `score` (0 to
-5), and `split` (train or dev). Without `split`, every fifth row is dev. Without `label` and `score`, every row is in
-both splits, and studies that need labels refuse the file.
+The path of the file is the task name. Columns: `sentence`, `sentence2` for pairs, `label` (a word) or `score` (0 to 5),
+and `split` (train or dev). Without `split`, every fifth row is dev. Without `label` and `score`, every row is in both
+splits, and studies that need labels refuse the file.
 """
 
 import csv
@@ -49,7 +49,7 @@ def is_text_file(task: str) -> bool:
 
 
 def stretches(path: str) -> list[str]:
-    """Return a file's text in parts of about STRETCH characters, split at white space. Raises InputError."""
+    """Return the text of a file in parts of about STRETCH characters, split at white space. Raises InputError."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)
@@ -71,7 +71,7 @@ def stretches(path: str) -> list[str]:
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
     """Yield a text in windows of at most `tokens` tokens, split at white space if possible, stripped and not empty.
 
-    fits: returns how many characters at the start of a text fit into one input.
+    `fits` returns how many characters at the start of a text fit into one input.
     """
     start = 0
     while start < len(text):
@@ -145,7 +145,7 @@ class OwnFile:
 
     @property
     def majority(self) -> float | None:
-        """Return the accuracy of predicting the most frequent dev label for every row; None for scores."""
+        """Return the accuracy of always predicting the most frequent dev label; None for scores."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
@@ -167,7 +167,7 @@ def absolute(task: str) -> str:
 
 
 def read_own(task: str) -> OwnFile:
-    """Read and check a custom task file. Raises InputError that names the file and the invalid column or row."""
+    """Read and check a custom task file. Raises InputError with the file and the invalid column or row."""
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
@@ -195,8 +195,7 @@ def _read(path: Path, modified: int) -> OwnFile:
 def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = False) -> OwnFile:
     """Check the labels, scores and splits of a table of sentences, and return its rows.
 
-    all_dev: whether labelled rows without a split are all dev. Raises InputError, naming the file and the column or
-    row.
+    `all_dev`: labelled rows without a split are all dev. Raises InputError with the file and the column or row.
     """
     name, columns = table.name, table.columns
     kind = next((kind for kind in (SCORE, LABEL) if kind in columns), "")
@@ -250,9 +249,11 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 
 
 def plain_label(label: str) -> str:
-    """Return a label in a form for comparison: lower case, without spaces, dashes and underscores next to a letter.
+    """Normalise a label for comparison: lower case, without spaces, and without dashes and underscores next to a
+    letter.
 
-    The sign of a number, a dash between digits and a single dash remain; 1.0, as pandas writes whole numbers, is 1.
+    The sign of a number, a dash between digits and a single dash remain. 1.0, as pandas writes whole numbers, becomes
+    1.
     """
     text = re.sub(r"^([-+]?\d+)\.0+$", r"\1", label.strip().lower().replace("\N{MINUS SIGN}", "-"))
     return re.sub(r"(?<=[^\W\d_])[\s_-]+|[\s_-]+(?=[^\W\d_])", "", text)
@@ -299,13 +300,10 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save pasted or uploaded sentences as a task file and return its path; the same list gives the same file.
+    """Save pasted or uploaded sentences as a task file and return its path. The same list has the same file.
 
-    Args:
-        learned: whether a model is trained on the list; otherwise labelled rows without a split are all dev.
-
-    Raises:
-        InputError: the list is invalid.
+    `learned`: a model is trained on the list; otherwise labelled rows without a split are all dev. Raises InputError
+    for an invalid list.
     """
     table = read_given(lines, source)
     checked(table, all_dev=not learned)

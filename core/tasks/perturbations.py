@@ -40,7 +40,7 @@ class Perturbed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of perturbation of an input, such as replacing a name.
+    """A kind of perturbation, such as replacing a name.
 
     Attributes:
         make: function of an input, a random generator and a choice.
@@ -57,8 +57,8 @@ class PerturbationChoice:
     """Settings of a perturbation that a user has chosen.
 
     Attributes:
-        word: word to drop, mask or replace; "" draws one.
-        mask: the checkpoint's mask token; None if it has none.
+        word: word to drop, mask or replace; "" for a random word.
+        mask: mask token of the checkpoint, or None.
         typed: the second input as typed.
     """
 
@@ -70,7 +70,7 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """Perturb a text or pair. Raises InputError for an unknown kind, or one that this input does not allow."""
+    """Perturb a text or pair. Raises InputError for an unknown kind, or one that does not apply to the input."""
     if kind not in PERTURBATIONS:
         raise InputError(f'A perturbation must be one of {", ".join(PERTURBATIONS)}; got "{kind}". Choose one of them.')
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
@@ -83,7 +83,7 @@ def perturb(
 
 @lru_cache(maxsize=1)
 def words() -> dict[str, Any]:
-    """Return word lists for perturbations: names by origin and gender, names of either, synonyms, auxiliaries."""
+    """Return word lists for perturbations: names by origin and gender, synonyms, auxiliaries."""
     return json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 
 
@@ -92,7 +92,7 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name. gender: "female", "male" or "either"; origin: the list it comes from, None for "either"."""
+    """A first name. `gender` is "female", "male" or "either"; `origin` is its list, or None for "either"."""
 
     name: str
     gender: str

@@ -19,7 +19,7 @@ class Relation:
     """A syntactic relation between words, such as an object and its verb.
 
     Attributes:
-        source, target: names of the two ends of a link, which goes from source to target.
+        source, target: names of the two ends of a link, which leads from source to target.
         across: whether the ends are in different sentences of a pair.
     """
 
@@ -63,7 +63,7 @@ def relation_of(name: str) -> Relation:
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Return the word pairs that a syntactic relation links in a tagged text; empty for relations across sentences."""
+    """Return the word pairs that a relation links in a tagged text; empty for relations across sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":

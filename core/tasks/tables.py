@@ -1,7 +1,7 @@
-"""Reader of sentences from a file, an upload or pasted text.
+"""Reading of sentences from a file, an upload or pasted text.
 
 A table has column names in its first line: CSV (commas or semicolons, quoted cells), TSV (quotation marks are text), or
-JSON Lines (objects instead of a first line). Other text is a list with one sentence on each line, or two separated by a
+JSON Lines (objects instead of a first line). Other text is a list with one sentence per line, or two separated by a
 tab. A file that ends in .csv, .tsv or .jsonl must be a table.
 """
 
@@ -38,9 +38,8 @@ class SentenceTable:
     """Sentences as read from a table, before labels and splits are checked.
 
     Attributes:
-        read: names of the columns that are used, as in the table.
-        rows: (zero-based number, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of non-empty rows; columns that the
-            table lacks are missing.
+        read: names of the used columns, as in the table.
+        rows: (zero-based number, cells by SENTENCE, PAIR, LABEL, SCORE and SPLIT) of non-empty rows.
     """
 
     name: str
@@ -56,7 +55,7 @@ class SentenceTable:
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from a file's, upload's or field's text. Raises InputError that names column, row or line."""
+    """Read sentences from the text of a file, upload or field. Raises InputError with column, row or line."""
     if "\0" in text:
         raise InputError(f"{name} must be text; it has a NUL character. Remove it.")
     text = plain_ends(text.lstrip("\ufeff"))

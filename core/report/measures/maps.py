@@ -1,6 +1,6 @@
-"""Measured numbers of maps for each exhibit, with interval, n and run.
+"""Measured numbers from attention maps for each exhibit, with interval, n and run. One pure function per exhibit.
 
-Items have the IDs that `published_values.Figure` uses. One pure function per exhibit.
+Items have the IDs that `published_values.Figure` uses.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """Return one measured number per layer. Each copies all other fields from `like`."""
+    """Return one measured number per layer, with all other fields copied from `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -32,7 +32,7 @@ def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str
 
 
 def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
-    """Return whether a row is about the report's checkpoint or one fine-tuned from it."""
+    """Return whether a row is about the checkpoint of the report or about one fine-tuned from it."""
     return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
@@ -78,17 +78,15 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
 
 
 def frames(evidence: Evidence) -> list[Measured]:
-    """Return the attention of heads along frame-semantic links: named heads, the best head, the 99th percentile and the
-    mean (Kovaleva et al., Fig 3).
-    """
+    """Return the attention along frame-semantic links: named heads, best head, 99th percentile, mean (Kovaleva et al.,
+    Fig 3)."""
     results = evidence.of(Part.FRAMES)
     return [value for result in results for value in _frames(result, ExhibitId.FRAMES, Condition.BEFORE)]
 
 
 def sink(evidence: Evidence) -> list[Measured]:
-    """Return the attention of heads along the GPT-2 replication's frame links, with and without the first position (the
-    attention sink).
-    """
+    """Return the attention along the frame links of the GPT-2 replication, with and without the first position (the
+    sink)."""
     parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
     return [
         value
@@ -99,9 +97,8 @@ def sink(evidence: Evidence) -> list[Measured]:
 
 
 def features(evidence: Evidence) -> list[Measured]:
-    """Return the attention to linguistic features, averaged over all heads and, for [SEP] and [CLS], also by layer
-    (Kovaleva et al., Fig 6).
-    """
+    """Return the attention to linguistic features, averaged over all heads; for [SEP] and [CLS] also by layer (Kovaleva
+    et al., Fig 6)."""
     values = []
     for result in evidence.of(Part.FEATURES):
         for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):
@@ -124,8 +121,7 @@ def features(evidence: Evidence) -> list[Measured]:
 
 def classifying(evidence: Evidence) -> list[Measured]:
     """Return the attention from the classifying token ([CLS], or the last token in decoders) of the last layer to each
-    feature, averaged over heads (Kovaleva et al., Fig 7, right).
-    """
+    feature, averaged over heads (Kovaleva et al., Fig 7, right)."""
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):
@@ -140,9 +136,8 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the scores of attention from the classifying token ([CLS], or the last token in decoders) to a feature in
-    the last layer, of the fine-tuned checkpoint if there is one.
-    """
+    """Return the scores of attention from the classifying token to a feature in the last layer, if possible
+    fine-tuned."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
@@ -151,7 +146,7 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Return each relation's best head, and the same distance (Kovaleva et al., Fig 7, left)."""
+    """Return the best head of each relation, and the attention at the same distance (Kovaleva et al., Fig 7, left)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(
@@ -179,9 +174,8 @@ def tokens(evidence: Evidence) -> list[Measured]:
 
 
 def statistics(evidence: Evidence) -> list[Measured]:
-    """Return how many heads attend mainly to neighbouring tokens, and the entropy of the classifying token's attention
-    in the last layer (Clark et al.).
-    """
+    """Return how many heads attend mainly to neighbouring tokens, and the attention entropy of the classifying token in
+    the last layer (Clark et al.)."""
     values = []
     for result in evidence.of(Part.STATISTICS):
         for task in dict.fromkeys(score.task for score in result.scores):
@@ -203,7 +197,7 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Return how many heads are above a bound, with the counts of both interval bounds."""
+    """Return how many heads are above a bound, and how many by the bounds of their intervals."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)
@@ -231,9 +225,8 @@ def dependencies(evidence: Evidence) -> list[Measured]:
 
 
 def effective(evidence: Evidence) -> list[Measured]:
-    """Return the correlation of raw and effective attention by input length, and both kinds of attention by token type
-    (Brunner et al.).
-    """
+    """Return the correlation of raw and effective attention by input length, and both by token type (Brunner et
+    al.)."""
     values = []
     for result in evidence.of(Part.EFFECTIVE):
         for length in LengthCorrelation.among(result.rows):

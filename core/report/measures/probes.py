@@ -1,4 +1,4 @@
-"""Measured numbers of probes and subnetworks: UAS, layer properties, transfer, pruned scores."""
+"""Measured numbers of probes and subnetworks: UAS, properties by layer, transfer, scores after pruning."""
 
 from ...studies.probing.records import BestHeadTree, ParsedScore, ProbedLayer, Subnetwork
 from ...studies.records import Valued
@@ -16,9 +16,8 @@ def _measured(result: StepResult, exhibit: ExhibitId, subject: str, score: Value
 
 
 def probes(evidence: Evidence) -> list[Measured]:
-    """Return the results of probes: UAS of parse trees from attention, accuracy for each property in the embeddings and
-    the last layer, and best layers.
-    """
+    """Return the results of probes: UAS of trees from attention, accuracy for each property in the embeddings and the
+    last layer, and best layers."""
     values = []
     for result in evidence.of(Part.SYNTAX):
         note = "" if result.step.options.treebank else "trees parsed by machine"
@@ -41,7 +40,7 @@ def probes(evidence: Evidence) -> list[Measured]:
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:
-    """Return the score at each fraction of pruned weights, and the scores of the retrained subnetworks."""
+    """Return the score at each fraction of pruned weights, and the scores of retrained subnetworks."""
     values = []
     for result in evidence.of(Part.SUBNETWORKS):
         for score in (network for network in Subnetwork.defined(result.rows) if network.kind != "baseline"):

@@ -20,9 +20,8 @@ DECODERS = shipped_set(causal=True).name
 
 
 def classifier(evidence: Evidence) -> list[Measured]:
-    """Return the F1 of the bundled pattern classifier on checkpoints outside its training data, and each class's
-    fraction of the labels. Empty if another classifier classified the maps.
-    """
+    """Return F1 of the bundled pattern classifier on checkpoints outside its training data, and the fraction of each
+    class among the labels. Empty if another classifier was used."""
     bundled = f"{classifier_registry.BUNDLED}-{DECODERS}-"
     results = [
         result

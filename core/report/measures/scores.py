@@ -1,6 +1,5 @@
 """Measured scores for each exhibit: Table 1, change, ablation, importance, pruning; and values of every head for
-heatmaps.
-"""
+heatmaps."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -57,11 +56,10 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """Return the score of the best constant prediction on the dev examples of a fine-tuning; 0 if the metric is
-    undefined for a constant.
+    """Return the score of the best constant prediction on the dev examples; 0 if the metric is undefined for a
+    constant.
 
-    The baseline that fine-tuning records is the majority label of the train split; another label may be more frequent
-    on dev.
+    Fine-tuning records the majority label of the train split; another label may be more frequent on dev.
     """
     if tuning.constant is None:
         return None
@@ -71,11 +69,7 @@ def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
 
 
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
-    """Return why an ablation cannot lower the score of a fine-tuned checkpoint: the score is not above that of a
-    constant prediction.
-
-    Return None if the score is above that of a constant prediction, or unknown.
-    """
+    """Return why an ablation cannot lower the score (it is not above that of a constant prediction), or None."""
     result = evidence.one(Part.TUNING, task)
     if result is None:
         return None
@@ -118,9 +112,8 @@ def cosines(result: StepResult) -> list[Score]:
 
 
 def heads(evidence: Evidence) -> list[Measured]:
-    """Return the best, mean and worst change of the score when one head is ablated, and the best head's change on
-    unseen examples (Kovaleva et al., Fig 8).
-    """
+    """Return the best, mean and worst change of the score when one head is ablated, and the change of the best head on
+    other examples (Kovaleva et al., Fig 8)."""
     values = []
     for result in evidence.of(Part.HEADS):
         sweep = readings.sweep(result.rows)
@@ -173,7 +166,7 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
 
 
 def best_by_layer(known: Sequence[tuple[AblatedTarget, Estimate]]) -> list[Estimate]:
-    """Return, for each layer from the first, the highest change of the score when one of its heads is ablated."""
+    """Return the highest change of the score when one head is ablated, for each layer."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
     return [max(changes, key=lambda change: change.value) for changes in by_layer]
@@ -185,7 +178,7 @@ def layers(evidence: Evidence) -> list[Measured]:
 
 
 def alone(evidence: Evidence) -> list[Measured]:
-    """Return what retaining only a layer's best head changes (Michel et al., Table 2)."""
+    """Return the change of the score if only the best head of a layer is retained (Michel et al., Table 2)."""
     return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
 
@@ -206,9 +199,8 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return two fractions of pruned heads: the last one before the score is significantly lower for the first time,
-    and the one where it is lower.
-    """
+    """Return two fractions of pruned heads: the last before the score is significantly lower for the first time, and
+    that one."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
@@ -218,7 +210,7 @@ def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
 
 
 def importance(evidence: Evidence) -> list[Measured]:
-    """Return the correlation of gradients with effects of zeroing (Michel et al., section 4)."""
+    """Return the correlation of gradients with the effects of zeroing heads (Michel et al., section 4)."""
     return [
         Measured(
             ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,
@@ -233,7 +225,7 @@ def importance(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """Return one number per head, figure and task, for the heatmaps of Figs 3, 5 and 8 of Kovaleva et al."""
+    """Return one number per head, figure and task for the heatmaps of Figs 3, 5 and 8 of Kovaleva et al."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

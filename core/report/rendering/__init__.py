@@ -1,4 +1,4 @@
-"""Modules that load on first use: `from core.report import rendering`, `rendering.html` (docs/decisions/026)."""
+"""A report as an HTML page, as Markdown and as charts. Modules are imported on first use."""
 
 import lazy_loader
 

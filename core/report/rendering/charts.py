@@ -1,7 +1,4 @@
-"""The report's plots in Altair: measured values with intervals and published values.
-
-A chart depends only on an exhibit's records, so the page and the HTML file show the same.
-"""
+"""The plots of a report in Altair: measured values with intervals, and published values."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -26,9 +23,8 @@ DASHES = alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])  # of ours, and
 
 @dataclass(frozen=True)
 class Mark:
-    """One number drawn in a plot. `ours` says whether it is measured rather than published, `position` is its x value,
-    and `panel` and `line` say where it is drawn.
-    """
+    """One number in a plot. `ours`: whether it is measured rather than published; `position`: its x value; `panel` and
+    `line`: where it is drawn."""
 
     item: str
     position: float | None
@@ -46,7 +42,7 @@ class Mark:
 
 
 def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
-    """Return the plot of an exhibit with these numbers; None if there is nothing to draw."""
+    """Return the plot of an exhibit with these numbers, or None if there is nothing to draw."""
     if item.chart == "heads":
         if not records.heads:
             return None

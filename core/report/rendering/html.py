@@ -1,7 +1,6 @@
-"""The report as files: a self-contained HTML page with charts, Markdown, and the rows as Parquet.
+"""The report as files: a self-contained HTML page with charts, Markdown, and rows as Parquet.
 
-The page is a Jinja template, which escapes every text. It contains a copy of Vega (from vl-convert) and makes no
-network requests.
+The page is a Jinja template, which escapes every text. It includes a copy of Vega and makes no network requests.
 """
 
 import json
@@ -38,9 +37,7 @@ FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}
 
 
 def parquet_files(records: Records) -> dict[str, bytes]:
-    """Return the tables of a report as Parquet bytes by file name: values.parquet, claims.parquet, heads.parquet and
-    steps.parquet.
-    """
+    """Return the tables of a report as Parquet bytes by file name (values, claims, heads and steps)."""
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
         kind_rows = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
@@ -67,9 +64,7 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def markdown(about: About, records: Records) -> str:
-    """Return the whole report as Markdown: the comparison with published numbers, every claim with its outcomes, and
-    their numbers.
-    """
+    """Return the whole report as Markdown: the comparison with published numbers, and every claim with its outcomes."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
@@ -100,9 +95,8 @@ def _claims(records: Records) -> str:
 
 
 def cell(claims: Sequence[ClaimRecord]) -> str:
-    """Return the outcomes of one claim on one checkpoint as text for a table cell, such as "holds: RTE, MRPC;
-    undecided: SST-2".
-    """
+    """Return the outcomes of a claim on one checkpoint for a table cell, such as "holds: RTE, MRPC; undecided:
+    SST-2"."""
     parts = []
     for outcome in OutcomeWord:
         outcome_claims = [result for result in claims if result.outcome == outcome]
@@ -139,8 +133,7 @@ NO_MAPS = GridTabs({})
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
-    """Write a report to a folder as report.html, report.md and one Parquet file per kind of row, and return the path of
-    report.html.
+    """Write a report to a folder as report.html, report.md and Parquet files, and return the path of report.html.
 
     `figures` also writes the plots as SVG. Raises StoreError if the folder cannot be written.
     """
@@ -166,8 +159,7 @@ class _Part:
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
     """Return the whole report as an HTML page. `shelf` holds attention maps of the checkpoints for interactive
-    viewing.
-    """
+    viewing."""
     shown = [(exhibit, exhibit_records) for exhibit in exhibits() if (exhibit_records := records.about(exhibit.id))]
     charts = {
         exhibit.id: chart

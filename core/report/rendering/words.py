@@ -1,4 +1,4 @@
-"""Texts shared by all formats of a report: names, the command, the numbers of a claim."""
+"""Texts that all formats of a report share: names, the command, the numbers of a claim."""
 
 import shlex
 from collections.abc import Mapping
@@ -25,9 +25,7 @@ class About:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
-        """Return the title, time and options of a stored run of a report. Options that reports no longer have are
-        ignored.
-        """
+        """Return the title, time and options of a stored report. Options that no longer exist are ignored."""
         names = {option.name for option in fields(ReportOptions)}
         titled_run = TitledRun.of(run)
         options = {name: value for name, value in titled_run.options.items() if name in names}
@@ -40,14 +38,13 @@ class About:
 
 
 def short(name: str) -> str:
-    """Return the last part of a checkpoint's name, without folders or an organisation."""
+    """Return the last part of a checkpoint name, without folders or organisation."""
     return Path(name).name
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """Return the numbers behind the outcome of a claim as text: statistic, margin and seeds, and for an undecided claim
-    what would decide it.
-    """
+    """Return the numbers behind the outcome of a claim as text: statistic, margin and seeds, and what would decide
+    it."""
     parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin is not None:
         parts.append(f"The margin is {claim.margin:g}.")
@@ -62,15 +59,14 @@ def numbers_of(claim: ClaimRecord) -> str:
 
 def needed_of(claim: ClaimRecord) -> str:
     """Return as text what would decide an undecided claim: more examples, more fine-tuning seeds, or both; "" if
-    unknown.
-    """
+    unknown."""
     rows = needed_rows(claim.needed) if claim.needed else ""
     seeds = f"{claim.needed_seeds} seeds of each" if claim.needed_seeds else ""
     return " and ".join(filter(None, (rows, seeds)))
 
 
 def needed_rows(needed: int) -> str:
-    """Return a number of examples, rounded to two significant digits, as text such as "about 2,600 examples"."""
+    """Return a number of examples, rounded to two significant digits, such as "about 2,600 examples"."""
     return f"about {int(float(f'{needed:.2g}')):,} examples"
 
 

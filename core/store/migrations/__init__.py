@@ -49,8 +49,7 @@ def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
 
 
 def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
-    """Return the schema migrations that a database still needs. Raises StoreError if it has migrations unknown to this
-    version."""
+    """Return the schema migrations that a database still needs. Raises StoreError if it has unknown migrations."""
     steps, done = known(), applied(connection)
     unknown = done - {step.number for step in steps}
     if unknown:
@@ -79,10 +78,8 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 
 
 def back_up(path: Path, step: Migration) -> Path:
-    """Copy a closed database file and its log before a schema migration changes the file.
-
-    Raises StoreError if the copy failed; no copy remains, and the file is unchanged.
-    """
+    """Copy a closed database file and its log before a migration. Raises StoreError if the copy fails; no copy then
+    remains."""
     folder = backups(path)
     copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"
     try:
