@@ -11,7 +11,7 @@ on keys that are a syntactic head or dependent but are counted in an earlier cat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -98,22 +98,6 @@ EXPECTED, CLASSIFYING_EXPECTED = (
 STATISTICS = CLASSIFYING_EXPECTED.stop
 
 
-class _Cells(NamedTuple):
-    """The cells of the map of one input, as one row.
-
-    Attributes:
-        sums: matrix that turns the row into shares, shares of the classifying token, and contested attention.
-        offsets: key - query + length - 1 of each cell.
-        others: cells of words and punctuation that queries see.
-        beyond: cells of each category of BEYOND.
-    """
-
-    sums: Float[Tensor, "cell sum"]
-    offsets: Int[Tensor, " cell"]
-    others: Int[Tensor, " some"]
-    beyond: tuple[Int[Tensor, " some"], ...]
-
-
 class _Input:
     """One input, prepared for all layers.
 
@@ -126,17 +110,18 @@ class _Input:
         self.tokens, self.heads, self.causal, self.length = tokens, heads, causal, len(tokens.word)
         many = np.arange(1, self.length + 1) > 1 if causal else np.full(self.length, self.length > 1)
         self.queries = (tokens.word >= 0) & many
+        self.n = max(int(self.queries.sum()), 1)
         self.has_classifying = bool(many[tokens.classifying])
         self.even = {window: np.zeros((2, WIDTH)) for window in dict.fromkeys(windows)}
         positions = np.arange(self.length)
         for start in range(0, self.length, ROWS):
             some = slice(start, start + ROWS)
-            categories, _ = self.rows(some)
+            is_category = _one_hot(self.rows(some)[0])
             for window, shares in self.even.items():
                 within = visible_keys(positions[some], self.length, causal=causal, window=window)
-                of_row = [((categories == category) & within).sum(1) for category in range(WIDTH)]
-                even = np.stack(of_row, -1) / within.sum(1)[:, None]
-                shares[0] += even[self.queries[some]].sum(0) / max(self.queries.sum(), 1)
+                counts = (within[:, None].astype(np.float32) @ is_category)[:, 0]
+                even = counts / within.sum(1)[:, None]
+                shares[0] += even[self.queries[some]].sum(0) / self.n
                 if start <= tokens.classifying < start + ROWS:
                     shares[1] = even[tokens.classifying - start]
         self._taken: tuple[int, np.ndarray, np.ndarray] | None = None
@@ -144,27 +129,52 @@ class _Input:
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
         """Return the categories of some queries' keys (WIDTH for masked keys), and which keys fit two categories."""
+        if self.length > ROWS:
+            return self._rows_of(some)
+        categories, contested = self._rows
+        return categories[some], contested[some]
+
+    @cached_property
+    def _rows(self) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
+        return self._rows_of(slice(None))
+
+    def _rows_of(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
         categories, syntax = categories_of(self.tokens, some)
-        categories[~visible_keys(np.arange(self.length)[some], self.length, causal=self.causal, window=None)] = WIDTH
+        if self.causal:
+            seen = visible_keys(np.arange(self.length)[some], self.length, causal=True, window=None)
+            categories[~seen] = WIDTH
         return categories, syntax & np.isin(categories, CONTESTED)
 
     @cached_property
-    def cells(self) -> _Cells:
-        """Return the sums over query-key cells that the budget needs if whole maps are available."""
-        categories, contested = self.rows(slice(None))
+    def cells(self) -> Float[np.ndarray, "cell sum"]:
+        """Return what turns a whole map, as one row of query-key cells, into SUMS and what is beyond distance.
+
+        What is beyond distance is the share of a category less what other words at the same distances get.
+        """
+        categories, contested = self._rows
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
-        sums, n = np.zeros((length, length, SUMS)), max(self.queries.sum(), 1)
-        is_category = categories[..., None] == np.arange(WIDTH)
-        sums[self.queries, :, :WIDTH] = is_category[self.queries] / n
-        sums[at, :, WIDTH:-1] = is_category[at]
-        sums[self.queries, :, -1] = contested[self.queries] / n
-        asked = np.where(self.queries[:, None], categories, WIDTH).ravel()
-        return _Cells(
-            torch.from_numpy(sums.reshape(length * length, -1)),
-            torch.from_numpy((position - position[:, None] + length - 1).ravel()),
-            torch.from_numpy(np.flatnonzero((asked >= REPEATED) & (asked < REST))),
-            tuple(torch.from_numpy(np.flatnonzero(asked == category)) for category in BEYOND),
-        )
+        sums = np.zeros((length, length, SUMS + len(BEYOND)))
+        is_category = _one_hot(categories)
+        sums[self.queries, :, :WIDTH] = is_category[self.queries] / self.n
+        sums[at, :, WIDTH : SUMS - 1] = is_category[at]
+        sums[self.queries, :, SUMS - 1] = contested[self.queries] / self.n
+        offset = position - position[:, None] + length - 1
+        words = self.queries[:, None] & (categories >= REPEATED) & (categories < REST)
+        count = np.bincount(offset[words], minlength=2 * length - 1)
+        for number, category in enumerate(BEYOND):
+            own = self.queries[:, None] & (categories == category)
+            own_count = np.bincount(offset[own], minlength=len(count))
+            others = count - own_count
+            usual = np.where(others > 0, own_count / others.clip(1), 0.0)
+            compared = own & (others > 0)[offset]
+            sums[..., SUMS + number] = (compared - (words & ~own) * usual[offset]) / self.n
+            self.compared[number] = compared.any()
+        return sums.reshape(length * length, -1)
+
+    @cached_property
+    def compared(self) -> Bool[np.ndarray, " beyond"]:
+        """Return which categories of BEYOND have keys that are compared with other keys; known once `cells` is."""
+        return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
         """Add the attention weights [query, key] of one head for a block of queries that begins at `start`."""
@@ -174,8 +184,8 @@ class _Input:
         _, categories, contested = self._taken
         block, queries = weights.double().cpu().numpy()[:, : self.length], self.queries[start:stop]
         shares = np.bincount(categories[queries].ravel(), block[queries].ravel(), WIDTH + 1)[:WIDTH]
-        self._sums[head, :WIDTH] += shares / max(self.queries.sum(), 1)
-        self._sums[head, -1] += (block[queries] * contested[queries]).sum() / max(self.queries.sum(), 1)
+        self._sums[head, :WIDTH] += shares / self.n
+        self._sums[head, -1] += (block[queries] * contested[queries]).sum() / self.n
         if start <= (at := self.tokens.classifying) < stop:
             row = np.bincount(categories[at - start], block[at - start], WIDTH + 1)
             self._sums[head, WIDTH:-1] = row[:WIDTH]
@@ -203,26 +213,11 @@ class BudgetAttention:
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        sums, beyond = [], []
-        for maps, ready in zip(weights, self._prepared(inputs), strict=True):
-            flat = maps.double().cpu().flatten(1)
-            sums.append((flat @ ready.cells.sums).numpy())
-            # The share of each category of BEYOND less what other words at the same distances get; NaN without such
-            # cells
-            cells, width = ready.cells, 2 * ready.length - 1
-            shares, none = np.full((len(flat), len(BEYOND)), np.nan), flat.new_zeros(len(flat), width)
-            total = none.index_add(1, cells.offsets[cells.others], flat[:, cells.others])
-            count = torch.bincount(cells.offsets[cells.others], minlength=width)
-            for number, own in enumerate(cells.beyond):
-                at = cells.offsets[own]
-                left = count - torch.bincount(at, minlength=width)
-                compared = left[at] > 0
-                if compared.any():
-                    usual = (total - none.index_add(1, at, flat[:, own])) / left.clamp(min=1)
-                    excess = flat[:, own[compared]] - usual[:, at[compared]]
-                    shares[:, number] = (excess.sum(1) / ready.queries.sum()).numpy()
-            beyond.append(shares)
-        self._add(layer, sums, beyond, inputs)
+        prepared = self._prepared(inputs)
+        cells = torch.from_numpy(np.stack([ready.cells for ready in prepared]))
+        sums = torch.bmm(weights.double().cpu().flatten(2), cells).numpy()
+        compared = np.stack([ready.compared for ready in prepared])[:, None]
+        self._add(layer, sums[..., :SUMS], np.where(compared, sums[..., SUMS:], np.nan), inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         self.update(EVERY_LAYER, weights, inputs)
@@ -232,8 +227,8 @@ class BudgetAttention:
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        unknown = np.full((self.heads, len(BEYOND)), np.nan)
-        self._add(layer, [ready.taken() for ready in self._prepared(inputs)], [unknown] * len(inputs), inputs)
+        sums = np.stack([ready.taken() for ready in self._prepared(inputs)])
+        self._add(layer, sums, np.full((*sums.shape[:2], len(BEYOND)), np.nan), inputs)
 
     def _prepared(self, inputs: list[int]) -> list[_Input]:
         """Return the inputs of a batch, prepared once for all its layers."""
@@ -244,26 +239,35 @@ class BudgetAttention:
         return list(self._batch.values())
 
     def _add(
-        self, layer: int | slice, sums: Sequence[np.ndarray], beyond: Sequence[np.ndarray], inputs: list[int]
+        self,
+        layer: int | slice,
+        sums: Float[np.ndarray, "batch layer_head sum"],
+        beyond: Float[np.ndarray, "batch layer_head beyond"],
+        inputs: list[int],
     ) -> None:
         """Add the statistics of inputs, and what each is divided by."""
         layers = range(len(self.windows)) if isinstance(layer, slice) else [layer]
+        prepared = self._prepared(inputs)
         values = np.zeros((len(inputs), len(layers), self.heads, STATISTICS))
         counts = np.zeros((len(inputs), len(layers), STATISTICS))
-        for row, ready in enumerate(self._prepared(inputs)):
-            found = sums[row].reshape(len(layers), self.heads, SUMS)
-            values[row, ..., SHARES] = values[row, ..., ENRICHED] = found[..., :WIDTH]
-            values[row, ..., CLASSIFYING] = values[row, ..., CLASSIFYING_ENRICHED] = found[..., WIDTH:-1]
-            values[row, ..., CONTEST] = found[..., -1]
-            values[row, ..., BEYOND_DISTANCE] = beyond[row].reshape(len(layers), self.heads, -1)
-            counts[row, :, BEYOND_DISTANCE] = np.isfinite(values[row, :, 0, BEYOND_DISTANCE])
-            even = np.stack([ready.even[self.windows[number]] for number in layers])
-            values[row, ..., EXPECTED], values[row, ..., CLASSIFYING_EXPECTED] = even[:, :1], even[:, 1:]
-            is_known = float(ready.queries.any())
-            counts[row, :, SHARES] = counts[row, :, EXPECTED] = counts[row, :, CONTEST : CONTEST + 1] = is_known
-            counts[row, :, ENRICHED] = even[:, 0] * is_known
-            counts[row, :, CLASSIFYING] = counts[row, :, CLASSIFYING_EXPECTED] = ready.has_classifying
-            counts[row, :, CLASSIFYING_ENRICHED] = even[:, 1] * ready.has_classifying
+        found = sums.reshape(len(inputs), len(layers), self.heads, SUMS)
+        values[..., SHARES] = values[..., ENRICHED] = found[..., :WIDTH]
+        values[..., CLASSIFYING] = values[..., CLASSIFYING_ENRICHED] = found[..., WIDTH:-1]
+        values[..., CONTEST] = found[..., -1]
+        values[..., BEYOND_DISTANCE] = beyond.reshape(*found.shape[:3], -1)
+        even = np.array([[ready.even[self.windows[number]] for number in layers] for ready in prepared])
+        values[..., EXPECTED], values[..., CLASSIFYING_EXPECTED] = even[:, :, :1], even[:, :, 1:]
+        known = np.array([[[ready.queries.any()], [ready.has_classifying]] for ready in prepared], dtype=float)
+        text, classifying = known[:, :1], known[:, 1:]
+        counts[..., SHARES] = counts[..., EXPECTED] = counts[..., CONTEST : CONTEST + 1] = text
+        counts[..., ENRICHED] = even[:, :, 0] * text
+        counts[..., CLASSIFYING] = counts[..., CLASSIFYING_EXPECTED] = classifying
+        counts[..., CLASSIFYING_ENRICHED] = even[:, :, 1] * classifying
+        counts[..., BEYOND_DISTANCE] = np.isfinite(values[:, :, 0, BEYOND_DISTANCE])
         numbers = [self._numbers[k] for k in inputs]
         of_layers = counts if isinstance(layer, slice) else counts[:, 0]
         self.means.update(layer, values.reshape(len(inputs), -1, STATISTICS), of_layers, numbers)
+
+
+def _one_hot(categories: Int[np.ndarray, "query key"]) -> Float[np.ndarray, "query key category"]:
+    return (categories[..., None] == np.arange(WIDTH, dtype=np.int8)).astype(np.float32)
