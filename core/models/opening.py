@@ -5,7 +5,7 @@ import json
 import logging
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -102,6 +102,8 @@ _WHAT_TO_DO = (
     (r"distance_embedding", "Version 5 of transformers no longer computes the relative positions of this family. "
      "Choose a checkpoint with absolute positions."),
 )  # fmt: skip
+_COMPUTING = {"create_weight", "get_embedding"}  # methods of tables of positions that compute their numbers
+MOST_COMPUTED = 1_000_000  # numbers of a table of positions that no file has; Pegasus computes 1024 x 1024
 _ADDED = re.compile(r"lora_|^(\w+\.)?(prefix_encoder|prompt_embeddings|prompt_encoder)\.")  # what an adapter adds
 
 
@@ -166,6 +168,41 @@ def refuse_other_sizes(build: Callable[[], Any], settings: Any, tensors: Tensors
     asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if asked > 4 * stored + 50_000_000:
         raise CheckpointError(f"{begin} {asked:,} parameters, but the file has {stored:,}. {end}")
+    shapes = {shape for _, shape in tensors.values()}
+    for key, table in _tables(model):
+        own = next((shape for other, (_, shape) in tensors.items() if _same_weight(key, other)), None)
+        if own is not None and own[:1] < tuple(table.shape[:1]):
+            raise CheckpointError(_other_size(key, name, own, table.shape))
+        # a table that transformers computes, number by number in Python; those of tied weights have a shape of the file
+        if own is None and tuple(table.shape) not in shapes and table.numel() > stored / 8 + MOST_COMPUTED:
+            raise CheckpointError(
+                f"{begin} {len(table):,} positions of {table.shape[1]:,} numbers each, but the file has only "
+                f"{stored:,} numbers. {end}"
+            )
+
+
+def _tables(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yield the name and weights of each embedding, and of each table of floats that is computed."""
+    for path, module in model.named_modules():
+        held = (
+            {"weight": module.weight} if isinstance(module, nn.Embedding) else dict(module.named_buffers(recurse=False))
+        )
+        for name, table in held.items():
+            if table is not None and table.ndim == 2 and table.is_floating_point():
+                yield f"{path}.{name}".lstrip("."), table
+
+
+def _same_weight(key: str, other: str) -> bool:
+    """Whether two names are of one weight, one of them perhaps of the model within a model with a head."""
+    return key == other or key.endswith(f".{other}") or other.endswith(f".{key}")
+
+
+def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int], several: str = "") -> str:
+    return (
+        f"Every weight must have the size that config.json gives; {key} of {name} has {tuple(stored)} in the file "
+        f"and {tuple(wanted)} by config.json{several}. Correct config.json. If heads were pruned, it needs "
+        "pruned_heads."
+    )
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
@@ -213,16 +250,16 @@ def _is_buffer(key: str, tensors: Tensors) -> bool:
 
 
 def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
-    """Raise CheckpointError if a weight of the model is missing from the file, except for an unused pooler."""
-    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in given)
+    """Raise CheckpointError if a weight of the model is missing from the file, except for an unused pooler and tables
+    of positions that transformers computes, which Marian models are saved without.
+    """
+    computed = {f"{path}.weight" for path, module in model.named_modules() if _COMPUTING & set(dir(type(module)))}
+    left = computed.union(given)
+    missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in left)
     mismatched = sorted(key for key in report["mismatched_keys"] if key[0] not in given)
     if mismatched:
         key, stored, wanted = mismatched[0]
-        raise CheckpointError(
-            f"Every weight must have the size that config.json gives; {key} of {name} has {tuple(stored)} in the file "
-            f"and {tuple(wanted)} by config.json ({len(mismatched)} weights differ). Correct config.json. If heads "
-            "were pruned, it needs pruned_heads."
-        )
+        raise CheckpointError(_other_size(key, name, stored, wanted, f" ({len(mismatched)} weights differ)"))
     if not missing:
         return
     if head == "classifier" and all(key.startswith(_CLASSIFIER_NAMES) for key in missing):

@@ -79,7 +79,10 @@ class Model:
 
     @cached_property
     def _opened(self) -> Checkpoint:
-        return models.opening.open_checkpoint(str(self._model))
+        opened = models.opening.open_checkpoint(str(self._model))
+        for note in opened.notes:
+            warnings.warn(f"{opened.name}: {note}", stacklevel=6)
+        return opened
 
     @property
     def folder(self) -> str:

@@ -3,7 +3,9 @@
 import json
 import tracemalloc
 
+import numpy as np
 import pytest
+from safetensors.torch import load_file, save_file
 from transformers.models.bert.modeling_bert import BertLayer
 
 from core import config
@@ -20,8 +22,9 @@ from core.studies.tuning.change import task_tuned_on
 from core.tuning.saved_checkpoints import tuned_checkpoints
 from pages.parts.widgets.checkpoint_names import _checkpoints_under
 from pages.parts.widgets.context_bar import heads_of
-from tests.capture.conftest import tiny
-from tests.reports.checkpoints import saved
+from tests.capture.conftest import TEXT, tiny
+from tests.families.tiny import tiny_of
+from tests.reports.checkpoints import saved, with_config
 from tests.reports.hostile import configs, logs
 from tests.robustness.doors import one_sentence, refused
 
@@ -147,6 +150,43 @@ def test_no_layer_is_built_of_a_config_that_describes_far_more_than_the_file(fol
     finally:
         (folder / "config.json").write_text(good)
     assert built == []
+
+
+COMPUTED = {"xlm": "sinusoidal_embeddings", "flaubert": "sinusoidal_embeddings", "distilbert": "sinusoidal_pos_embds"}
+
+
+@pytest.mark.parametrize(
+    "family", [*COMPUTED, "roformer", "marian", "pegasus", "ctrl", "xglm", "m2m_100", "fsmt", "bert", "gpt2"]
+)
+def test_no_table_of_positions_is_made_for_far_more_than_the_file_has(tmp_path, family):
+    """Sinusoids are computed number by number in Python: a minute and a gigabyte for a million positions."""
+    folder = saved(tiny_of(family), tmp_path / "model")
+    config = json.loads((folder / "config.json").read_text())
+    name = "n_positions" if "n_positions" in config else "max_position_embeddings"
+    assert name in config
+    on = {COMPUTED[family]: True} if family in COMPUTED else {}
+    with_config(folder, **{name: 100_000} | on)
+    tracemalloc.start()
+    try:
+        with pytest.raises(CheckpointError, match=r" 100,00\d positions of|and \(100\d\d\d, \d+\) by config.json"):
+            open_checkpoint(str(folder))
+        assert tracemalloc.get_traced_memory()[1] < 20e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("family", ["marian", "roformer", "pegasus"])
+def test_a_table_of_positions_that_the_file_leaves_out_is_computed(tmp_path, family):
+    """Marian models are saved without it."""
+    checkpoint = tiny_of(family)
+    folder = saved(checkpoint, tmp_path / "model")
+    weights = load_file(folder / "model.safetensors")
+    left = {key: value for key, value in weights.items() if "embed_positions" not in key}
+    assert len(left) < len(weights)
+    save_file(left, folder / "model.safetensors", {"format": "pt"})
+    with_config(folder, max_position_embeddings=2048)
+    opened, encoding = open_checkpoint(str(folder)), checkpoint.encode(TEXT[0])
+    assert np.allclose(capture(opened, encoding).weights, capture(checkpoint, encoding).weights, atol=1e-6)
 
 
 def test_a_folder_that_may_not_be_named_answers_like_one_that_is_not_there(folder, monkeypatch, tmp_path):

@@ -107,6 +107,9 @@ def test_weights_outside_the_layers_are_noted_once_and_masks_and_positions_are_n
     opened = open_checkpoint(str(folder))
     assert len(opened.notes) == 1
     assert "outside the embeddings and layers" in opened.notes[0]
+    with pytest.warns(UserWarning, match="outside the embeddings and layers") as said:
+        notebook.open(folder)
+    assert len(said) == 1
     assert open_checkpoint(str(folder), head="language").notes == ()
     old = saved(tiny("gpt2"), tmp_path / "gpt2")
     with_weights(old, {"h.0.attn.bias": torch.ones(1, 1, 8, 8), "h.0.attn.masked_bias": torch.tensor(-1e4)})

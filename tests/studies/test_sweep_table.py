@@ -15,10 +15,13 @@ def flipped_in(*rows):
     return np.where(np.isin(np.arange(20), rows), 1 - PLAIN, PLAIN)
 
 
+def results(*changed, **more):
+    swept = Ablations(np.arange(20), 1, 2, GOLD, PLAIN, np.stack(changed), (), **more)
+    return STUDY.results(STUDY.read({"checkpoint": "any", "task": "sst2"}), swept)
+
+
 def records(**in_float32):
-    changed = np.stack([flipped_in(0, 5, 6, 7, 8, 9), flipped_in(1)])
-    swept = Ablations(np.arange(20), 1, 2, GOLD, PLAIN, changed, (), **in_float32)
-    found = STUDY.results(STUDY.read({"checkpoint": "any", "task": "sst2"}), swept)
+    found = results(flipped_in(0, 5, 6, 7, 8, 9), flipped_in(1), **in_float32)
     (untouched,) = (one for one in found if isinstance(one, Unmodified))
     return untouched, [one for one in found if isinstance(one, AblatedTarget)]
 
@@ -42,3 +45,17 @@ def test_a_head_that_float32_was_asked_about_rests_on_its_predictions():
     assert (first.flipped, second.flipped) == (6, 3)
     assert second.mcnemar == pytest.approx(binomtest(0, 3).pvalue)
     assert second.metrics.first.change.value == pytest.approx(-3 / 20)
+
+
+@pytest.mark.parametrize(
+    ("rows", "moved", "said"),
+    [
+        ((), 0.171, "No ablation changes a prediction, although logits change by up to 0.17, so all 2 changes of "
+         "accuracy are 0."),
+        ((), None, "No ablation changes a prediction, so all 2 changes of accuracy are 0."),
+        ((0, 5), 0.171, "No ablation changes accuracy: all 2 changes are 0."),  # one lost, one won
+    ],
+)  # fmt: skip
+def test_a_sweep_whose_changes_are_all_0_says_why(rows, moved, said):
+    found = [one.as_row() for one in results(flipped_in(), flipped_in(*rows), moved=moved)]
+    assert STUDY.headline(found).sentence == said

@@ -98,6 +98,7 @@ class Ablations:
         changed: with ablation. *Shape:* (target, example).
         grouped: the ablation targets if they depend on the attention maps of the checkpoint, otherwise empty.
         exact_plain, exact: the same in float32, if the checkpoint runs in lower precision; NaN for other targets.
+        moved: largest change of a logit in any ablation; None in results of earlier versions.
     """
 
     rows: np.ndarray
@@ -110,6 +111,7 @@ class Ablations:
     exact_plain: np.ndarray | None = None
     exact: np.ndarray | None = None
     attending: tuple[int, ...] = ()
+    moved: float | None = None
 
     @property
     def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
@@ -170,7 +172,12 @@ class Disable(Study[DisableOptions, Ablations]):
         swept = [part for part in partials if len(part.changed)]
         first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
         whole = Ablations(
-            grouped=first.grouped, layers=first.layers, heads=first.heads, attending=first.attending, **columns
+            grouped=first.grouped,
+            layers=first.layers,
+            heads=first.heads,
+            attending=first.attending,
+            **columns,
+            moved=max((part.moved for part in swept if part.moved is not None), default=None),
         )
         if first.exact is None:
             return whole
@@ -356,20 +363,20 @@ def swept_rows(
     variants = grouped or _variants(options, *shape, attending)
     sweeps = _Sweeps(options, opened, rows, variants)
     if again:
-        plain, changed, dtype = sweeps.of(again, "float32")
+        plain, changed, dtype, moved = sweeps.of(again, "float32")
         exact, changed = _spread(changed, again, len(variants)), changed[:0]
     else:
         low = "float32" if options.what == "duplicates" else options.dtype
-        plain, changed, dtype = sweeps.of(range(len(variants)), low)
+        plain, changed, dtype, moved = sweeps.of(range(len(variants)), low)
         exact = None
     exact_plain = plain if again else None
     if not again and dtype in LOW:
         sampled = sampled_variants(len(variants))
-        exact_plain, swept, _ = sweeps.of(sampled, "float32")
+        exact_plain, swept, _, _ = sweeps.of(sampled, "float32")
         exact = _spread(swept, sampled, len(variants))
     gold = np.array([row.label for row in rows])
     partial = Ablations(
-        np.array(unit.positions), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact, attending
+        np.array(unit.positions), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact, attending, moved
     )
     return partial, dtype
 
@@ -388,12 +395,12 @@ class _Sweeps:
     rows: Sequence[TaskRow]
     variants: Sequence[AblationTarget]
 
-    def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str]:
-        """Return predictions without ablation [example] and with each target ablated [target, example], and the
-        dtype."""
+    def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str, float]:
+        """Return predictions without ablation [example] and with each target ablated [target, example], the dtype,
+        and the largest change of a logit."""
         opened, options = self.opened, self.options
         components = [self.variants[k].components for k in some]
-        encodings, changed = opened.encoded(self.rows), []
+        encodings, changed, moved = opened.encoded(self.rows), [], 0.0
         for source in references.sources(options.operator, opened, options):
             swept = capture.sweeping.sweep(
                 opened.checkpoint,
@@ -404,8 +411,9 @@ class _Sweeps:
                 computing=capture.sweeping.Computing(dtype=dtype),
             )
             changed.append(swept.changed)
+            moved = max(moved, float((swept.changed - swept.plain).abs().max()))
         expected = references.expected(changed, is_score=opened.task.is_score)
-        return opened.predicted(swept.plain), opened.predicted(expected), swept.dtype
+        return opened.predicted(swept.plain), opened.predicted(expected), swept.dtype, moved
 
 
 def _spread(measured: np.ndarray, places: Sequence[int], variants: int) -> np.ndarray:
@@ -499,10 +507,12 @@ class _Table:
 
     def _untouched(self) -> Unmodified:
         metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))
+        still = not any(self._flipped(k)[0] != 0 for k in range(len(self.variants)))
+        untouched = Unmodified(**self.about, metrics=metrics, logits_move=self.swept.moved if still else None)
         if not self.again.any():
-            return Unmodified(**self.about, metrics=metrics)
+            return untouched
         within = deviation_of(self.low, self.exact).effect
-        return Unmodified(**self.about, metrics=metrics, effect_within=within, in_float32=int(self.again.sum()))
+        return replace(untouched, effect_within=within, in_float32=int(self.again.sum()))
 
     def _variants(self) -> list[AblatedTarget]:
         measured = {name: self._intervals(name) for name in self.names}

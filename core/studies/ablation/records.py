@@ -268,7 +268,7 @@ def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
 class Unmodified(Result):
     """Scores of the unmodified model. `constant` is the score of the best constant prediction (`perturb` only), `loss`
     the mean loss (`operators` only), and `effect_within` the largest deviation of an effect from float32, among
-    `in_float32` targets."""
+    `in_float32` targets. `logits_move` is the largest change of a logit, if no ablation changes a prediction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str = stated("untouched")
@@ -281,6 +281,7 @@ class Unmodified(Result):
     constant: float | None = None
     effect_within: float | None = None
     in_float32: int | None = None
+    logits_move: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -670,7 +671,11 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
     largest, change = max(told, key=lambda pair: abs(pair[1].value))
     metric = largest.metrics.first.name
     significant = sum(variant.p < SIGNIFICANT for variant in variants)
-    if not change.value:
+    if not any(variant.flipped != 0 for variant in variants):
+        moved = untouched.logits_move
+        logits = "" if moved is None else f", although logits change by up to {moved:.2g}"
+        sentence = f"No ablation changes a prediction{logits}, so all {len(told)} changes of {metric} are 0."
+    elif not change.value:
         sentence = f"No ablation changes {metric}: all {len(told)} changes are 0."
     elif not significant:
         sentence = (
@@ -707,10 +712,11 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
     name, most, cut = max(told, key=lambda one: abs(one[1].value))
     metric = untouched.metrics.first.name
     verdict = "" if cut.p is None else f", which is {'' if cut.p < SIGNIFICANT else 'not '}significant"
+    flips = [cut.flipped != 0 for _, _, cut in told]
     return Headline(
         f"Removing {name} changes {metric} most, by {100 * most.value:+.1f} points{verdict}."
         if most.value
-        else f"None of the {len(told)} ablations changes {metric}.",
+        else f"None of the {len(told)} ablations changes {metric if any(flips) else 'a prediction'}.",
         untouched.n,
         "examples",
         interval_of(most, cut.flipped, untouched.n),
