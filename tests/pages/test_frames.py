@@ -117,6 +117,8 @@ def test_two_checkpoints_stand_side_by_side(app):
     scales = [chart["layer"][0]["encoding"]["color"]["scale"]["domain"] for chart in pictures]
     assert len(pictures) == 3, "the decoder sees one direction"
     assert all(scale == scales[0] for scale in scales), "one scale for both"
+    fields = {chart["layer"][0]["encoding"]["color"]["field"] for chart in pictures}
+    assert fields == {"difference"}, "the colour is what ranks the heads and what the answer compares"
     strips = [chart for chart in drawn if "Token:N" in json.dumps(chart) or '"Token"' in json.dumps(chart["layer"][0])]
     assert len(strips) == 2
     for strip in strips:  # the two words that it is about are not left out

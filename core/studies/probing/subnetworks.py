@@ -239,11 +239,12 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
             return Headline(
                 (
                     f"The result is not informative: the unpruned model scores {100 * defined(full.value):.1f}, "
-                    f"which is not significantly above a constant prediction ({100 * full.constant:.1f})."
+                    "which is not significantly above a constant prediction."
                 ),
                 full.n,
                 "dev examples",
                 percent(full.low, full.high, "{:.1f}"),
+                f"Always predicting the most frequent training label scores {100 * full.constant:.1f}.",
             )
         what = "the weights that were removed"
         difference = points_more(defined(less.value), what)
