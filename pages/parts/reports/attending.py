@@ -366,6 +366,8 @@ def answered(
     parts = [] if not scores else [measured.title((str(scores[0].checkpoint), str(scores[0].task)))]
     if measured.stored is None:
         parts = []
+    elif second := measured.stored.told.get("compare"):
+        parts.append(f"second checkpoint: {short_names([str(second)])[str(second)]}")
     with container:
         show_own_answer(question, [*parts, f"n = {n:,} {what}", *measured.about], sentence, sure, key=f"run_{key}",
                         stored=measured.stored)  # fmt: skip
