@@ -193,3 +193,18 @@ def test_layers_of_a_hybrid_without_attention_are_not_drawn_and_cannot_be_chosen
     expect(root).to_have_attribute("data-head", "L4H3")
     page.get_by_label("Order by").select_option("previous")
     expect(root).to_have_attribute("data-head", "L4H3")
+
+
+def test_a_head_is_ranked_by_the_share_that_its_sentence_names(opened):
+    maps = random_maps(2, 2, 6)
+    weights = maps.weights.copy()
+    for head, share in ((0, 0.9), (1, 0.8)):
+        weights[0, head] = (1 - share) / 5
+        weights[0, head, :, 0] = share
+    pane = scored_pane("first", AttentionMaps(weights, maps.tokens, maps.segments), first=0, separators=[5])
+    page = opened(maps_page([pane], MapsSource("first", "six tokens"), head="L1H1"))
+    seen = page.locator(".seen")
+    expect(seen).to_contain_text("L1H1 attends to the first token: 0.90 of its weight on average")
+    expect(seen).to_contain_text("This is the largest share among the 4 heads.")
+    page.locator(".allBox").press("ArrowRight")
+    expect(seen).to_contain_text("1 of the 4 heads have a larger share.")
