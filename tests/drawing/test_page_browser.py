@@ -207,4 +207,4 @@ def test_a_head_is_ranked_by_the_share_that_its_sentence_names(opened):
     expect(seen).to_contain_text("L1H1 attends to the first token: 0.90 of its weight on average")
     expect(seen).to_contain_text("This is the largest share among the 4 heads.")
     page.locator(".allBox").press("ArrowRight")
-    expect(seen).to_contain_text("1 of the 4 heads have a larger share.")
+    expect(seen).to_contain_text("1 of the 4 heads has a larger share.")
