@@ -372,7 +372,7 @@ def show_facts(scores: pd.DataFrame, head: Head) -> None:
     head_facts = facts(scores, head)
     sentence, sure = budget_sentence(scores, head)
     if not sentence:
-        sentence = head_facts[0].text if head_facts else "No results about this head are stored yet."
+        sentence = f"{head}: {head_facts[0].text if head_facts else 'No results about this head are stored yet.'}"
     st.markdown(f"**{plain(sentence)}**")
     if sure:
         st.caption(plain(sure))
