@@ -87,7 +87,7 @@ def test_a_probe_on_attention_is_compared_with_the_best_simple_baseline_before_w
     headline = syntax.STUDY.headline(rows)
     assert headline.sentence == (
         f"A probe on attention alone predicts the syntactic head of {attention:.0%} of words, {compared} the best "
-        "simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts 80%."
+        "simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts it for 80%."
     )
     assert headline.interval.startswith(
         f"For attention: 95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f}"

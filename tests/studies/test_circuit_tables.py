@@ -107,8 +107,8 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     (needed,) = [one.name for one in of(results, "head") if one.gate_class == "facilitating"]
     said = GATES.headline([result.as_row() for result in results])
     assert said.sentence == (
-        f"The task needs 1 of 4 heads ({needed}). 1 head interferes with the task. 1 head is irrelevant. For 1 head "
-        "the data do not decide."
+        f"The task needs 1 of 4 heads ({needed}). 1 head interferes with the task. 1 head is irrelevant. 1 head is "
+        "undecided."
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
@@ -459,8 +459,8 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert headline.sentence.startswith(
         f"{matter} of 6 edges {said} the prediction by more than 30%: embeddings → L1H1"
     )
-    assert f"For {open_edges} edge{'' if open_edges == 1 else 's'} the data do not decide; the" in headline.sentence
-    assert headline.sentence.endswith("the other edges change the prediction by less.")
+    assert f" {open_edges} edge{' is' if open_edges == 1 else 's are'} undecided, and all" in headline.sentence
+    assert headline.sentence.endswith("all others change the prediction by less.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
         "The margin is 30% of the difference in logits between the two inputs of a pair. All "

@@ -147,7 +147,7 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline is 19 draws of random weights with the same entropy.",
+        "The baseline is 19 models with random weights and the same attention entropy.",
     )
     seen_back = CounterpartsPartial((compared(range(8), backward=True),), (drawn(),))
     (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, CounterpartsSummary)]

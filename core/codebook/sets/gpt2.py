@@ -61,7 +61,7 @@ BORDERS = (
         NAME,
         ("overall", "block"),
         f"A map is Block if each sentence has a column with a weight of {SHORT} or more in {HALF:.0%} of the rows of "
-        "that sentence. With columns of single spots, the map is Overall.",
+        "that sentence. If all columns consist of single spots, the map is Overall.",
         _shortest,
         "column in {value:.0%} of the rows of the weaker sentence",
         HALF,

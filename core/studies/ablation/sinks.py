@@ -285,8 +285,8 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         kind = str(share["score"]).partition("/")[2]
         text = (
             f"is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "
-            f"{VERDICTS[verdict]} (effect without the sink {removed['value']:.3g} [{removed['low']:.3g}, "
-            f"{removed['high']:.3g}], margin {removed['baseline']:.3g}, n = {int(removed['n'])})"
+            f"{VERDICTS[verdict]}. Removing it changes the output by {removed['value']:.3g} [{removed['low']:.3g}, "
+            f"{removed['high']:.3g}] (margin {removed['baseline']:.3g}, n = {int(removed['n'])})"
         )
         return [Fact(self.name, text, removed["source"])]
 

@@ -268,10 +268,9 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             else f"None of {circuit.raced:,} edges changes the prediction by more than {circuit.margin_share:.0%}. The "
             f"strongest edge is {most.name}."
         )
-        undecided = "edge" if circuit.open == 1 else "edges"
+        undecided = "edge is" if circuit.open == 1 else "edges are"
         return Headline(
-            f"{found} For {circuit.open} {undecided} the data do not decide; the other edges change the prediction by "
-            f"less.",
+            f"{found} {circuit.open} {undecided} undecided, and all others change the prediction by less.",
             circuit.n,
             "pairs of inputs",
             f"The margin is {circuit.margin_share:.0%} of the difference in logits between the two inputs "

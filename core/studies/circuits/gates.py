@@ -198,8 +198,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         harmful = f" {_heads(counts['interfering'], 'interfere')} with the task." if counts["interfering"] else ""
         return Headline(
             f"The task needs {len(needed)} of {len(heads)} heads{named}.{harmful} "
-            f"{_heads(counts['irrelevant'], 'are')} irrelevant. For {_heads(counts['undecided'])} the data do not "
-            "decide.",
+            f"{_heads(counts['irrelevant'], 'are')} irrelevant. {_heads(counts['undecided'], 'are')} undecided.",
             heads[0].n,
             "examples",
             f"A head is needed if its gate stays open in at least {math.ceil(CLAIMED * heads[0].fits - 1e-9)} of "

@@ -245,7 +245,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 "A counterpart is a significant match that is the same in both halves of the inputs. A head "
                 "that resembles "
                 "several other heads has none.",
-                f"The baseline is {record.draws} draws of random weights with the same entropy.",
+                f"The baseline is {record.draws} models with random weights and the same attention entropy.",
             )
         return None
 

@@ -215,7 +215,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             compared = "fewer than"
         interval, more = percent(probe.low, probe.high, "{:.0f}"), ""
         if (both := probes.get(WITH_WORDS)) is not None and both != probe:
-            more = f" A probe on {both.name} predicts {defined(both.value):.0%}."
+            more = f" A probe on {both.name} predicts it for {defined(both.value):.0%}."
             with_words = percent(both.low, both.high, "{:.0f}")
             interval = (
                 f"For {probe.name}: {interval}; for {both.name}: {with_words}" if interval and with_words else interval
@@ -225,7 +225,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             f"{compared} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
             probe.n, "words", interval,
             "".join(
-                f"The same probe on random weights predicts {defined(probes[name].value):.0%}."
+                f"With random weights, the same probe is right for {defined(probes[name].value):.0%} of words."
                 for name in (f"{probe.name}, random weights",) if name in probes
             ),
         )  # fmt: skip

@@ -175,8 +175,8 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
             (
-                f"If the classifier reads the {best.reading}, layer {best.layer} is best on half of the dev "
-                f"examples. On the other half, this layer scores {points_more(defined(best.value), 'the last layer')}."
+                f"For a classifier that reads the {best.reading}, layer {best.layer} is best, as selected on half of "
+                f"the dev examples. On the other half, it scores {points_more(defined(best.value), 'the last layer')}."
             ),
             best.n,
             "dev examples",
