@@ -4,6 +4,7 @@ Wall time says how busy the machine is; CPU seconds say what a test asks of it. 
 the living are counted, so that a server or a browser that outlives a test is billed to the tests that use it.
 
 After each run a line says what all took, and others name tests that took more than LARGEST without the marker `slow`.
+The costs of a test include 3 looks at all processes, .1 s each beside a browser.
 They fail nothing: where cores share their caches a test takes twice its CPU seconds now and then. What does fail,
 without a clock, is more of what costs: tests/test_floors.py counts it.
 """

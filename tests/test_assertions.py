@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.sources import files_of, nodes_of
 
 TESTS = [file for file in files_of("tests") if "node_modules" not in file.parts]
@@ -41,6 +43,7 @@ def calls_of(function: ast.FunctionDef) -> set[str]:
     return {node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "") for node in nodes}
 
 
+@pytest.mark.thorough
 def test_every_test_asserts_something_itself_or_by_a_function_of_the_tests():
     """By name: a function counts that asserts, or that calls one that does, wherever it stands."""
     calls, asserting, tests = defaultdict(set), set(ASSERTING), set()

@@ -2,6 +2,8 @@
 
 import ast
 
+import pytest
+
 from core.config import PROJECT
 
 TEXT = {"read_text": 0, "write_text": 1, "open": None}  # method of a path -> positional arguments before its encoding
@@ -24,6 +26,7 @@ def unnamed(tree):
                 yield call.lineno
 
 
+@pytest.mark.thorough
 def test_every_text_file_is_opened_as_utf_8():
     files = [PROJECT / "app.py", *(f for room in ("core", "pages", "data") for f in (PROJECT / room).rglob("*.py"))]
     found = [f"{file.relative_to(PROJECT)}:{line}" for file in files for line in unnamed(ast.parse(file.read_bytes()))]

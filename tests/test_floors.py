@@ -42,7 +42,7 @@ def test_no_modules_import_each_other_in_a_circle():
 TESTS = sorted((PROJECT / "tests").rglob("test_*.py"))
 INTERPRETERS = 35  # files of tests that start a Python of their own: 2 CPU seconds each time, and 5 with torch
 
-BROWSER_WALKS = 26  # tests in a browser by default, 1 to 12 CPU seconds each; others of a page are with the slow tests
+BROWSER_WALKS = 8  # tests in a browser by default, 1 to 12 CPU seconds each; others are thorough or slow
 
 
 def marked(file: Path, marker: str) -> list[str]:
@@ -62,11 +62,12 @@ def marked(file: Path, marker: str) -> list[str]:
 
 def test_what_makes_tests_dear_stays_rare():
     """Counted, as a time would depend on the machine; `--cpu-report` says what each test takes."""
-    workers = [test for file in TESTS for test in marked(file, "processes") if test not in marked(file, "slow")]
-    assert len(workers) <= 12, workers
+    left_out = {test for file in TESTS for mark in ("slow", "thorough") for test in marked(file, mark)}
+    workers = [test for file in TESTS for test in marked(file, "processes") if test not in left_out]
+    assert len(workers) <= 3, workers
     interpreters = [file.name for file in TESTS if "sys.executable" in file.read_text(encoding="utf-8")]
     assert len(interpreters) <= INTERPRETERS, interpreters
-    walks = [test for file in TESTS for test in marked(file, "browser") if test not in marked(file, "slow")]
+    walks = [test for file in TESTS for test in marked(file, "browser") if test not in left_out]
     assert len(walks) <= BROWSER_WALKS, walks
     fresh = [file.name for file in TESTS if re.search(r"serving\([^)]*fresh=True", file.read_text(encoding="utf-8"))]
     assert len(fresh) <= 1, fresh
@@ -77,6 +78,7 @@ def test_no_module_has_a_name_that_says_nothing(name):
     assert not [file for file in SOURCES if name in file.relative_to(PROJECT).with_suffix("").parts]
 
 
+@pytest.mark.thorough
 def test_imports_inside_functions_say_what_they_cost_at_the_top():
     """docs/decisions/026: a module of core that needs torch is named at the top and loads when it is used."""
     lines = []
@@ -88,6 +90,7 @@ def test_imports_inside_functions_say_what_they_cost_at_the_top():
     assert not [where for where, line in lines if "  # " not in line]
 
 
+@pytest.mark.thorough
 def test_core_imports_its_own_modules_relatively():
     """So that an installed `attention_atlas.core` never reaches for another package named `core`."""
     absolute = []

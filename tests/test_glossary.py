@@ -11,6 +11,7 @@ def test_the_docs_are_written_from_the_glossary():
     assert glossary.DOCS.read_text(encoding="utf-8") == glossary.markdown()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("term", "meaning"), glossary.terms().items())
 def test_a_term_has_one_sentence(term, meaning):
     assert meaning.endswith(".")

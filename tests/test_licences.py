@@ -27,6 +27,7 @@ def test_every_bundled_folder_has_a_licence_listed(folder):
     assert f"data/{folder}" in LISTED
 
 
+@pytest.mark.thorough
 def test_the_list_is_as_the_command_writes_it():
     assert licences.written(LISTED) == LISTED
 

@@ -25,6 +25,7 @@ def test_a_room_lists_all_its_modules(room):
     assert set(listed[3::6]) == modules - {"__init__"}
 
 
+@pytest.mark.thorough
 def test_a_room_loads_nothing_by_itself():
     names = [".".join(room.relative_to(PROJECT).parts) for room in ROOMS]
     script = (

@@ -4,12 +4,15 @@ import ast
 import subprocess
 import sys
 
+import pytest
+
 from core import config
 from tests.mutants.__main__ import EQUIVALENT, equivalent, is_sql_in_another_case, table
 
 MODULE = "core/scoring/corrections.py"
 
 
+@pytest.mark.thorough
 def test_a_mutant_is_the_module_with_one_function_changed(monkeypatch):
     from tests.mutants.changes import mutants_of  # libcst, 0.4 CPU seconds in every worker that collects this
 
@@ -25,6 +28,7 @@ def test_a_mutant_is_the_module_with_one_function_changed(monkeypatch):
         assert mutant.function_lines[0] <= mutant.lines[0] <= mutant.function_lines[1]
 
 
+@pytest.mark.thorough
 def test_a_function_becomes_its_mutant_in_a_process_of_its_own():
     code = (
         "import numpy as np\n"

@@ -65,6 +65,7 @@ def test_a_missing_one_would_be_seen():
     assert undocumented(COMMANDS, fewer) == ["study prune"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_command_says_what_it_does_and_prints_rows_in_every_form(path):
     found = COMMANDS[path]

@@ -30,6 +30,7 @@ def test_every_pin_stands_in_the_file_with_hashes_and_everything_there_has_some(
     assert {name: hashed.get(plain(name)) for name in PINNED} == PINNED
 
 
+@pytest.mark.thorough
 def test_what_is_imported_is_pinned():
     rooms = set()
     for file in (*files_of("core", "pages"), config.PROJECT / "app.py"):

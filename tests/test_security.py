@@ -112,6 +112,7 @@ def allowed() -> set[str]:
     return {name.split(".")[0] for name in NAMES_IN_SQL}
 
 
+@pytest.mark.thorough
 def test_nothing_runs_data_or_builds_sql_from_values():
     found = [(str(file.relative_to(PROJECT)), problem) for file in SOURCES for problem in problems(nodes_of(file))]
     assert [(file, problem) for file, problem in found if (file, problem.split(": ", 1)[1]) not in EXCUSED] == []

@@ -41,6 +41,7 @@ def test_a_function_is_prepared_by_its_first_call_and_named_as_before():
         checked("two")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("closely", [False, True])
 def test_the_first_calls_and_some_later_ones_are_looked_at_or_all_of_them(monkeypatch, closely):
     monkeypatch.setattr(looking, "closely", closely)

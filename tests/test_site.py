@@ -42,6 +42,7 @@ DATED = re.compile(r"\b\d{1,2} (?:January|February|March|April|May|June|July|Aug
 KINDS = [file for file in PAGES if file.parent != PROJECT / "docs"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", KINDS, ids=lambda file: file.relative_to(PROJECT / "docs").as_posix())
 def test_a_page_has_no_dates(file):
     assert DATED.findall(file.read_text(encoding="utf-8")) == []
@@ -53,6 +54,7 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\s-]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.relative_to(PROJECT).as_posix())
 def test_links_lead_to_files_and_headings(file):
     text = re.sub(r"```.*?```", "", file.read_text(encoding="utf-8"), flags=re.DOTALL)
@@ -227,6 +229,7 @@ def typed(text: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in lines]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.name)
 def test_what_the_docs_say_to_type_is_taken_with_its_values(file):
     """Every word: the command is there, has these options, and takes what is given to them."""
@@ -237,6 +240,7 @@ def test_what_the_docs_say_to_type_is_taken_with_its_values(file):
         COMMANDS[path].make_context(" ".join(path), words[len(path) :])  # click's own error where it is not taken
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", TEXTS, ids=lambda file: file.name)
 def test_programs_targets_and_benchmarks_that_the_docs_name_are_there(file):
     text = file.read_text()
@@ -263,6 +267,7 @@ RUN = (
 QUICK = ("check", "maps", "heads", "atlas", "findings", "backup")  # of these files; the others train or sweep
 
 
+@pytest.mark.thorough
 def test_the_quick_commands_of_the_guide_run_as_they_are_written(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "data" / "atlas.duckdb"))
     with Database(tmp_path / "data" / "atlas.duckdb") as db:
@@ -284,6 +289,7 @@ def test_the_quick_commands_of_the_guide_run_as_they_are_written(tmp_path, monke
         assert (tmp_path / name).is_file(), name
 
 
+@pytest.mark.thorough
 def test_the_notebook_lines_of_the_readme_and_the_guide_run_as_they_are_written(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     readme = re.findall(r"```python\n(.*?)```", (PROJECT / "README.md").read_text(), re.DOTALL)

@@ -96,6 +96,7 @@ def test_pieces_are_pieces_of_words(folder):
 PAGES = sorted(str(file.relative_to(PROJECT)) for file in PROJECT.glob("docs/**/*.md"))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", ["README.md", *PAGES])
 def test_the_bundled_rows_are_only_like_a_tasks(file):
     text = " ".join((PROJECT / file).read_text(encoding="utf-8").split())

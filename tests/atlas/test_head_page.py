@@ -90,6 +90,7 @@ def test_a_checkpoint_that_is_not_here_is_said_in_the_file():
     assert "class='maps'" not in page
 
 
+@pytest.mark.thorough
 def test_the_example_of_any_checkpoint_is_what_it_computes():
     opened = open_checkpoint(config.DECODER)
     encoding = opened.encode(example.TEXT, example.PAIR)

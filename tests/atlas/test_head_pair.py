@@ -43,6 +43,7 @@ def test_heads_without_a_score_in_common_have_no_row_and_a_head_beside_itself_no
     assert (same["difference"].tolist(), same["sure"].tolist()) == ([0.0, 0.0], [False, False])
 
 
+@pytest.mark.thorough
 def test_two_heads_that_are_alike_differ_surely_in_at_most_one_draw_of_twenty():
     """100 scores of 60 inputs each, both heads alike: a sure difference anywhere is a false one."""
     rng, wrong, draws = np.random.default_rng(0), 0, 200

@@ -217,6 +217,7 @@ def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatc
     assert scores.atlas(db, checkpoint="atlas-encoder", measure=False).empty
 
 
+@pytest.mark.thorough
 def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "none.duckdb"))
     monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")

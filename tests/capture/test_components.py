@@ -48,6 +48,7 @@ def taken_out(variant):
     return change
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_set_of_components_equals_the_forward_without_it_written_by_hand(family):
     exact, single = double(family), classifier(family)
@@ -67,6 +68,7 @@ def test_every_set_of_components_equals_the_forward_without_it_written_by_hand(f
         assert (whole - found.changed[number]).abs().max() < 1e-9
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", [name for name in blocks._WRITERS if name not in FAMILIES])
 def test_each_part_off_changes_the_logits_of_every_family_and_leaves_the_model(family):
     checkpoint = classifier(family)

@@ -22,6 +22,7 @@ def losses_of(checkpoint, some, source, operator="constant"):
     return rows.view(12, -1).mean(1).view(3, 4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_the_fit_is_at_most_mean_and_zero_and_its_losses_are_those_of_a_sweep(family):
     checkpoint = classifier(family)

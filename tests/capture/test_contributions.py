@@ -74,6 +74,7 @@ def test_contributions_add_up_to_the_maps_of_every_family(name, by_head):
     assert {"token", "head" if by_head else "attention", "feed-forward"} <= kinds
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLAIMED)
 def test_they_add_up_to_the_scores_in_float32(name):
     checkpoint = opened(name)
@@ -115,6 +116,7 @@ def scores_by_the_model(checkpoint, encoding):
     return scores
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", tiny.TRANSLATORS)
 def test_an_encoder_decoder_has_all_three_sets(name):
     checkpoint = tiny.translator(name)
@@ -271,6 +273,7 @@ def shares_both_ways(checkpoint, encodings, part=""):
         yield sums.moments.ratios().value, shares.moments.ratios().value
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", CLAIMED)
 def test_a_contribution_told_by_difference_has_the_shares_that_it_has_when_computed(name):
     checkpoint = opened(name)
@@ -279,6 +282,7 @@ def test_a_contribution_told_by_difference_has_the_shares_that_it_has_when_compu
         assert by_difference == pytest.approx(direct, abs=1e-5, nan_ok=True)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", tiny.TRANSLATORS)
 def test_in_every_set_of_an_encoder_decoder_it_has_them_too(name):
     """In float64: random Marian weights hardly tell keys apart, and shares of next to nothing round at 1e-5."""

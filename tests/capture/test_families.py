@@ -69,12 +69,14 @@ def test_every_family_is_a_record():
     assert set(NEW_FAMILIES) <= set(RECORDS)
 
 
+@pytest.mark.thorough
 def test_every_family_passes_its_self_check(checkpoint):
     findings = self_check(checkpoint)
     assert len(findings) == 6
     assert [finding for finding in findings if not finding.passed] == []
 
 
+@pytest.mark.thorough
 def test_maps_equal_eager_output_attentions(checkpoint):
     for text, pair in ((TEXT[0], None), (TEXT[1], TEXT[2]), ("it", None)):
         encoding = checkpoint.encode(text, pair)
@@ -123,6 +125,7 @@ def test_disabling_is_uniform_over_what_is_visible_and_equals_eager_rewritten(re
     assert torch.allclose(changed, wanted, atol=1e-4)
 
 
+@pytest.mark.thorough
 def test_disabling_any_head_changes_what_comes_out(reached):
     encoding = reached.encode(TEXT[0])
     plain = states(reached, encoding)

@@ -105,6 +105,7 @@ def fitted_by_hooks(checkpoint, family, counts, start, price, steps):
     return torch.sigmoid(logits)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_fitted_gates_are_those_of_a_second_implementation(family):
     """Pushed up and pushed down, of rows that count differently; small prices, so that the loss pulls too."""

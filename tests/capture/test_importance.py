@@ -23,6 +23,7 @@ def loss_with(checkpoint, encoding, label, gates):
     return float(torch.nn.functional.cross_entropy(logits, torch.tensor([label])))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", INTERCEPTABLE)
 def test_the_formula_per_example_by_finite_differences(family):
     """2% wide: LLaMA takes its norms in float32 whatever the model's dtype, so differences carry its rounding."""

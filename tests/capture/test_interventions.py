@@ -89,6 +89,7 @@ def reference_logits(checkpoint, encoding, operator, heads, monkeypatch):
     return logits
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_every_operator_equals_eager_attention_rewritten_by_hand(classifying, operator, monkeypatch):
     if operator not in operators_of(classifying):
@@ -105,6 +106,7 @@ def test_every_operator_equals_eager_attention_rewritten_by_hand(classifying, op
 # ---------------------------------------------------------------- dead nowhere
 
 
+@pytest.mark.thorough
 def test_disabling_any_head_in_any_layer_changes_the_logits(classifying):
     some = encodings(classifying)
     plain = predict(classifying, some)
@@ -128,6 +130,7 @@ def make_uniform(model, heads):
                 value.view(heads, 3, -1)[:, 0] = 0
 
 
+@pytest.mark.thorough
 def test_disabling_heads_that_are_uniform_already_changes_nothing():
     for family in INTERCEPTABLE:
         checkpoint = classifier(family)
@@ -144,6 +147,7 @@ def test_disabling_heads_that_are_uniform_already_changes_nothing():
 # ---------------------------------------------------------------- batches, undoing, sharing
 
 
+@pytest.mark.thorough
 def test_a_batch_of_mixed_lengths_gives_the_logits_of_single_inputs(classifying):
     some = [*encodings(classifying), classifying.encode(TEXT[0]), classifying.encode("a dog")]
     for operator in operators_of(classifying):
@@ -153,6 +157,7 @@ def test_a_batch_of_mixed_lengths_gives_the_logits_of_single_inputs(classifying)
         assert torch.allclose(together, alone, atol=1e-5), operator
 
 
+@pytest.mark.thorough
 def test_the_model_is_identical_after_every_operator(classifying):
     some = encodings(classifying)
     before = {name: value.clone() for name, value in classifying.model.state_dict().items()}

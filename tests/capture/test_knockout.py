@@ -47,6 +47,7 @@ def knocked_by_hand(encoding, kind, layers, renormalised, causal, heads=None):
     return change
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 @pytest.mark.parametrize("kind", list(EDGES))
 @pytest.mark.parametrize("renormalised", [True, False])
@@ -98,6 +99,7 @@ def test_maps_that_are_watched_lack_the_edges():
     assert torch.allclose(kept[1].sum(-1), torch.ones(4, len(encoding)), atol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", INTERCEPTABLE)
 def test_every_family_in_a_batch_of_mixed_lengths(family):
     checkpoint = classifier(family)

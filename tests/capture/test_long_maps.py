@@ -24,6 +24,7 @@ def of(family):
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["gpt2", "bert", "mistral", "gemma2", "gpt_oss", "gpt_neo"])
 def test_block_maxima_and_windows_are_those_of_the_whole_maps(family, monkeypatch):
     checkpoint = of(family)
@@ -44,6 +45,7 @@ def test_block_maxima_and_windows_are_those_of_the_whole_maps(family, monkeypatc
     assert np.allclose(seen, whole[1, 2, 37:90, 30:75], atol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["gpt2", "bert", "modernbert", "mistral", "gpt_oss"])
 def test_scores_of_a_long_input_are_those_of_its_whole_maps(family):
     checkpoint = of(family)

@@ -30,6 +30,7 @@ def test_losses_are_torchs_own():
     assert torch.allclose(scores, (logits[..., 0].double() - 0.5) ** 2)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["bert", "gpt2", "distilbert"])
 def test_effects_are_differences_of_losses(family):
     checkpoint = classifier(family)
@@ -41,6 +42,7 @@ def test_effects_are_differences_of_losses(family):
     assert torch.allclose(found.exact, wanted, atol=2e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 def test_first_order_effects_are_finite_differences(family, operator):

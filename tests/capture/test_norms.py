@@ -69,6 +69,7 @@ def written(checkpoint):
         handle.remove()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", REACHED)
 def test_over_heads_and_keys_it_is_the_output_of_the_attention_block(family):
     checkpoint = biased(family)

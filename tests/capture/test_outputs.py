@@ -74,6 +74,7 @@ def means_by_hand(checkpoint, some, by):
     return {name: total / counts[name] for name, total in sums.items()}, group
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 @pytest.mark.parametrize("by", ["class", "position", "all"])
 def test_mean_equals_a_forward_by_hand_with_means_by_hand(family, by):
@@ -114,6 +115,7 @@ def test_shared_work_changes_no_number(family):
         assert (found.changed - found.plain).abs().amax((1, 2)).min() > 1e-6
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", [name for name in INTERCEPTABLE if name not in ("bert", "gpt2")])
 def test_every_family_takes_every_operator(family):
     checkpoint = classifier(family)
@@ -137,6 +139,7 @@ def states(checkpoint, ids, chosen):
         return checkpoint.model(**model_inputs(checkpoint, [changed])).last_hidden_state[0]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["gpt2", "opt", "llama", "gpt_neox"])
 def test_causal_models_stay_causal_under_every_operator(family):
     checkpoint = tiny(family)

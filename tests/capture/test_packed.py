@@ -21,6 +21,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("family", "operator", "pack_tokens"), CASES)
 def test_packing_changes_no_number(family, operator, pack_tokens):
     checkpoint = classifier(family)

@@ -45,6 +45,7 @@ def test_every_layer_at_all_positions_restores_the_first_input_and_nothing_chang
     assert torch.equal(found.patched[1], found.second)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["bert", "gpt2"])
 @pytest.mark.parametrize(
     "variant",

@@ -13,6 +13,7 @@ from core.errors import CheckpointError
 from tests.capture.conftest import TEXT, tiny, translator
 
 
+@pytest.mark.thorough
 def test_every_family_passes_its_self_check(checkpoint):
     failed = [finding for finding in self_check(checkpoint) if not finding.passed]
     assert not failed
@@ -25,6 +26,7 @@ def test_maps_equal_eager_output_attentions(checkpoint):
         assert off <= 1e-6
 
 
+@pytest.mark.thorough
 def test_a_batch_of_mixed_lengths_gives_the_maps_of_single_inputs(checkpoint):
     encodings = [checkpoint.encode(text) for text in (TEXT[0], TEXT[3], TEXT[0], "a dog", TEXT[2])]
     seen = {}

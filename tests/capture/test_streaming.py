@@ -98,6 +98,7 @@ def both_ways(checkpoint, encoding):
         yield whole[call], sums[call], needs, (plain, streamed)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", one_in(3, NAMES))
 def test_sums_equal_those_of_whole_maps(name):
     checkpoint = tiny_of_record(name)
@@ -128,6 +129,7 @@ def observers_of(checkpoint, encodings):
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["bert", "modernbert", "llama", "gemma2", "mistral", "t5"])
 def test_measures_have_the_same_results_either_way(name, monkeypatch):
     checkpoint = tiny_of_record(name)
@@ -153,6 +155,7 @@ def marked(encoding, number, *, causal):
     return mark(tokens, encoding.ordinary, classifying=at, seed=[number], rhombi=cells)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["roberta", "modernbert", "gpt2", "qwen2"])
 def test_features_have_the_same_results_either_way(name, monkeypatch):
     checkpoint = tiny_of_record(name)
@@ -171,6 +174,7 @@ def test_features_have_the_same_results_either_way(name, monkeypatch):
     assert np.allclose(both[0].sums[..., wide:], both[1].sums[..., wide:], atol=2e-3)  # logarithms of 1e-6 and more
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["modernbert", "gpt2"])
 def test_roles_have_the_same_results_either_way(name, monkeypatch):
     checkpoint = tiny_of_record(name)
@@ -200,6 +204,7 @@ def linked(encoding, number):
     return LinkedWords(words, sentence, (within, across), [k % 9 for k in range(len(words))])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", one_in(3, LINKABLE))
 def test_relations_have_the_same_results_either_way(name, monkeypatch):
     checkpoint = tiny_of_record(name)
@@ -249,6 +254,7 @@ def frame_observers(checkpoint, encodings):
     ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("sinkless", [False, True])
 @pytest.mark.parametrize("name", one_in(3, LINKABLE))
 def test_frame_links_have_the_same_results_either_way(name, sinkless, monkeypatch):

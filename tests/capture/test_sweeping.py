@@ -52,6 +52,7 @@ PAIRS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("family", "operator"), PAIRS)
 def test_shared_work_changes_no_number(family, operator):
     checkpoint = classifier(family)
@@ -67,6 +68,7 @@ def test_shared_work_changes_no_number(family, operator):
         assert torch.allclose(found.changed, one_by_one(checkpoint, some, variants, operator), atol=1e-5), kind
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", [name for name in INTERCEPTABLE if name not in stacks._BUILDERS])
 def test_families_without_a_stack_give_the_same_numbers_by_full_passes(family):
     checkpoint = classifier(family)
@@ -89,6 +91,7 @@ def test_an_option_that_the_stack_does_not_know_is_noticed_and_not_used(monkeypa
 ENDINGS = ["a dog", "a dog<|endoftext|>", "a bag<|endoftext|><|endoftext|>", "<|endoftext|>a", "<|endoftext|>"]
 
 
+@pytest.mark.thorough
 def test_a_text_that_ends_with_the_padding_piece_is_read_as_the_model_reads_it():
     """Its head takes the right-most piece that is no padding: the last position would be another logit."""
     checkpoint = classifier("gpt2")
@@ -101,6 +104,7 @@ def test_a_text_that_ends_with_the_padding_piece_is_read_as_the_model_reads_it()
         assert torch.allclose(found.changed, one_by_one(checkpoint, some, KINDS["heads"], operator), atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_a_row_that_the_stack_reads_otherwise_is_seen_wherever_it_stands(monkeypatch):
     checkpoint = classifier("gpt2")
     some = [checkpoint.encode(text) for text in [*TEXT, *ENDINGS, *TEXT]]

@@ -64,6 +64,7 @@ def test_maps_of_all_sets_equal_eager(checkpoint):
         assert maps.keys == (encoding.target if maps.part == "decoder" else encoding).tokens
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["bart", "t5"])
 def test_every_head_of_every_set_bites(family):
     checkpoint = translator(family)

@@ -29,6 +29,7 @@ def _outputs(checkpoint, encoding):
     return [one.reshape(len(encoding), checkpoint.heads, -1).permute(1, 0, 2).double().numpy() for one in found]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", REACHED)
 def test_weights_times_values_and_bias_is_the_output_of_each_head(family):
     checkpoint = tiny(family)

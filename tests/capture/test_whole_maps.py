@@ -23,6 +23,7 @@ NEEDING_MAPS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", NEEDING_MAPS)
 def test_whole_maps_that_do_not_fit_into_memory_are_refused_in_a_sentence(what, monkeypatch):
     monkeypatch.setattr("core.capture.running.STREAMED_FROM", 4)

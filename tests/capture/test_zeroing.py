@@ -63,6 +63,7 @@ def test_scores_are_cosine_distances_to_a_forward_with_the_value_zeroed(family):
     np.testing.assert_allclose(rows, scores / scores.sum(-1, keepdims=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", REACHED)
 def test_rows_sum_to_one_and_decoders_see_nothing_ahead(family):
     checkpoint = biased(family)

@@ -64,6 +64,7 @@ def test_maps_of_a_part_of_an_encoder_decoder_have_the_sources_keys(core, tmp_pa
         assert np.allclose(saved["weights"].sum(-1), 1, atol=1e-5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

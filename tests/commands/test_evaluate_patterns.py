@@ -140,6 +140,7 @@ def test_the_bundled_classifiers_open_by_their_set():
         opened("bundled", "own")
 
 
+@pytest.mark.thorough
 def test_the_bundled_classifier_reads_real_maps_it_was_trained_on(tmp_path, capsys):
     """A floor that the classifier of release 1 (53 % here) does not reach; docs/results/data has held-out figures."""
     folder = config.ANNOTATIONS / "bert-base-sst2"

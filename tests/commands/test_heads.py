@@ -43,6 +43,7 @@ def test_heads_ranks_every_head_of_one_sentence():
     assert found["provenance"]["tokens"][0] == "[CLS]"
 
 
+@pytest.mark.thorough
 def test_bad_input_is_one_sentence_and_exit_status_2():
     done = core("heads", "atlas-encoder", "--sentence", SENTENCE, "--target", "furious", "--element", "The old cook")
     assert done.returncode == 2

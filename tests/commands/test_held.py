@@ -81,6 +81,7 @@ def test_a_study_leaves_its_rows_beside_the_held_file(held, study, tmp_path):
         assert not list(exchange.runs_folder(path).glob("*.duckdb"))
 
 
+@pytest.mark.thorough
 def test_labels_that_a_held_database_has_are_read_from_a_copy(tmp_path, monkeypatch):
     path = tmp_path / "atlas.duckdb"
     monkeypatch.setenv("ATLAS_DB", str(path))

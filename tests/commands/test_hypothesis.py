@@ -49,6 +49,7 @@ def test_what_was_registered_is_listed_and_withdrawn_never_deleted(command):
     assert json.loads(command("list", "--checkpoint", "gpt2", "--json"))["rows"] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "why"),
     [

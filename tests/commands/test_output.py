@@ -116,6 +116,7 @@ def test_one_form_at_a_time():
         output.form_of(True, True, False)
 
 
+@pytest.mark.thorough
 def test_a_study_run_from_the_terminal_is_stored_and_quiet_when_piped(tmp_path):
     database = tmp_path / "atlas.duckdb"
     done = command("jobs", "start", TINY, "--set", "count=3", "--json", database=database)
@@ -137,6 +138,7 @@ def test_a_wrong_option_is_one_sentence_and_status_2(tmp_path):
     assert "got 'conut'" in done.stderr
 
 
+@pytest.mark.thorough
 def test_while_the_app_holds_the_file_the_work_is_done_and_can_be_imported(tmp_path):
     db = Database(tmp_path / "atlas.duckdb")
     done = command("jobs", "start", TINY, "--set", "count=3", "--csv", database=db.path)
@@ -182,6 +184,7 @@ def test_a_command_stopped_by_ctrl_c_goes_on_when_given_again(tmp_path, held):
         holder.close()
 
 
+@pytest.mark.thorough
 def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
     database = tmp_path / "atlas.duckdb"
     with Database(database) as db:
@@ -200,6 +203,7 @@ def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
         here("jobs", "cancel", job, database=database)
 
 
+@pytest.mark.thorough
 def test_a_job_that_runs_in_the_app_is_cancelled_from_the_terminal(tmp_path):
     with Database(tmp_path / "atlas.duckdb") as db:
         keeper = api.runner(db, JobPlacement(workers=1))
@@ -307,6 +311,7 @@ def test_ctrl_c_while_a_thread_reads_says_what_we_say_and_nothing_of_the_binding
     assert (process.returncode, said) == (0, "a sentence\n")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["nonsense"]])
 def test_the_list_of_commands_imports_no_slow_package(words):
     run = f"import sys; sys.argv = ['core', *{words}]\nfrom core.__main__ import main\ntry:\n    main()\nfinally:\n    "
@@ -314,6 +319,7 @@ def test_the_list_of_commands_imports_no_slow_package(words):
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("command", ["heads", "maps"])
 def test_a_command_that_opens_a_checkpoint_imports_no_slow_package_of_its_own(command):
     code = f"import core.commands.{command}\n{LOADED}"

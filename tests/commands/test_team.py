@@ -37,6 +37,7 @@ def test_labels_go_out_and_come_back(folder, monkeypatch, name):
     assert (found["provenance"]["new"], found["rows"]) == (9, [])
 
 
+@pytest.mark.thorough
 def test_one_class_a_map_and_people(folder):
     rows = json.loads(typed("truth", "--method", "majority", "--json").stdout)["rows"]
     assert {row["class"] for row in rows} == {"block"}
@@ -57,6 +58,7 @@ def test_a_person_is_taken_out(folder):
         assert {row["annotator"] for row in labels.all_events(db)} == {"erased-1", "bob", "cyd"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -93,6 +93,7 @@ def core(*arguments, **other):
     )
 
 
+@pytest.mark.thorough
 def test_half_characters_and_a_full_disk_are_one_sentence(tmp_path):
     half = core("jobs", "show", b"\xff\xfe", stdout=subprocess.PIPE)
     assert half.returncode == 2

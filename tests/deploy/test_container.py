@@ -86,6 +86,7 @@ def cannot_be_held_back() -> bool:
     return shutil.which("setpriv") is None or subprocess.run([*READ_ONLY, "true"], check=False).returncode != 0
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(cannot_be_held_back(), reason="this root cannot drop its right to write anywhere (setpriv)")
 def test_the_images_command_runs_on_files_it_cannot_write_and_its_health_check_passes(tmp_path):
     """Without an engine: the same command, environment and health check; the volume is a folder."""

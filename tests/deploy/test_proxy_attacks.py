@@ -104,6 +104,7 @@ def said(made, text):
     return answer
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SMUGGLED)
 def test_no_request_that_is_hidden_in_another_reaches_the_app(name, behind):
     port, _, asked = behind

@@ -75,6 +75,7 @@ def test_an_upload_passes_the_proxy(proxied, page):
     assert answered.value.status in (200, 204)
 
 
+@pytest.mark.thorough
 def test_a_proxy_that_strips_the_prefix_is_said_in_a_clear_word(tmp_path):
     """Whoever opens the app finds out what is wrong and which line mends it, instead of an empty page."""
     port, inner = free_port(), free_port()

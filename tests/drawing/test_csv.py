@@ -27,6 +27,7 @@ FORMULAS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("text", FORMULAS, ids=ascii)
 def test_a_text_that_a_spreadsheet_would_run_is_only_text(text):
     ((cell,),) = list(csv.reader(io.StringIO(csv_text(pd.DataFrame({"note": [text]})), newline="")))[1:]
@@ -52,6 +53,7 @@ def test_columns_of_one_name_are_each_written():
     assert csv_text(pd.DataFrame([["=a", "-b"]], columns=["x", "x"])).splitlines() == ["x,x", "'=a,'-b"]
 
 
+@pytest.mark.thorough
 def test_no_other_place_writes_csv():
     calls = [
         file.name

@@ -34,6 +34,7 @@ def restored(text):
     return header, panes
 
 
+@pytest.mark.thorough
 def test_144_heads_of_64_tokens_are_under_2_megabytes_with_every_weight_to_16_bits():
     pane = random_pane(12, 12, 64)
     page = maps_page([pane], MapsSource("checkpoint", "a text"))
@@ -73,6 +74,7 @@ def test_blocks_hold_the_greatest_weight_of_their_tokens():
         assert weights[head, q, k] / 65535 == pytest.approx(own.max(), abs=0.5 / 255 + 1e-6)
 
 
+@pytest.mark.thorough
 def test_300_heads_of_512_tokens_say_what_is_left_out():
     rng = np.random.default_rng(0)
     numbers = rng.integers(0, 65535, (300, 512, 512), dtype=np.uint16)

@@ -55,6 +55,7 @@ DARK = """(canvases) => {
 }"""
 
 
+@pytest.mark.thorough
 def test_one_large_weight_does_not_hide_the_others_of_a_long_map_and_the_scale_says_so(opened):
     weights = np.full((2, 2, 64, 64), 0.36 / 32)
     weights[..., ::2] = 0.64 / 32
@@ -70,6 +71,7 @@ def test_one_large_weight_does_not_hide_the_others_of_a_long_map_and_the_scale_s
     until(lambda: page.locator("canvas").evaluate_all(DARK) < 0.05)
 
 
+@pytest.mark.thorough
 def test_hover_enlarge_and_lines_work_from_a_file_and_script_in_tokens_never_runs(opened):
     maps = random_maps(3, 4, 6)
     maps = AttentionMaps(maps.weights, (EVIL, "the", "cat", "sat", "</script>", "[SEP]"), maps.segments)
@@ -93,6 +95,7 @@ def test_hover_enlarge_and_lines_work_from_a_file_and_script_in_tokens_never_run
     assert b"<path" in open(saved.value.path(), "rb").read()  # noqa: PTH123, SIM115 - a download; cells of few tokens
 
 
+@pytest.mark.thorough
 def test_charts_tables_and_two_grids_share_a_page(opened):
     axes = {"x": {"field": "a", "type": "nominal"}, "y": {"field": "b", "type": "quantitative"}}
     chart = Chart({"mark": "bar", "data": {"values": [{"a": EVIL, "b": 1}]}, "encoding": axes})
@@ -167,6 +170,7 @@ def explore(page):
     expect(root.locator(".reading")).to_contain_text("What each token receives")
 
 
+@pytest.mark.thorough
 def test_layers_of_a_hybrid_without_attention_are_not_drawn_and_cannot_be_chosen(opened):
     maps = random_maps(4, 3, 5)
     weights = maps.weights.copy()

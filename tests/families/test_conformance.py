@@ -30,6 +30,7 @@ def test_families_outside_the_interface_pass_their_self_check(family):
     assert outcome_of(family) == Outcome(family, True, "disable, zero, fixed patterns, cut edges, gates")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", ["zamba", "zaya", "sam3_lite_text_text_model"])
 def test_families_with_odd_configs_pass_their_self_check(family):
     """Layers that are tied; keys that are 0 in untrained weights; a text model with the input name of images."""

@@ -10,6 +10,7 @@ from tests.families import __main__ as command
 from tests.families.tiny import tiny_of_record
 
 
+@pytest.mark.thorough
 def test_every_record_has_a_tiny_checkpoint_of_its_family():
     assert [family for family in FAMILIES if tiny_of_record(family).family.model_type != family] == []
 

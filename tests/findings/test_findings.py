@@ -164,6 +164,7 @@ def test_a_report_has_the_numbers_that_it_compares_with_printed_ones():
     assert numbers_of(REPORT, [{"kind": "note"}]) == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 @pytest.mark.parametrize("study", one_in(3, json.loads((config.RECORD / ABOUT).read_text(encoding="utf-8"))["studies"]))
 def test_every_kind_of_result_has_a_figure_an_entry_and_a_command_that_one_can_type(db, study):
@@ -317,6 +318,7 @@ def test_the_terminal_writes_what_is_asked_for(pinned, db, tmp_path, monkeypatch
     assert "No results are pinned" in str(none.exception)
 
 
+@pytest.mark.thorough
 def test_a_stored_run_is_pinned_on_its_page_and_stands_among_the_findings(db, monkeypatch):
     stored_run(db)
     path = db.path

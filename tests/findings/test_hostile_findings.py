@@ -68,6 +68,7 @@ def test_what_this_program_draws_may_be_drawn():
         assert checked_picture(json.loads(json.dumps(picture))) == picture
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_picture_that_was_changed_is_neither_drawn_nor_converted_nor_imported(change, tmp_path):
     picture = deepcopy(HEADS) | CHANGES[change]
@@ -101,6 +102,7 @@ ENDS = (
 )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("maps", ENDS)
 def test_maps_that_are_not_packed_get_into_no_page_and_no_store(maps, tmp_path):
     finding = Finding("maps", "t", "n", "a", "c", maps=maps)
@@ -147,6 +149,7 @@ def test_a_conversion_asks_nobody(chart):
             listener.accept()
 
 
+@pytest.mark.thorough
 def test_a_chart_without_end_is_ended_while_others_go_on_and_the_next_is_drawn():
     endless = HEADS | {"data": {"sequence": {"start": 0, "stop": 3e8}}}  # 1e12 ends at once
     turns = []

@@ -63,6 +63,7 @@ def verified(folder):
     return done.exit_code, done.output
 
 
+@pytest.mark.thorough
 def test_a_crate_is_one_that_others_read_and_names_licence_version_and_hashes(tested):
     from rocrate.rocrate import ROCrate
 
@@ -74,6 +75,7 @@ def test_a_crate_is_one_that_others_read_and_names_licence_version_and_hashes(te
         assert entity["sha256"] == crate._hash((tested / name).read_text(encoding="utf-8"))
 
 
+@pytest.mark.thorough
 def test_every_number_is_as_it_was_and_a_changed_one_is_named(copied):
     assert verified(copied) == (0, "copied: 7 criteria are unchanged (tolerance 0.0001).\n")
 

@@ -15,6 +15,7 @@ def sentences():
     return found.sentences
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rules", [Filter(), Filter(distance="places"), Filter(core="core_type")])
 def test_every_sentence_passes_the_papers_filter(sentences, rules):
     assert select(sentences, rules).dropped == {}

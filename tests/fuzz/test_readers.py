@@ -37,6 +37,7 @@ lines = st.lists(values.map(json.dumps), min_size=1, max_size=3).map(lambda rows
 tables = st.text(alphabet='a1.\t\n\r _-#<>"=/', max_size=80).map(str.encode)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", QUICK)
 @settings(max_examples=25, deadline=None)
 @given(data=st.binary(max_size=80) | tables | lines)

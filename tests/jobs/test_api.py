@@ -43,6 +43,7 @@ def alive(pid):
     return True
 
 
+@pytest.mark.thorough
 @pytest.mark.processes
 def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
     job = api.start(db, TINY, {"count": 6, "folder": str(folder)}, "Six squares")
@@ -81,6 +82,7 @@ def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
     assert outcomes["worker"].str.fullmatch(r".+:\d+").all()
 
 
+@pytest.mark.thorough
 @pytest.mark.processes
 def test_a_worker_that_dies_costs_nothing_but_time(db, folder):
     job = api.start(db, TINY, {"count": 5, "die": [1], "folder": str(folder)})
@@ -94,6 +96,7 @@ def test_a_worker_that_dies_costs_nothing_but_time(db, folder):
     assert who["worker"].str.fullmatch(r".+:\d+").all()
 
 
+@pytest.mark.thorough
 @pytest.mark.processes
 def test_cancel_kills_a_running_unit_within_two_seconds_and_resume_finishes(db, folder):
     job = api.start(db, TINY, {"count": 3, "seconds": 600, "folder": str(folder)})
@@ -268,6 +271,7 @@ def test_progress_knows_rate_time_left_and_results_so_far_while_running(db, fold
     api.wait(db, job, 10)
 
 
+@pytest.mark.thorough
 @pytest.mark.processes
 @pytest.mark.parametrize("ended", [signal.SIGKILL])
 def test_killing_one_worker_from_outside_loses_nothing(db, folder, ended):
@@ -278,6 +282,7 @@ def test_killing_one_worker_from_outside_loses_nothing(db, folder, ended):
     assert numbers(db, job) == list(range(8))
 
 
+@pytest.mark.thorough
 def test_an_interrupted_job_is_found_by_its_options_and_goes_on(db, folder):
     job = store.add_job(db, TINY, "Earlier", {"count": 3, "folder": str(folder)})
     units = [{"key": f"square-{k}", "size": 10, "arguments": {"k": k}} for k in range(3)]

@@ -26,6 +26,7 @@ CASES = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("step", "number", "inside"), CASES)
 def test_a_job_cancelled_while_it_stores_loses_nothing_and_doubles_nothing(db, monkeypatch, step, number, inside):
     room = runs if step in {"record_run", "store_rows"} else scheduler.store

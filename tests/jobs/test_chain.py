@@ -53,6 +53,7 @@ def test_what_is_refused_at_once_leaves_its_sentence_and_the_next_one_runs(db, f
     assert (bool(done.run), done.error) == (True, "")
 
 
+@pytest.mark.thorough
 def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):
     """The first process ends in the middle of the second job; the next one runs only what is not stored."""
     path, work = tmp_path / "own.duckdb", asked(folder, 2, 8, seconds=0.2)

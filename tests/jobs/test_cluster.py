@@ -70,6 +70,7 @@ def test_maps_that_a_cluster_drew_are_stored(db, cluster):
     assert len(labels.map_facts(db)) == 6
 
 
+@pytest.mark.thorough
 def test_large_options_are_sent_once_and_give_the_local_rows(db, cluster, recwarn):
     """12 MiB of options, which would go with every unit: dask warns of graphs beyond 10."""
     options = {"count": 6, "padding": "x" * (12 << 20)}
@@ -82,6 +83,7 @@ def test_large_options_are_sent_once_and_give_the_local_rows(db, cluster, recwar
     assert store.job_rows(db, done.job) == store.job_rows(db, here.job)
 
 
+@pytest.mark.thorough
 def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
     api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
     job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
@@ -110,6 +112,7 @@ def test_a_cluster_is_reached_from_a_thread_whose_loop_runs_as_a_notebooks_does(
     assert finished(cell()) == 3
 
 
+@pytest.mark.thorough
 def test_a_scheduler_that_is_not_there_is_one_sentence_and_the_job_can_be_resumed_here(db):
     api.runner(db, JobPlacement(cluster="tcp://127.0.0.1:9"))
     job = api.start(db, TINY, {})
@@ -126,6 +129,7 @@ def test_a_worker_with_other_code_is_refused(monkeypatch):
     assert "Workers must run the same version of the code" in said["error"]
 
 
+@pytest.mark.thorough
 def test_what_travels_to_a_cluster_names_nothing_of_this_repository_until_it_runs():
     """A scheduler unpickles the graph, in an environment that may lack the repository."""
     from distributed.protocol.pickle import dumps

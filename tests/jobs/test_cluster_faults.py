@@ -59,6 +59,7 @@ def _accept(listener, behave):
             threading.Thread(target=behave, args=(listener.accept()[0],), daemon=True).start()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SERVICES)
 def test_another_service_at_the_schedulers_address_is_a_sentence_within_seconds(monkeypatch, address, name):
     monkeypatch.setattr(executors, "ANSWERS_SECONDS", 1.0)

@@ -2,11 +2,14 @@
 
 import resource
 
+import pytest
+
 from core.jobs import api
 from core.store import jobs as store
 from tests.jobs.test_api import TINY, pids, until
 
 
+@pytest.mark.thorough
 def test_a_job_stops_and_is_resumed(db, folder):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     job = api.start(db, TINY, {"count": 8, "seconds": 0.3, "folder": str(folder)})

@@ -2,12 +2,15 @@
 
 import time
 
+import pytest
+
 from core.jobs import api, scheduler
 from core.store import jobs as store
 
 TINY = "tests.jobs.tiny"
 
 
+@pytest.mark.thorough
 def test_summaries_take_a_small_part_of_a_job_however_many_units_it_has(db, folder, monkeypatch):
     """Each summary reads all rows so far: as often as units end, a job of many would be quadratic."""
     monkeypatch.setattr(scheduler, "SUMMARY_SECONDS", 0.0)

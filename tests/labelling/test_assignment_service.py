@@ -19,6 +19,7 @@ from tests.labelling.test_projects import START, Hand, label_all
 PEOPLE = [f"person{k:02d}" for k in range(20)]
 
 
+@pytest.mark.thorough
 def test_counts_are_exact_with_twenty_people_at_once(db):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=24), Rules(k=3, ahead=2))
     hands = [Hand(db, project, person) for person in PEOPLE]
@@ -56,6 +57,7 @@ def test_a_label_whose_place_was_given_away_is_kept_as_surplus(db):
     assert progress(db, project, after).surplus == 1
 
 
+@pytest.mark.thorough
 def test_the_most_uncertain_maps_come_first_anew(db):
     project = make_project(db, Heading("p", "bert", annotator="ada"), ProjectRecipe(count=24), Rules(k=1, ahead=1))
     hand = Hand(db, project, "ada")
@@ -104,6 +106,7 @@ def test_the_end_is_expected_at_the_pace_of_the_last_hour(db):
 # ---------------------------------------------------------------- what takes no place
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "counted"), [(None, 1), ("pause", 1), ("close", 0), ("archive", 0)])
 def test_labels_of_maps_handed_out_before_a_project_ended_are_kept_as_surplus(db, kind, counted):
     project = make_project(db, Heading("p", "bert"), ProjectRecipe(count=1), Rules(k=1))
@@ -129,6 +132,7 @@ def test_labels_of_somebody_excluded_are_kept_as_surplus(db):
     assert projects.project_labels(db, project)["counted"].tolist() == [False, True]
 
 
+@pytest.mark.thorough
 def test_labels_of_another_class_set_complete_no_project(db):
     project = make_project(db, Heading("p", "gpt2"), ProjectRecipe(count=6), Rules(k=1))
     hand = Hand(db, project, "ada")

@@ -42,6 +42,7 @@ def test_votes_of_a_project_are_its_labels_surplus_too_without_gold(db):
     assert len(crowd.votes_of(db, "bert")) > 5
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("people", "worth"),
     [
@@ -60,6 +61,7 @@ def test_a_learned_truth_is_advised_where_people_differ(people, worth):
         assert "make the same mistakes" in found.sentence
 
 
+@pytest.mark.thorough
 def test_what_is_advised_is_what_has_more_maps_right():
     for people, better in (("all honest", False), ("nine always give one class", True)):
         labels_of, true = world(people, 1)
@@ -151,6 +153,7 @@ def some_maps(count=40):
     return maps, given
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["trees", "baseline", "paper"])
 def test_soft_labels_that_are_sure_fit_as_hard_ones(kind):
     maps, given = some_maps()
@@ -163,6 +166,7 @@ def test_soft_labels_that_are_sure_fit_as_hard_ones(kind):
         assert np.allclose(tensor.numpy(), soft.tensors[name].numpy(), atol=1e-4), name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["trees", "baseline", "paper"])
 def test_unsure_soft_labels_make_an_unsure_classifier(kind):
     from core.patterns.suggestions import judged
@@ -225,6 +229,7 @@ def test_a_doubt_of_a_class_that_is_gone_is_a_sentence(db):
         adjudicating.queue_doubts(db, "bert", [Suspect("m1", "block", "wave", 0.4)], annotator="admin")
 
 
+@pytest.mark.thorough
 def test_a_planted_label_error_is_doubted(db):
     from core.patterns.snapshot import Snapshot
 

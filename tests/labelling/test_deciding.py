@@ -44,6 +44,7 @@ def truth(db, project):
     return crowd.truth_of(db, "bert", "majority", project).labels.to_dict()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("passing", [1, 2, adjudicating.PASS])
 def test_somebody_who_is_not_of_the_project_decides_on_none_of_its_maps(db, project, passing):
     before = truth(db, project)
@@ -53,6 +54,7 @@ def test_somebody_who_is_not_of_the_project_decides_on_none_of_its_maps(db, proj
     assert truth(db, project) == before
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("person", "role"), [("ada", "annotator"), ("lead", "admin")])
 def test_nobody_decides_on_a_map_that_is_not_in_dispute(db, project, person, role):
     before = truth(db, project)
@@ -64,6 +66,7 @@ def test_nobody_decides_on_a_map_that_is_not_in_dispute(db, project, person, rol
     assert truth(db, project)["m0"] == "vertical"
 
 
+@pytest.mark.thorough
 def test_a_label_outside_the_project_makes_no_dispute_in_it(db, project):
     one = event(1, "m1", "diagonal", batch="tab-ada", annotator="ada")
     assignment_service.record(db.acting_as(Person("ada", "annotator")), [one], secret="ada")
@@ -71,6 +74,7 @@ def test_a_label_outside_the_project_makes_no_dispute_in_it(db, project):
         decides(db, "ada", "m1")
 
 
+@pytest.mark.thorough
 def test_somebody_whom_an_admin_paused_decides_on_nothing(db, project):
     projects.judge_person(db, project, "ada", admitted=False, annotator="lead")
     with pytest.raises(RightsError, match="a member of the project"):
@@ -84,6 +88,7 @@ def test_a_viewer_decides_on_nothing(db, project):
         decides(db, "ada", "m0", role="viewer")
 
 
+@pytest.mark.thorough
 def test_a_decision_is_made_once_and_may_be_replaced_by_who_made_it(db, project):
     decides(db, "ada", "m0")
     assert decides(db, "ada", "m0").acknowledged == 1  # sent again
@@ -96,6 +101,7 @@ def test_a_decision_is_made_once_and_may_be_replaced_by_who_made_it(db, project)
     assert truth(db, project)["m0"] == "vertical"
 
 
+@pytest.mark.thorough
 def test_decisions_show_in_the_log_of_the_project(db, project):
     decides(db, "ada", "m0")
     projects.change_project(db, project, "close", annotator="lead")
@@ -125,6 +131,7 @@ def test_a_map_without_a_name_of_one_is_refused_as_before(db):
 # ---------------------------------------------------------------- doubts
 
 
+@pytest.mark.thorough
 def test_a_flag_of_an_annotator_is_no_doubt_of_a_classifier(db, project):
     flag = event(1, "m1", kind="flag", batch="tab-ada", annotator="ada", suggestion="vertical", probability=0.9)
     flag |= {"happened": (now() + timedelta(hours=23)).isoformat(), "queue_order": "adjudication"}
@@ -139,6 +146,7 @@ def test_no_browser_sends_an_outbox_of_the_programs_own(db, batch):
         assignment_service.record(db.acting_as(Person("ada", "annotator")), [flag], secret="ada")
 
 
+@pytest.mark.thorough
 def test_a_decision_closes_a_doubt_whatever_the_clocks_say(db, project):
     suspects = [Suspect("m1", "block", "vertical", 0.4)]
     adjudicating.queue_doubts(db, "bert", suspects, annotator="lead")

@@ -53,6 +53,7 @@ ACTS = st.lists(ACT, min_size=1, max_size=12)
 CLASSES = ("vertical", "diagonal", "block", "wave")
 
 
+@pytest.mark.thorough
 @settings(max_examples=8, deadline=None)
 @given(acts=ACTS, form=st.sampled_from(sorted(FORMS)))
 def test_nothing_is_lost_in_a_round_trip(acts, form):
@@ -133,6 +134,7 @@ def test_what_was_changed_there_comes_back_as_a_new_label(db, tmp_path):
     assert "<Choice value=" in (tmp_path / "a.xml").read_text()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "one", "said"),
     [

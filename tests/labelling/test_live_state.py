@@ -223,6 +223,7 @@ def test_gold_after_somebody_was_let_go_on_counts_again_after_a_start(db):
 # ---------------------------------------------------------------- what a project was when it was closed
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["close", "archive"])
 @pytest.mark.parametrize(
     "later",

@@ -19,6 +19,7 @@ THERE = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["atlas-encoder", "atlas-decoder"])
 @pytest.mark.parametrize(
     ("device", "dtype"),

@@ -78,6 +78,7 @@ def test_a_hub_name_is_listed_on_this_machine_once_it_is_whole(hub, monkeypatch)
     assert NAME in listed(fetching.HERE)
 
 
+@pytest.mark.thorough
 def test_a_download_is_stopped_and_goes_on_where_it_stopped(hub, folder, monkeypatch):
     import huggingface_hub.constants as constants
 

@@ -204,6 +204,7 @@ def test_what_the_disk_refuses_is_one_sentence(number, said):
     assert re.search(said, said_of(OSError(number, "no"), NAME, None))
 
 
+@pytest.mark.thorough
 @needs_mounts
 def test_a_cache_that_is_mounted_read_only_opens_what_it_has_and_takes_nothing_new(hub, folders, tmp_path):
     locate(NAME)

@@ -131,12 +131,14 @@ VOCABULARIES = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", VOCABULARIES)
 def test_a_vocabulary_that_is_not_the_models_is_refused(given, name):
     VOCABULARIES[name](given)
     refused(given)
 
 
+@pytest.mark.thorough
 def test_a_checkpoint_is_opened_again_when_any_of_its_files_changed_by_one_rule_for_workers_and_pages(given):
     """Where the time is set back too, and where the vocabulary alone is another one."""
     file, name = given / "model.safetensors", str(given)

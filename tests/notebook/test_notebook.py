@@ -47,6 +47,7 @@ def weights_of(widget):
     return np.frombuffer(widget.payload[4 + size :], "<u2").reshape(shape) / 65535, header
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("implementation", ["eager", "sdpa", "atlas"])
 def test_a_loaded_model_shows_its_maps_whatever_attention_somebody_switched_to(loaded, expected, implementation):
     model, tokenizer = loaded
@@ -177,6 +178,7 @@ def test_heads_are_means_over_texts_with_intervals_and_what_even_attention_gives
         notebook.open(model, tokenizer).scores([])
 
 
+@pytest.mark.thorough
 def test_the_atlas_is_a_frame_of_what_is_stored_and_says_when_another_holds_the_database(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     about = Provenance(checkpoint=config.ENCODER, weights_hash=present_weights(config.ENCODER), task="mrpc")

@@ -64,6 +64,7 @@ def at_import(node):
         yield from at_import(child)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("file", [*files_of("core", "pages"), PROJECT / "app.py"], ids=lambda file: file.name)
 def test_nothing_that_only_posix_has_is_used_at_import(file):
     for node in at_import(tree_of(file)):
@@ -73,6 +74,7 @@ def test_nothing_that_only_posix_has_is_used_at_import(file):
             assert node.attr not in ONLY_POSIX_OF_OS, f"os.{node.attr}, line {node.lineno}"
 
 
+@pytest.mark.thorough
 def test_no_name_of_a_module_of_ours_is_written_as_text():
     inside = re.compile(r"(core|pages)(\.\w+)+")
     written = []

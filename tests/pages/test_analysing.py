@@ -38,6 +38,7 @@ def pressed(app, label):
     return found.click().run()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("view", ["start", "heads/overview"])
 def test_one_button_plans_the_studies_and_a_second_runs_the_quick_plan(db, started, view):
     app = pressed(opened(view), analysing.LABEL)
@@ -66,6 +67,7 @@ def test_visitors_who_may_start_nothing_see_no_button(db, monkeypatch):
     assert analysing.LABEL not in [one.label for one in opened("start").button]
 
 
+@pytest.mark.thorough
 def test_an_analysis_that_was_stopped_is_shown_where_it_can_be_resumed(db):
     from core.store import jobs as store
 

@@ -42,6 +42,7 @@ def fills(chart):
     return cells["field"], cells["scale"].get("domain")
 
 
+@pytest.mark.thorough
 def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(db):
     app = opened("heads/one", head="L1H1")
     texts = said(app)
@@ -105,6 +106,7 @@ def test_subnetworks_of_a_model_at_chance_are_not_informative(low, said_first):
         assert headline.interval == "95 % CI 40.0 to 70.0", "a level has no plus sign"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("view", "other"),
     [
@@ -195,6 +197,7 @@ def test_the_guided_path_shows_an_ablation_of_each_head_in_turn(db):
     assert "but" not in step
 
 
+@pytest.mark.thorough
 def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chosen_one(db):
     scores = [
         EffectiveScore(statistic="correlation", layer=0, head=head, checkpoint="a", task=task, value=value, n=9)
@@ -228,6 +231,7 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
         assert domains["difference"][0] == -domains["difference"][1]
 
 
+@pytest.mark.thorough
 def test_the_share_in_the_answer_is_the_corrected_one_that_the_figure_draws(db):
     app = opened("statistics/shares", rows="sst2")
     (run,) = [run for run in known_runs("pattern-shares") if "atlas-encoder" in run.of and run.task == "sst2"]

@@ -77,6 +77,7 @@ def opened(page):
     return app
 
 
+@pytest.mark.thorough
 def test_the_atlas_offers_every_stored_score_and_says_what_they_are(filled):
     app = opened("heads")
     assert app.selectbox(key="across").options[:2] == ["entropy", "to previous"]
@@ -92,6 +93,7 @@ def test_the_atlas_offers_every_stored_score_and_says_what_they_are(filled):
 SHARES = {"start": 0.1, "separator": 0.55, "previous": 0.2, "same sentence": 0.15}
 
 
+@pytest.mark.thorough
 def test_the_overview_opens_on_budgets_and_a_link_to_a_score_on_the_score(filled):
     for category, share in SHARES.items():
         stored(filled, "budget", "budget", np.full((2, 3), share), feature=category, baseline=0.25)
@@ -132,6 +134,7 @@ def test_a_head_shows_its_budget_as_one_bar_and_what_its_sink_does(filled):
     assert "tokens of the text" in json.dumps(chart["layer"][0]["encoding"]["y"])
 
 
+@pytest.mark.thorough
 def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
     app = opened("heads/one")
     app.selectbox(key="head").set_value("L1H1").run()
@@ -149,6 +152,7 @@ def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
     assert "Heads with the most similar statistics" in [subheader.value for subheader in app.subheader]
 
 
+@pytest.mark.thorough
 def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypatch):
     begun = []
     monkeypatch.setattr(measuring.job_progress, "begin", lambda *asked: begun.append(asked) or "job")
@@ -166,6 +170,7 @@ def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypa
     assert not [one for one in app.dataframe if "None" in one.value.to_string()]
 
 
+@pytest.mark.thorough
 def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_as_charts(filled, monkeypatch):
     stored(filled, "operators", "zero loss change", np.array([[0.4, 0.01, 0.03], [0.0, 0.02, 0.04]]))
     runs.store_rows(
@@ -215,6 +220,7 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
     assert [one.name for one in one_head.edges_of(NAME, Head(0, 0))] == ["L1H1 to L2H1 q"]
 
 
+@pytest.mark.thorough
 def test_the_form_has_every_predicate_with_its_parameters_and_usual_rows(filled):
     app = opened("heads/one")
     offered = app.selectbox(key="hypothesis_predicate")
@@ -228,6 +234,7 @@ def test_the_form_has_every_predicate_with_its_parameters_and_usual_rows(filled)
     assert "must have a classifier" in app.error[0].value
 
 
+@pytest.mark.thorough
 def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_wins(filled):
     app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "heads/one", head="L1H1").run()
     app.query_params["head"] = "L2H3"  # as a click on one of its nearest heads
@@ -245,6 +252,7 @@ def test_a_thumbnail_of_a_checkpoint_that_is_not_here_is_a_sentence(filled):
     assert told == "L1H1 of it: /nowhere/at/all is not on this machine."
 
 
+@pytest.mark.thorough
 def test_the_views_beyond_weights_open_computed_and_can_be_left_off(filled):
     app = opened("maps/norms")
     assert not app.info
@@ -294,6 +302,7 @@ def test_a_small_map_is_sent_as_shares_of_its_scale():
     assert SmallMap("", weights / 4).packed(0.25)["weights"] == packed["weights"]
 
 
+@pytest.mark.thorough
 def test_groups_by_mean_pattern_and_whether_redundancy_is_kept(filled):
     given = redundancy.STUDY.read({"checkpoint": NAME, "tasks": ["sst2", "mrpc"], "limit": 6, "groups": 3})
     run = runs.record_run(filled, "redundancy", {}, Provenance(checkpoint=NAME, task="sst2, mrpc"))
@@ -355,6 +364,7 @@ def test_every_number_of_a_head_is_the_one_on_the_page_that_it_came_from(filled,
         assert (row["baseline"], row["q"]) == (theirs["baseline"], theirs["q"])
 
 
+@pytest.mark.thorough
 def test_what_is_stored_meanwhile_is_shown_on_the_next_run(filled):
     app = opened("heads")
     before = app.selectbox(key="across").options
@@ -365,6 +375,7 @@ def test_what_is_stored_meanwhile_is_shown_on_the_next_run(filled):
     assert app.run().selectbox(key="across").options == before
 
 
+@pytest.mark.thorough
 def test_the_brush_and_the_groups_of_disable_heads_do_not_meet(filled):
     app = opened("heads")
     for page in ("interventions", "heads", "statistics", "heads", "maps/norms", "interventions/patching"):

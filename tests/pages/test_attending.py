@@ -50,6 +50,7 @@ def captions(page: AppTest) -> str:
     return "\n".join(one.value for one in page.caption).replace("\\", "")
 
 
+@pytest.mark.thorough
 def test_features_of_pasted_sentences(db):
     page = measured("linguistics")
     assert not page.exception
@@ -66,6 +67,7 @@ def test_features_of_pasted_sentences(db):
     assert "Which heads attend to negation?" in [one.value for one in page.run().subheader]
 
 
+@pytest.mark.thorough
 def test_a_feature_that_no_sentence_has_is_named_and_never_drawn_as_zero(db):
     page = measured("linguistics", "Hm .")
     assert not page.error
@@ -92,6 +94,7 @@ def test_links_of_pasted_sentences(db):
     assert "other words of the other sentence" in captions(page.run())
 
 
+@pytest.mark.thorough
 def test_a_head_leads_to_its_maps_on_the_first_sentence(db):
     page = measured("linguistics")
     (maps,) = [link for link in page.main if link.type == "page_link" and "Maps of L" in link.proto.label]
@@ -135,6 +138,7 @@ def test_heads_that_two_tasks_share_are_named(db):
     assert "heads above their baseline in all these tasks: " in captions(page)
 
 
+@pytest.mark.thorough
 def test_head_statistics_and_the_picture_of_heads(db):
     page = measured("statistics")
     assert not page.exception
@@ -153,6 +157,7 @@ def test_head_statistics_and_the_picture_of_heads(db):
     assert "Compute them on Statistics > Pattern shares first" in page.run().info[0].value
 
 
+@pytest.mark.thorough
 def test_heads_are_coloured_by_their_stored_pattern_class(db):
     heads = [
         {
@@ -188,6 +193,7 @@ def test_raw_and_effective_attention_side_by_side(db):
     assert "each query sees all keys" in captions(page)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("checkpoint", ["atlas-encoder", "atlas-decoder"])
 def test_the_maps_page_shows_raw_and_effective_side_by_side(db, checkpoint):
     page = opened("maps")
@@ -225,6 +231,7 @@ def test_a_run_on_task_rows_is_stored_and_shown(db, module, view):
     assert len(page.dataframe[0].value) == 36
 
 
+@pytest.mark.thorough
 def test_effective_attention_on_task_rows_is_shown(db):
     job = api.start(db, effective.STUDY.name, {"limit": 2, "tasks": ["mrpc"]}, "effective of rows")
     assert api.wait(db, job, 300).state == "done", api.status(db, job).error

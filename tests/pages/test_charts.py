@@ -76,6 +76,7 @@ def rows() -> pd.DataFrame:
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["svg", "png"])
 def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
     made = [
@@ -95,6 +96,7 @@ def test_every_kind_of_chart_becomes_a_file(heads, rows, kind):
         assert theme.theme()["chartCategoricalColors"][0].lower() in exported(made[1], "svg").decode().lower()
 
 
+@pytest.mark.thorough
 def test_a_result_is_a_page_in_one_file_with_its_rows_and_pictures():
     rows = pd.DataFrame({"head": ["L1H1", "<img src=x>"], "value": [0.25, None]})
     picture = points(rows, Axes(x="value", y="value"), title="two")

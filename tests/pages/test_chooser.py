@@ -54,6 +54,7 @@ def waited(name: str) -> None:
     assert fetch is None or fetch.ended.wait(60)
 
 
+@pytest.mark.thorough
 def test_one_list_says_of_each_what_it_is(hub):
     field = opened("maps").selectbox(key="checkpoint")
     labels = list(field.options)
@@ -65,6 +66,7 @@ def test_one_list_says_of_each_what_it_is(hub):
     assert kinds == sorted(kinds, key=[fetching.BUNDLED, fetching.HERE, fetching.REAL].index), "one group after another"
 
 
+@pytest.mark.thorough
 def test_choosing_one_that_is_not_there_asks_once_and_the_former_maps_stay(hub):
     app = opened("maps")
     app.selectbox(key="checkpoint").set_value(BERT).run()
@@ -79,6 +81,7 @@ def test_choosing_one_that_is_not_there_asks_once_and_the_former_maps_stay(hub):
     assert hub.asked == []
 
 
+@pytest.mark.thorough
 def test_a_yes_downloads_it_and_shows_its_maps(hub):
     app = opened("maps")
     app.selectbox(key="checkpoint").set_value(BERT).run()
@@ -92,6 +95,7 @@ def test_a_yes_downloads_it_and_shows_its_maps(hub):
     assert "bert-base-uncased" in labels, "the chosen one is shown by its name"
 
 
+@pytest.mark.thorough
 def test_a_download_that_failed_says_why_and_can_be_tried_again(hub):
     hub.status["model.safetensors"] = 404
     app = opened("maps", checkpoint=NAME)
@@ -143,6 +147,7 @@ def test_without_a_network_one_message_says_what_to_do(hub, monkeypatch):
     assert "atlas-encoder · 6 layers of 6 heads" in said(app)
 
 
+@pytest.mark.thorough
 def test_a_name_is_typed_below_the_list(hub):
     app = opened("maps")
     app.selectbox(key="checkpoint").set_value(checkpoint_chooser.OTHER).run()

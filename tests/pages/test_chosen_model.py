@@ -79,6 +79,7 @@ def test_the_example_says_whose_it_is_and_one_button_runs_the_study_for_the_chos
     assert (options["checkpoint"], options["tasks"], options["data"]) == ("atlas-decoder", ["sst2"], None)
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_the_default_checkpoint_counts_as_chosen(db, answered):
     app = opened("linguistics/tokens")

@@ -54,6 +54,7 @@ def test_a_class_set_is_made_on_the_page_and_is_the_one_that_is_picked(page):
     assert len({one.colour for one in made.classes}) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("members", "said"),
     [
@@ -82,6 +83,7 @@ def test_equal_colours_and_keys_are_refused_on_the_page(page):
     assert known_class_set(resources.database(), "sea").classes[1].key == ""
 
 
+@pytest.mark.thorough
 def test_deleting_a_class_asks_what_becomes_of_its_labels(page):
     make(page, [*SET, ("Rest", "All else.")])
     db = resources.database()
@@ -98,6 +100,7 @@ def test_deleting_a_class_asks_what_becomes_of_its_labels(page):
     assert known_class_set(db, "sea").resolved("wave") == "rest"
 
 
+@pytest.mark.thorough
 def test_a_chart_draws_a_class_of_ones_own_in_its_colour(page):
     make(page)
 
@@ -116,6 +119,7 @@ def test_a_chart_draws_a_class_of_ones_own_in_its_colour(page):
     assert colours_of(["vertical"]) == ["#0072B2"], "outside of a page too"
 
 
+@pytest.mark.thorough
 def test_the_codebook_shows_the_borders_between_classes_with_bundled_maps(page):
     switched(page, "annotate/codebook").run()
     assert not page.exception

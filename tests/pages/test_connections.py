@@ -284,6 +284,7 @@ WAYS = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", WAYS)
 def test_half_open_connections_end_however_the_app_is_started(way, tmp_path):
     """Of a process with few open files, so that 20 connections that say nothing are too many."""

@@ -35,6 +35,7 @@ def test_every_view_reads_fields_of_the_context_and_starts_with_some():
             assert f"{VIEWS_ROOM}.{view.module}"
 
 
+@pytest.mark.thorough
 def test_what_is_chosen_on_one_page_is_what_the_next_reads():
     app = opened("heads/one", checkpoint="atlas-decoder", head="L2H3")
     assert (app.selectbox(key="checkpoint").value, app.selectbox(key="head").value) == ("atlas-decoder", "L2H3")
@@ -100,6 +101,7 @@ def test_a_sentence_too_long_for_a_link_is_named_by_its_length_and_never_opens_t
     assert "leaves out a sentence of 2000 characters" in said(other)
 
 
+@pytest.mark.thorough
 def test_a_head_that_the_checkpoint_lacks_gives_way_and_the_rest_stays():
     app = opened("heads/one", checkpoint="atlas-encoder", head="L12H12", rows="mrpc")
     assert app.selectbox(key="head").value == "L1H1"
@@ -127,6 +129,7 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
     )
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("view", "link", "words", "stays"),
     [

@@ -107,12 +107,14 @@ def test_a_match_is_a_picture_with_ribbons_and_both_maps(matched):
     assert len(charts(app)) == 3  # the ribbons, and two maps
 
 
+@pytest.mark.thorough
 def test_one_head_names_its_counterpart(matched):
     app = opened("heads/one", head="L2H3")
     assert not app.exception
     assert "Counterparts in other checkpoints" in [one.value for one in app.subheader]
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chosen(database):
     """The match that ships: before and after fine-tuning."""
@@ -128,6 +130,7 @@ def test_one_head_stands_beside_its_counterpart_where_another_checkpoint_is_chos
     assert "may behave differently" in plain_text(app.caption)
 
 
+@pytest.mark.thorough
 def test_development_opens_on_the_curves_that_ship(database):
     app = opened("heads/development")
     assert not app.exception
@@ -164,6 +167,7 @@ def test_two_checkpoints_stand_beside_each_other_by_matched_heads():
     assert at_its_counterparts(scores, found).to_dict("records") == [{"layer": 0, "head": 1, "value": 0.7}]
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_the_atlas_has_a_switch_for_matched_heads(database):
     """The match that ships: before and after fine-tuning."""

@@ -71,6 +71,7 @@ def said(page):
     return "\n".join(one.value for kind in (page.markdown, page.caption, page.info) for one in kind)
 
 
+@pytest.mark.thorough
 def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, monkeypatch):
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])  # AppTest cannot type one
@@ -102,6 +103,7 @@ def test_a_language_model_says_its_words(db):
     assert len(page.dataframe[0].value) == 10
 
 
+@pytest.mark.thorough
 def test_results_of_a_sweep(db, planted):
     stored(db, "disable", planted | {"limit": None})
     stored(db, "disable", planted | {"limit": None, "operator": "zero"})
@@ -116,6 +118,7 @@ def test_results_of_a_sweep(db, planted):
     assert columns.index("p") < columns.index("accuracy_low")  # the claim before the interval of one head alone
 
 
+@pytest.mark.thorough
 def test_the_atlas_has_of_a_head_what_the_table_of_its_sweep_has(db, planted):
     stored(db, "disable", planted | {"limit": None})
     table = fine(opened("interventions", mode="A task's rows")).dataframe[0].value
@@ -127,6 +130,7 @@ def test_the_atlas_has_of_a_head_what_the_table_of_its_sweep_has(db, planted):
     assert {field: known[field] for field in fields} == {field: shown[name] for field, name in fields.items()}
 
 
+@pytest.mark.thorough
 def test_one_head_shows_the_changes_and_intervals_that_ablation_shows(db, planted):
     """For each head of one stored run; a head whose ablation changes nothing has no other interval on one of them."""
     stored(db, "disable", planted | {"limit": None})
@@ -139,6 +143,7 @@ def test_one_head_shows_the_changes_and_intervals_that_ablation_shows(db, plante
         assert shown == pytest.approx(wanted.to_numpy(dtype=float), nan_ok=True)
 
 
+@pytest.mark.thorough
 def test_importance_and_curves(db, planted):
     stored(db, "importance", planted | {"limit": None, "normalize": False})
     stored(
@@ -153,6 +158,7 @@ def test_importance_and_curves(db, planted):
     assert "The order is computed on train examples" in said(fine(opened("interventions/pruning", mode="Curve")))
 
 
+@pytest.mark.thorough
 def test_a_task_that_was_given_by_its_title_is_one(db, planted):
     task, every = "SST-2", planted | {"limit": None}
     for study, more in (("importance", {"normalize": False}), ("prune", {"order_rows": None, "orders": ["random"]})):
@@ -164,6 +170,7 @@ def test_a_task_that_was_given_by_its_title_is_one(db, planted):
         assert "SST\\-2 · n = " in said(fine(opened("interventions/pruning", mode=view)))
 
 
+@pytest.mark.thorough
 def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_path):
     twins = planted | {"checkpoint": str(save_planted(tmp_path / "twins", twin=True)), "limit": None}
     stored(db, "disable", twins | {"what": "duplicates"})
@@ -175,6 +182,7 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
     assert {"distance", "accuracy_beyond_apart", "heads"} <= set(table.columns)
 
 
+@pytest.mark.thorough
 def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
     page = fine(opened("interventions", mode="A task's rows", heads=str(CARRIER)))
     assert "No ablation of every head is stored yet" in said(page)
@@ -190,6 +198,7 @@ def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
     assert (carrier["p corrected"] < 0.05).all()
 
 
+@pytest.mark.thorough
 def test_learning_with_heads_held_in_the_form_of_table_1(db):
     page = fine(opened("interventions", mode="Training without"))
     assert "No result is stored yet" in said(page)

@@ -55,6 +55,7 @@ def opened(request, tmp_path_factory) -> dict[str, dict]:
     return forked.look(folder, [name for name in LIGHT if name in asked])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", parted(VIEWS))
 def test_a_view_opens_with_its_title_and_something_to_do(name, opened, own_database):
     page = opened[name] if name in opened else looked_at(name)
@@ -78,6 +79,7 @@ def test_the_start_of_the_app_is_the_first_page_and_leads_to_the_others(own_data
     assert app.title[0].value == TITLES[NAMES[-1]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", COLD)
 @pytest.mark.browser
 def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fresh_address, page):

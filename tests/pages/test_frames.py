@@ -44,6 +44,7 @@ def click(app: AppTest, target: list[int], element: list[int]) -> AppTest:
     return app.run()
 
 
+@pytest.mark.thorough
 def test_a_sentence_proposes_its_target_frame_and_element(app):
     app.text_input(key="text").set_value(SENTENCE).run()
     assert not app.exception
@@ -60,6 +61,7 @@ def test_a_sentence_proposes_its_target_frame_and_element(app):
     assert "Emotion_directed" in said(app).replace("\\", "")
 
 
+@pytest.mark.thorough
 def test_examples_are_offered_beside_any_sentence_and_fill_the_field(app):
     for example in (lookup.EXAMPLES[1], lookup.EXAMPLES[0]):
         next(one for one in app.button if one.label == example).click().run()
@@ -70,6 +72,7 @@ def test_examples_are_offered_beside_any_sentence_and_fill_the_field(app):
     assert [one.label for one in app.button if one.label in lookup.EXAMPLES and not one.disabled] == [*lookup.EXAMPLES]
 
 
+@pytest.mark.thorough
 def test_clicking_other_words_changes_the_link(app):
     app.text_input(key="text").set_value(SENTENCE).run()
     before = app.dataframe[0].value["score"].tolist()
@@ -84,6 +87,7 @@ def test_clicking_other_words_changes_the_link(app):
     assert "no frame" in said(app)  # and none is invented
 
 
+@pytest.mark.thorough
 def test_a_link_opens_the_words_that_were_clicked(app):
     app.query_params.update({"text": SENTENCE, "target": "6", "element": "9", "frame": "Emotion_directed"})
     app.text_input(key="text").set_value(SENTENCE).run()
@@ -107,6 +111,7 @@ def test_a_decoder_names_the_direction_it_does_not_have(app):
     assert len(app.dataframe) == 1
 
 
+@pytest.mark.thorough
 def test_two_checkpoints_stand_side_by_side(app):
     app.selectbox(key="beside").set_value("atlas-decoder")
     app.text_input(key="text").set_value(SENTENCE).run()
@@ -125,6 +130,7 @@ def test_two_checkpoints_stand_side_by_side(app):
         assert strip["layer"][0]["encoding"]["x"]["axis"]["labelOverlap"] is False
 
 
+@pytest.mark.thorough
 def test_rings_mark_the_first_of_the_ranking_and_no_other_heads(app, monkeypatch):
     ringed, draw = {}, lookup.head_picture
 
@@ -139,6 +145,7 @@ def test_rings_mark_the_first_of_the_ranking_and_no_other_heads(app, monkeypatch
     assert ringed[ranked] == list(table["name"].head(3))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [
@@ -157,6 +164,7 @@ def test_odd_text_is_shown_or_refused_in_a_sentence(app, text):
     assert said(app)
 
 
+@pytest.mark.thorough
 def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     """The rows are stored as a job would, so that no worker is started here; the browser test starts one."""
     from core.studies.contract import as_json
@@ -178,6 +186,7 @@ def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     assert set(app.dataframe[1].value["sentence"]) == {one.text for one in sentences}
 
 
+@pytest.mark.thorough
 def test_a_search_takes_its_sentences_over_as_a_set(app):
     rows = [
         {

@@ -86,6 +86,7 @@ def test_an_encoder_decoder_has_three_sets_of_heads_on_the_maps_page(app, sent):
     assert sent[-1]["usual"]["head"].startswith("Enc L")
 
 
+@pytest.mark.thorough
 def test_a_long_prompt_is_drawn_in_blocks_with_a_window_of_exact_weights(app, sent, tmp_path):
     checkpoint = tiny("gpt2")  # 1,024 positions
     checkpoint.model.save_pretrained(tmp_path / "gpt2")

@@ -23,6 +23,7 @@ def options(tmp_path_factory):
     return {"checkpoint": str(save_planted(folder / "checkpoint")), "task": "sst2", "data": str(data)}
 
 
+@pytest.mark.thorough
 def test_a_circuit_is_drawn_with_its_curve_and_an_edge_opens_its_pairs(db, options):  # noqa: F811
     stored(db, "circuit", options | SMALL | {"pairs": 20, "judging": 6, "first": 20})
     page = fine(opened(CIRCUIT))

@@ -85,6 +85,7 @@ def test_a_view_with_any_parameters_says_no_defect(view, turn):
     assert faults(view, **query) == []
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("view", "query"),
     [

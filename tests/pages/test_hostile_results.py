@@ -60,6 +60,7 @@ def test_what_leads_away_is_found(text):
     assert leads_away(text)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("shift", one_in(4, range(4)))
 @pytest.mark.parametrize("study", NAMED)
 def test_names_in_a_result_are_text(study, shift, db):

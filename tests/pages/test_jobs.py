@@ -55,6 +55,7 @@ def test_an_empty_store_says_what_to_do_next(db):
     assert "python -m core study" in page.info[0].value
 
 
+@pytest.mark.thorough
 def test_a_failed_job_is_listed_with_its_error_and_retried_by_a_click(db, tmp_path):
     job = api.start(db, TINY, {"fail": [1], "folder": str(tmp_path)}, "Squares <b>of</b> four")
     api.wait(db, job, 60)
@@ -153,6 +154,7 @@ def test_the_progress_line_says_only_what_is_known():
     assert job_progress.progress_line(fresh) == "Dividing the work ..."
 
 
+@pytest.mark.thorough
 def test_a_training_that_a_terminal_left_gives_its_classifier_too(db, tmp_path):
     with Database(tmp_path / "other.duckdb") as other:
         label_everything(other)

@@ -64,6 +64,7 @@ def opened(name):
     return page
 
 
+@pytest.mark.thorough
 def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
     page = opened("annotate/classifier")
     assert [one.label for one in page.metric] == ["Macro F1 on unseen heads", "Macro F1 on unseen inputs"]
@@ -85,6 +86,7 @@ def test_the_classifier_page_says_macro_f1_over_all_classes_and_the_calibration_
     assert told == (heads["macro_f1_all"] != heads["macro_f1"]), "they are named only if they make a difference"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["trees", "baseline", "paper"])
 def test_only_a_training_with_epochs_says_that_its_first_is_not_done(filled, monkeypatch, tmp_path, kind):
     monkeypatch.setattr(classifier.job_progress, "jobs_under_way", lambda _: ["job"])
@@ -94,6 +96,7 @@ def test_only_a_training_with_epochs_says_that_its_first_is_not_done(filled, mon
     assert ("The first epoch has not finished yet." in said) == (kind == "paper")
 
 
+@pytest.mark.thorough
 def test_the_classifier_page_compares_with_the_one_that_suggests(filled):
     db = resources.database()
     about = classifiers.one_classifier(db, "first")
@@ -137,6 +140,7 @@ def test_the_label_page_asks_for_a_name_then_shows_the_queue(filled):
     assert "40 maps of 1 checkpoint " in page.caption[-1].value
 
 
+@pytest.mark.thorough
 def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, monkeypatch):
     db = resources.database()
     assert classifiers.labels_since_newest(db, "bert") == 0
@@ -188,6 +192,7 @@ def retrained(monkeypatch, *, worse):
     return page
 
 
+@pytest.mark.thorough
 def test_after_a_retraining_it_says_what_changed_and_the_new_classifier_suggests(filled, monkeypatch):
     page = retrained(monkeypatch, worse=False)
     said = (
@@ -207,6 +212,7 @@ def test_after_a_retraining_it_says_what_changed_and_the_new_classifier_suggests
     assert classifiers.suggesting(resources.database(), "bert") == "first"
 
 
+@pytest.mark.thorough
 def test_a_new_classifier_that_is_worse_on_something_is_taken_only_when_somebody_says_so(filled, monkeypatch):
     db = resources.database()
     page = retrained(monkeypatch, worse=True)
@@ -222,6 +228,7 @@ def test_a_new_classifier_that_is_worse_on_something_is_taken_only_when_somebody
     assert not page.warning
 
 
+@pytest.mark.thorough
 def test_a_retraining_on_labels_of_one_class_is_refused_in_a_sentence_and_nothing_changes(filled):
     db = resources.database()
     told = [event(k, f"m{k}", cls="overall", class_set="gpt2", batch="cyd", annotator="cyd") for k in range(1, 12)]
@@ -273,6 +280,7 @@ def test_progress_is_of_the_choice_and_not_of_what_is_left(filled):
     assert progress(db, replace(bob, layer=99)) == (0, 0)
 
 
+@pytest.mark.thorough
 def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
     db = resources.database()
     with db.write() as cursor:
@@ -287,6 +295,7 @@ def test_labels_of_no_class_are_counted_and_take_no_page_from_anybody(filled):
     assert labels.all_events(db)[-1]["kind"] == "retire"
 
 
+@pytest.mark.thorough
 def test_an_adjudicator_takes_somebodys_label_back_with_a_reason(filled):
     page = opened("projects/agreement")
     before = len(page.selectbox(key="retired_label").options)

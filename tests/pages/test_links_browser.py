@@ -137,6 +137,7 @@ def test_every_view_is_tried():
     assert set(CHOICES) | NOTHING_TO_CHOOSE == set(VIEWS)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", TRIED)
 def test_a_link_opens_what_was_chosen_and_back_takes_it_back(page, browser, worked_address, name):
     before = opened(page, f"{worked_address}/{address_of(name)}", name)

@@ -39,6 +39,7 @@ def said(app: AppTest) -> str:
     return " ".join(element.value for kind in (app.error, app.warning, app.info, app.caption) for element in kind)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [

@@ -64,6 +64,7 @@ def point_at(page, query: int, key: int, length: int) -> str:
     return page.locator(".reading").inner_text()
 
 
+@pytest.mark.thorough
 def test_a_typed_sentence_shows_every_head_and_hover_reads_the_weight_that_core_computed(page, address, encoder_maps):
     visit(page, f"{address}/maps")
     type_sentence(page, SENTENCE)
@@ -279,6 +280,7 @@ def test_a_long_prompt_has_a_window_of_exact_weights_below_it(page, address, tmp
     expect(page.get_by_test_id("stException")).to_have_count(0)
 
 
+@pytest.mark.thorough
 def test_the_page_opens_full_and_on_one_screen(page, fresh_address):
     page.set_viewport_size({"width": 1280, "height": 800})
     visit(page, f"{fresh_address}/maps")

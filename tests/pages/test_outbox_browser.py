@@ -149,6 +149,7 @@ def test_no_label_is_lost_whatever_two_tabs_do(browser, examples):
     )
 
 
+@pytest.mark.thorough
 def test_what_a_tab_adds_after_another_has_read_its_outbox_is_sent_too(browser):
     """Tab A labels in an outage, tab B opens, A labels on and is closed; then B's labels are acknowledged."""
     context, server = open_context(browser), Server()
@@ -166,6 +167,7 @@ def test_what_a_tab_adds_after_another_has_read_its_outbox_is_sent_too(browser):
     context.close()
 
 
+@pytest.mark.thorough
 def test_a_list_that_a_tab_of_an_earlier_version_still_adds_to_loses_nothing(browser):
     context, server = open_context(browser), Server()
     tab = open_tab(context)

@@ -62,6 +62,7 @@ def test_a_list_is_pasted_and_chosen(db, place):
     )
 
 
+@pytest.mark.thorough
 def test_a_table_is_uploaded_with_its_labels(db):
     app, key = opened("interventions")
     app.file_uploader(key=f"own_{key}_file").upload("films.csv", TABLE.encode(), "text/csv").run()
@@ -80,6 +81,7 @@ def test_the_maps_page_steps_through_a_list(db):
     assert app.session_state["text"] == "The second, with a comma."
 
 
+@pytest.mark.thorough
 def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
     app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "linguistics")
     app.query_params["inputs"] = "sentences"
@@ -90,6 +92,7 @@ def test_the_sentences_that_are_measured_at_once_come_from_a_file_too(db):
     assert "2 inputs" in " ".join(caption.value for caption in app.caption)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("lines", "said"), [("", "empty text"), ("a\tb\tc", "has 3 parts"), ("sentence,label\na,x\nb,\n", "no label")]
 )
@@ -105,6 +108,7 @@ def test_what_is_no_list_is_one_sentence(db, lines, said):
 BROKEN = b'sentence,label\n"never closed,x\n'
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", ["interventions/pruning", "maps"])
 def test_an_invalid_upload_is_explained_once(db, place):
     if place == "maps":

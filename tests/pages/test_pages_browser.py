@@ -35,6 +35,7 @@ PAINTED = """() => [...document.querySelectorAll('[data-testid=stVegaLiteChart]'
 AXE = PROJECT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_the_sidebar_has_the_eleven_pages_and_fits_a_small_screen(page, address):
     page.set_viewport_size({"width": 1280, "height": 768})

@@ -48,6 +48,7 @@ def test_what_visitors_are_told(monkeypatch, tmp_path, visitors, shown):
     resources.database.clear()
 
 
+@pytest.mark.thorough
 def test_a_viewer_reads_every_page_and_none_writes_while_it_draws(monkeypatch, tmp_path):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     monkeypatch.setenv("ATLAS_VISITORS", "viewer")

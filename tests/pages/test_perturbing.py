@@ -29,6 +29,7 @@ def page(db, planted, monkeypatch):  # noqa: F811
     return found
 
 
+@pytest.mark.thorough
 def test_two_inputs_side_by_side(page):
     fine(page.run())
     assert "changes" in said(page)
@@ -49,6 +50,7 @@ def test_the_carrying_head_brings_the_first_answer_back(page):
     assert "only words of the second input with an aligned word" in said(page)
 
 
+@pytest.mark.thorough
 def test_a_pair_that_does_not_differ_is_said_in_a_sentence(page):
     page.text_input(key="text2").set_value("the old engine ; ran all night")
     page.segmented_control(key="mode").set_value("Patching")
@@ -70,6 +72,7 @@ def test_cut_edges(page):
     assert "The prediction changes" in said(page)  # nobody tells [CLS] of the semicolon any more
 
 
+@pytest.mark.thorough
 def test_results_of_the_studies(db, planted):  # noqa: F811
     shared = {"checkpoint": planted["checkpoint"], "data": planted["data"], "task": "sst2", "limit": None}
     stored(db, "perturb", shared | {"kinds": ["scramble", "drop"]})
@@ -91,6 +94,7 @@ def test_results_of_the_studies(db, planted):  # noqa: F811
         assert found.dataframe
 
 
+@pytest.mark.thorough
 def test_one_head_under_every_operator(db, planted):  # noqa: F811
     shared = {"checkpoint": planted["checkpoint"], "data": planted["data"], "task": "sst2", "limit": None}
     stored(db, "operators", shared | {"operators": ["disable", "zero", "mean"], "reference": 20})
@@ -101,6 +105,7 @@ def test_one_head_under_every_operator(db, planted):  # noqa: F811
     assert "under disable, zero, mean" in text
 
 
+@pytest.mark.thorough
 def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa: F811
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])
@@ -116,6 +121,7 @@ def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa:
     assert "Without L2H3, the prediction" in said(found)
 
 
+@pytest.mark.thorough
 def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monkeypatch):  # noqa: F811
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])

@@ -48,6 +48,7 @@ def test_every_study_is_shipped_with_its_options():
     assert {known["options"]["checkpoint"] for known in SHIPPED.values()} == {"atlas-encoder"}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("view", "words"),
     [
@@ -67,6 +68,7 @@ def test_every_view_opens_on_a_result_and_says_of_what(view, words):
     assert charts(app)
 
 
+@pytest.mark.thorough
 def test_a_layer_picture_shows_selectivity_too():
     app = opened("linguistics/probes", mode="Layers")
     app.segmented_control(key="shown_value").set_value("selectivity")
@@ -74,6 +76,7 @@ def test_a_layer_picture_shows_selectivity_too():
     assert "selectivity" in json.dumps(charts(app)[0])
 
 
+@pytest.mark.thorough
 def test_subnetworks_open_on_curves_and_parts():
     text = said(opened("interventions/subnetworks"))
     assert "the score does not fall significantly up to" in text
@@ -82,6 +85,7 @@ def test_subnetworks_open_on_curves_and_parts():
     assert "the subnetworks lack" in text
 
 
+@pytest.mark.thorough
 def test_measuring_starts_a_job_with_what_was_chosen(monkeypatch):
     from core.jobs import api
 
@@ -115,6 +119,7 @@ def test_arcs_are_marked_where_they_differ_from_gold_and_belong_to_both_words():
     assert tree_picture(tree).to_dict()["layer"]
 
 
+@pytest.mark.thorough
 def test_a_run_of_ones_own_stands_before_the_shipped_one():
     from core.models.present import present_weights
     from core.store.runs import Provenance, record_run, store_rows

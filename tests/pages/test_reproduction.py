@@ -82,6 +82,7 @@ def test_an_empty_page_says_what_to_do(db):
     assert "press Make the report" in opened().info[0].value
 
 
+@pytest.mark.thorough
 def test_a_report_opens_on_a_grid_of_claims_and_tasks_that_is_filtered(db):
     records = records_of(runs.run_rows(db, stored(db)))
     page = opened()
@@ -100,6 +101,7 @@ def test_a_report_opens_on_a_grid_of_claims_and_tasks_that_is_filtered(db):
     assert set(page.dataframe[0].value["claim"]) == holding != set(frame["claim"])
 
 
+@pytest.mark.thorough
 def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     stored(db)
     page = opened(mode="Document")

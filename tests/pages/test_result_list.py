@@ -51,6 +51,7 @@ def test_an_empty_list_says_what_will_stand_there(db):
     assert "No result is stored yet" in said.value
 
 
+@pytest.mark.thorough
 def test_a_result_is_found_by_its_checkpoint_task_study_and_date(db):
     mine = swept(db, change=-0.25)
     other = swept(db, change=-0.5, checkpoint="atlas-decoder", task="mrpc")
@@ -78,6 +79,7 @@ def test_a_result_opens_in_its_view_with_its_context(db):
         assert part in link.query_string
 
 
+@pytest.mark.thorough
 def test_a_result_is_cited_by_its_command_and_an_entry(db):
     run = swept(db, change=-0.25)
     app = select(opened("results/all"), run)

@@ -92,6 +92,7 @@ def test_every_view_opens_with_results(db, name, mode):
     assert not first or name in OWN_LISTS | PARTS, first
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_label_shows_bundled_maps_and_one_click_adds_them_for_labelling(db):
     app = opened("annotate")
@@ -111,6 +112,7 @@ def test_label_shows_bundled_maps_and_one_click_adds_them_for_labelling(db):
     assert "2,142 of 2,142 maps in your database have a label" in said(app)
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_what_ships_says_so_and_ones_own_come_first(db):
     shipped = list(known_runs(db, "disable")["run"])
@@ -128,6 +130,7 @@ def test_what_ships_says_so_and_ones_own_come_first(db):
     assert own in set(known_runs(db, "disable")["run"])
 
 
+@pytest.mark.thorough
 def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(db):
     """A sweep of layers is newer, and does not open first."""
     rows = [
@@ -157,6 +160,7 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     assert any("is not significantly above chance" in warning.value for warning in app.warning)
 
 
+@pytest.mark.thorough
 def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
     first, second = sweep(db, -0.25, "First"), sweep(db, -0.5, "Second")
     app = opened("interventions", mode="A task's rows", run=first, **OWN)
@@ -168,6 +172,7 @@ def test_a_result_is_deleted_and_a_new_one_opens_by_itself(db):
     assert third not in said(app)
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     own = sweep(db, -0.25, "My sweep")
@@ -190,6 +195,7 @@ def test_a_card_has_its_headline_facts_files_and_what_can_be_done_with_it(db):
     assert (finding.title, finding.run) == ("Kept", own)
 
 
+@pytest.mark.thorough
 def test_a_result_runs_again_with_the_same_settings(db, monkeypatch):
     started = []
     monkeypatch.setattr(api, "start", lambda db, study, options, title: started.append((study, dict(options))))
@@ -217,6 +223,7 @@ def test_a_result_runs_again_with_the_same_settings(db, monkeypatch):
     assert started == [("statistics", options)]
 
 
+@pytest.mark.thorough
 def test_the_headline_of_a_run_of_several_tasks_names_the_task_that_was_chosen(db):
     about = Provenance("atlas-encoder", weights_hash=present_weights("atlas-encoder"), task="sst2, mrpc", split="dev")
     run = record_run(db, "statistics", {"checkpoint": "atlas-encoder", "tasks": ["sst2", "mrpc"]}, about, title="Both")
@@ -254,6 +261,7 @@ def test_start_says_what_was_done_last_and_opens_it(db):
     assert any(run in link.proto.query_string for link in app.get("page_link"))
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
     studies = {known.study for known in result_list.every_run()}
@@ -268,6 +276,7 @@ def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
     assert [link for link in shown if link.page == "heads" and "colour=why" in link.query_string]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "query", "label"),
     [
@@ -292,6 +301,7 @@ def test_a_head_of_another_task_is_refused_before_the_job_in_one_sentence(db, tm
     assert jobs.jobs(db).empty
 
 
+@pytest.mark.thorough
 def test_what_cannot_run_again_is_refused_before_it_starts(db):
     sweep(db, -0.25, "Of a checkpoint without a classifier")
     app = opened("interventions", mode="A task's rows", **OWN)
@@ -300,6 +310,7 @@ def test_what_cannot_run_again_is_refused_before_it_starts(db):
     assert jobs.jobs(db).empty
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("state", ["failed", "cancelled", "interrupted"])
 def test_a_stopped_job_is_dismissed(db, state):
     job = jobs.add_job(db, "disable", "A sweep", {"checkpoint": "atlas-encoder"})
@@ -341,6 +352,7 @@ def test_the_picture_of_a_result_is_of_its_first_statistic():
     assert result_card.picture("statistics", rows).to_dict()["title"] == ["a · sst2"]
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_from_disabling_to_what_heads_attend_to(db):
     app = opened("interventions")
@@ -362,6 +374,7 @@ def test_the_dossier_of_a_head_is_pinned_with_its_hypotheses(db):
     assert len(finding.numbers) > 20
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_the_overview_shows_how_much_is_known_of_heads_by_the_hypotheses_that_ship(db):
     app = opened("heads/overview", colour="hypothesis/criteria met")
@@ -386,6 +399,7 @@ def test_the_overview_keeps_only_heads_of_hypotheses_that_are_held_out_and_causa
     assert len(kept) == 2
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 @pytest.mark.parametrize("view", ["heads/one", "heads/overview", "statistics/heads", "finetuning/change"])
 def test_without_the_package_of_weights_its_results_are_shown_and_how_to_have_it(db, monkeypatch, view):

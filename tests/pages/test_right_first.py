@@ -190,6 +190,7 @@ def test_an_answer_counts_the_heads_that_the_figure_does_not_fade():
     assert cells_of(none)[1] == []
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_two_places_never_hold_a_checkpoint_against_itself(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
@@ -205,6 +206,7 @@ def test_a_folder_that_is_gone_is_known_as_gone(tmp_path):
     assert str(Head(0, 0)) == "L1H1"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("mode", ["Importance", "Curve"])
 def test_pruning_says_that_its_model_is_not_above_chance(mode, tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))

@@ -27,6 +27,7 @@ def opened(name, **query):
     return switched(app, name, **query).run()
 
 
+@pytest.mark.thorough
 def test_a_study_reads_the_folder_that_its_tasks_are_named_for(db, glue, monkeypatch):
     started = []
     monkeypatch.setattr(job_progress, "begin", lambda study, options, title, *_: started.append((options, title)))

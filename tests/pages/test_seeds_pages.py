@@ -98,6 +98,7 @@ def test_runs_that_are_still_coming_say_what_they_can(apart):
     assert kinds == [{"run"}, {"run", "spread", "overlap", "head"}]
 
 
+@pytest.mark.thorough
 def test_all_train_rows_stand_with_their_parts(db):
     generator = np.random.default_rng(1)
     gold = np.arange(ROWS) % 2

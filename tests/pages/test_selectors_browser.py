@@ -48,6 +48,7 @@ def test_every_listed_name_is_in_the_installed_streamlit():
     assert found == set(LISTED)
 
 
+@pytest.mark.thorough
 @pytest.mark.browser
 def test_every_selector_matches_something_on_a_page(tmp_path, page):
     """Also the part of a page that is folded away, and what opens above it."""

@@ -23,6 +23,7 @@ def test_without_a_race_the_page_says_what_to_do(db):  # noqa: F811
     assert "No test is stored yet" in said(page)
 
 
+@pytest.mark.thorough
 def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
     stored(db, "race", options)
     page = fine(opened("interventions/sequential"))

@@ -33,6 +33,7 @@ def test_it_listens_on_this_machine_only(address):
     assert listening == [LOOPBACK]
 
 
+@pytest.mark.thorough
 def test_an_upload_needs_the_token_and_has_a_bound(address, page):
     visit(page, f"{address}/linguistics?view=frames&mode=A+set+of+sentences")
     page.get_by_role("combobox", name="Sentences").click()

@@ -69,6 +69,7 @@ def sign_in(page, address: str, sub: str) -> None:
     settled(page)
 
 
+@pytest.mark.thorough
 def test_nobody_sees_a_page_before_signing_in(guarded, page):
     page.goto(f"{guarded}/jobs")
     page.get_by_role("button", name="Sign in").wait_for(timeout=PATIENCE)

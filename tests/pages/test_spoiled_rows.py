@@ -19,6 +19,7 @@ def said(app):
     return faults, [one.value for one in app.warning if one.value.startswith("Left out")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("study", one_in(12, sorted(whole_runs())))
 def test_a_view_shows_a_result_without_its_bad_rows(study, db):
     with_bad_rows(db, study)
@@ -56,6 +57,7 @@ OF_VIEWS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", one_in(2, OF_VIEWS), ids=lambda case: "-".join(case)[:60])
 def test_a_view_names_a_row_whose_json_is_spoiled(case, db):
     view, table, column, text = case

@@ -82,6 +82,7 @@ def private_names(text: str) -> list[str]:
 FIELDS = {"is_history_navigation", "file_storage", "config"}  # private by being undocumented
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "file", [PROJECT / "app.py", *(PROJECT / "pages").rglob("*.py")], ids=lambda file: str(file.relative_to(PROJECT))
 )

@@ -107,6 +107,7 @@ def test_what_cannot_be_kept_is_said_and_can_be_dropped(client, project):
     assert assignment_service.board_of(resources.database(), project).counted == 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "headers",
     [
@@ -266,6 +267,7 @@ def test_no_value_of_any_field_breaks_the_door(client, project, field, monkeypat
         assert (stored["class_set"], stored["annotator"]) == ("bert", "ada")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "field", one_in(3, ["boxes", "secret", "drop", "project", "annotator", "database", "events", "batch"])
 )

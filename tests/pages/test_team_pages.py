@@ -55,6 +55,7 @@ def text_of(page):
     return " ".join(one.value for one in [*page.caption, *page.info, *page.success, *page.error]).replace("\\", "")
 
 
+@pytest.mark.thorough
 def test_an_admin_makes_a_project_and_closes_it(db):
     page = opened("projects")
     page.text_input(key="annotator").input("ada")
@@ -90,6 +91,7 @@ def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust
     assert "names are not verified" in text_of(page)
 
 
+@pytest.mark.thorough
 def test_a_paused_project_says_so_on_the_label_page(db, project):
     projects.change_project(db, project, "pause", annotator="ada")
     page = opened("annotate")
@@ -98,6 +100,7 @@ def test_a_paused_project_says_so_on_the_label_page(db, project):
     assert "is paused" in page.error[0].value
 
 
+@pytest.mark.thorough
 def test_the_truth_page_weighs_labels_and_people(db, project):
     page = opened("projects/aggregated")
     page.selectbox(key="project").set_value(project).run()
@@ -119,6 +122,7 @@ def test_the_truth_page_weighs_labels_and_people(db, project):
     assert {layer["mark"]["type"] for layer in charts[1]["layer"]} == {"bar", "text"}
 
 
+@pytest.mark.thorough
 def test_tied_maps_are_shown_with_what_annotators_said(db):
     names = sorted(labels.map_facts(db)["map_id"])[:3]
     for who, other in (("ada", "vertical"), ("bob", "block")):
@@ -135,6 +139,7 @@ def test_tied_maps_are_shown_with_what_annotators_said(db):
     assert "2 of 3 maps have one class by majority vote; 1 is tied" in answer
 
 
+@pytest.mark.thorough
 def test_the_same_labels_have_one_alpha_on_both_pages_and_disputes_lead_to_adjudication(db):
     """Labels outside projects: three people, alike but for one map."""
     names = sorted(labels.map_facts(db)["map_id"])[:4]
@@ -156,6 +161,7 @@ def test_the_same_labels_have_one_alpha_on_both_pages_and_disputes_lead_to_adjud
     assert "1 map has labels that differ" in text_of(there)
 
 
+@pytest.mark.thorough
 def test_doubted_labels_need_enough_labels(db, project):
     page = opened("projects/aggregated")
     next(one for one in page.button if one.label == "Find label errors").click().run()
@@ -163,6 +169,7 @@ def test_doubted_labels_need_enough_labels(db, project):
     assert "Training needs labels of at least two classes" in page.error[0].value
 
 
+@pytest.mark.thorough
 def test_maps_in_dispute_are_decided_and_leave_the_queue(db, project):
     page = opened("projects/adjudication")
     assert "Enter your name" in text_of(page)

@@ -54,6 +54,7 @@ def opened(name: str) -> AppTest:
     return switched(page, name).run()
 
 
+@pytest.mark.thorough
 def test_table_1_stands_beside_the_papers(db, done):
     (options, rows), _ = done
     run = runs.record_run(db, "finetune", options, runs.Provenance(checkpoint=options["checkpoint"]), title="Tiny")
@@ -123,6 +124,7 @@ def test_no_link_leads_to_a_shipped_folder_that_is_not_here(db):
     assert not any(button.key == "compare_attention" for button in app.button)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("keep", ["best", "last"])
 def test_a_kept_best_epoch_is_said_beside_table_1(db, done, keep):
     (options, rows), _ = done
@@ -135,6 +137,7 @@ def test_a_kept_best_epoch_is_said_beside_table_1(db, done, keep):
     )
 
 
+@pytest.mark.thorough
 def test_a_job_is_started_with_what_was_chosen(db, monkeypatch):
     asked = []
     monkeypatch.setattr("core.jobs.api.start", lambda *given: asked.append(given[1:]) or "job")
@@ -167,6 +170,7 @@ def test_loss_is_seen_while_it_falls(db, done, tmp_path):
     assert any("step 3 of 9" in one.value and "12 s left" in one.value for one in page.markdown)
 
 
+@pytest.mark.thorough
 def test_change_draws_heads_and_leads_to_the_maps(db, done):
     _, (options, rows) = done
     run = runs.record_run(db, "change", options, runs.Provenance(checkpoint="tiny", task="mrpc"), title="Tiny")

@@ -95,6 +95,7 @@ OURS = {
 CHOSEN = ("url.pick(", "url.pick_many(", "st.slider(", "st.select_slider(")  # one of the options that the page offers
 
 
+@pytest.mark.thorough
 def test_every_text_that_reaches_markdown_is_ours_a_number_or_escaped():
     strange, used = [], {file: set() for file in OURS}
     for found in Scan().unsafe():
@@ -145,6 +146,7 @@ def test_escaping_changes_nothing_that_is_read(text):
     assert rendered.replace("&quot;", '"').strip() == f"<p>{text}</p>"
 
 
+@pytest.mark.thorough
 def test_streamlit_has_no_further_function_that_renders_markdown():
     """A function of Streamlit with a label, body or help that the scan does not know."""
     known = set(RENDERING) | {

@@ -84,6 +84,7 @@ print(json.dumps([before, [name for name in HEAVY if name in sys.modules]]))"""
 HEAVY = ("numpy", "pandas", "duckdb", "pyarrow", "torch", "altair", "PIL", "sklearn", "scipy", "spacy", "matplotlib")
 
 
+@pytest.mark.thorough
 def test_a_server_answers_before_anything_heavy_is_imported_and_a_first_page_needs_no_pandas(tmp_path):
     settings = os.environ | {"ATLAS_DB": str(tmp_path / "atlas.duckdb")}
     script = f"HEAVY = {HEAVY}\n{LOADED}"

@@ -2,6 +2,8 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from pages.parts.maps import score_decomposition
 from tests.pages.opening import opened
 
@@ -45,6 +47,7 @@ def test_a_click_names_its_cell_in_the_link_before_the_page_runs(monkeypatch):
     assert link == {"cell": "3-12"}
 
 
+@pytest.mark.thorough
 def test_one_head_has_a_cell_taken_apart_and_the_map_of_a_group_alone():
     page = opened("heads/one", checkpoint="atlas-encoder", head="L2H5")
     assert not page.exception

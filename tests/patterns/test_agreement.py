@@ -178,6 +178,7 @@ def test_the_most_frequent_class_wins_a_tie_is_left_out_and_an_adjudication_beat
     assert disputed(labels) == ["m1", "m2"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(5))
 def test_the_order_in_which_labels_came_changes_nothing(seed):
     rng = np.random.default_rng(seed)

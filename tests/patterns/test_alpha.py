@@ -36,6 +36,7 @@ def alpha(labels):
     return float(1 - (totals.sum() - 1) * differing / (totals.sum() ** 2 - (totals**2).sum()))
 
 
+@pytest.mark.thorough
 def test_alpha_is_nltks_and_its_interval_holds_it():
     for seed in range(3):
         agreed = alpha_with_interval(crowd(seed))

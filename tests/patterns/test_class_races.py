@@ -21,6 +21,7 @@ def a_class(name="wave", **told):
     return PatternClass(**{"name": name, "title": name, "eye": "A wave.", "colour": "#56B4E9", "key": "6"} | told)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "second",
     [

@@ -219,6 +219,7 @@ def test_a_set_of_ones_own_goes_with_its_labels_to_another_database(db, tmp_path
     other.close()
 
 
+@pytest.mark.thorough
 def test_a_set_of_ones_own_is_trained_on_and_its_classifier_opened(db):
     make_class_set(
         db,

@@ -18,6 +18,7 @@ def classifier():
     return fit(maps, names, BERT.names, ClassifierRecipe(kind="baseline"))
 
 
+@pytest.mark.thorough
 def test_every_figure_is_that_of_its_own_predictions(classifier):
     maps, names, groups = synthetic_maps(each=8, seed=9)
     names = [names[0], *names[:-1]]  # some are wrong

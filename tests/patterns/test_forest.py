@@ -39,6 +39,7 @@ def test_walking_the_arrays_is_scikit_learns_prediction(labelled):
     assert np.allclose(_of_forest(_nodes(trees, len(BERT)), measured), trees.predict_proba(measured), atol=1e-3)
 
 
+@pytest.mark.thorough
 def test_it_learns_the_definitions_and_gives_probabilities(forest):
     unseen, truth, _ = synthetic_maps(each=12, seed=1)
     found, outside = forest_probabilities(forest, unseen)
@@ -68,6 +69,7 @@ def test_maps_unlike_any_in_training_are_outside(forest):
     assert outside.all()
 
 
+@pytest.mark.thorough
 def test_a_forest_of_before_there_were_more_statistics_still_answers(forest, labelled, monkeypatch):
     maps, numbers = labelled
     fewer = lambda few: shapes(few)[:, : OF_ALL - 8]  # noqa: E731
@@ -88,12 +90,14 @@ def test_a_temperature_below_one_sharpens_and_keeps_the_order():
     assert np.allclose(_heated(raw, 1.0), raw, atol=0.01)
 
 
+@pytest.mark.thorough
 def test_the_same_labels_give_the_same_forest(labelled, forest):
     maps, numbers = labelled
     again = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=Growth(40))
     assert all((again[name] == value).all() for name, value in forest.items())
 
 
+@pytest.mark.thorough
 def test_maps_that_were_measured_before_are_not_measured_again(labelled, monkeypatch):
     maps, numbers = labelled
     few = [k for k in range(len(maps)) if k % 3 == 0]

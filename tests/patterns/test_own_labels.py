@@ -31,6 +31,7 @@ def bundled():
     return bundled_snapshot("bert")
 
 
+@pytest.mark.thorough
 def test_the_bundled_maps_are_added_and_ones_own_are_marked_and_repeated(bundled):
     own = own_of(bundled, 25)
     both = with_bundled(own)

@@ -41,6 +41,7 @@ def drawn(seed, right, *, inputs=12, each=5):
     return LabelledMaps(list(truth), groups), Answers(list(said), list(rng.uniform(0.4, 1, len(truth)).round(3)))
 
 
+@pytest.mark.thorough
 def test_each_figure_and_the_interval_of_the_change_are_those_of_drawn_inputs(monkeypatch):
     monkeypatch.setattr(retraining, "SAMPLES", 60)
     judged, before = drawn(0, 0.5)
@@ -158,6 +159,7 @@ def train(db, name, **options):
     STUDY.keep(db, Finished(name, "Training", complete, rows))
 
 
+@pytest.mark.thorough
 def test_two_stored_classifiers_are_compared_on_maps_that_both_left_out_and_on_new_ones(db):
     label_everything(db)
     train(db, "first")
@@ -182,6 +184,7 @@ def test_two_stored_classifiers_are_compared_on_maps_that_both_left_out_and_on_n
         assert before[on, MACRO_F1].value == pytest.approx(scores[on]["macro_f1"])
 
 
+@pytest.mark.thorough
 def test_a_classifier_of_an_earlier_version_is_compared_on_its_headline(db):
     label_everything(db)
     train(db, "first")

@@ -26,6 +26,7 @@ def test_the_baseline_learns_maps_drawn_from_the_definitions(class_set):
     assert np.mean([a == b for a, b in zip(named, truth, strict=True)]) > 0.9
 
 
+@pytest.mark.thorough
 def test_the_papers_network_learns_maps_drawn_from_the_definitions():
     maps, labels, _ = synthetic_maps(each=24)
     unseen, truth, _ = synthetic_maps(each=10, seed=1)
@@ -79,6 +80,7 @@ def test_fitting_leaves_the_global_generator_and_the_maps_alone(small):
     assert all(np.array_equal(a, b) for a, b in zip(maps, before, strict=True))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", training.CLASSIFIER_KINDS)
 def test_a_classifier_survives_its_bytes(kind, small):
     maps, labels, _ = small
@@ -94,6 +96,7 @@ def test_bytes_of_something_else_are_refused():
         Classifier.from_bytes(b"\x80\x04not a classifier")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", training.CLASSIFIER_KINDS)
 def test_probabilities_sum_to_one_and_do_not_depend_on_the_batch(kind, small):
     maps, labels, _ = small

@@ -44,6 +44,7 @@ def test_majority_names_its_ties_and_gives_shares_of_votes():
     assert pd.isna(judged.labels["m2"])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["majority", "dawid-skene", "mace"])
 def test_a_decision_stands_above_every_truth_and_is_nobodys_vote(method):
     """Eight maps disputed one against one; two of them, and one that nobody voted on, were decided as z."""
@@ -123,6 +124,7 @@ def oracle_mace(labels, rounds):
     return pd.DataFrame(q, index=list(NAMES)).T, last
 
 
+@pytest.mark.thorough
 def test_mace_is_the_papers_whatever_the_order_of_names(crowd):
     judged, (expected, knows) = truth(crowd, NAMES, "mace"), oracle_mace(crowd, 50)
     np.testing.assert_allclose(judged.probabilities, expected, atol=0.02)
@@ -130,6 +132,7 @@ def test_mace_is_the_papers_whatever_the_order_of_names(crowd):
     assert judged.people[0].name == "zoe"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["majority", "dawid-skene", "mace"])
 def test_soft_labels_and_confusions_add_up(crowd, method):
     before = crowd.copy()
@@ -148,6 +151,7 @@ def test_soft_labels_and_confusions_add_up(crowd, method):
     pd.testing.assert_frame_equal(crowd, before)
 
 
+@pytest.mark.thorough
 def test_one_class_only_is_certain():
     rows = frame([("m1", "a", "x"), ("m1", "b", "x"), ("m2", "a", "x")])
     for method in ("majority", "dawid-skene", "mace"):
@@ -170,6 +174,7 @@ def test_the_simulation_plants_what_it_says():
     assert hits[at_random].mean() == pytest.approx(1 / len(CLASSES), abs=0.1)
 
 
+@pytest.mark.thorough
 def test_four_at_random_are_found_and_their_votes_count_less():
     """`python -m tests.simulations.many_people` has 40 seeds, another accuracy and other errors."""
     outcomes = [outcome for seed in (0, 1) for outcome in simulate(0.85, "even", seed)]

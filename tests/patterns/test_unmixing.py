@@ -57,6 +57,7 @@ def test_counts_that_no_shares_give_have_no_interval():
     assert np.isnan([low[0], high[0]]).all()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [0, 1])
 def test_intervals_hold_the_truth_where_confusions_are_known_from_few_inputs(seed):
     rng = np.random.default_rng(seed)

@@ -51,6 +51,7 @@ def uas(probe, sentences):
     return share_of(hits, [len(gold) for gold in sentences.heads])
 
 
+@pytest.mark.thorough
 def test_maps_of_gold_trees_give_a_score_of_one(tmp_path):
     train, dev, test = (sentences_of(tmp_path, n, gold=True, seed=seed) for n, seed in ((120, 0), (30, 1), (40, 2)))
     probe = attention.train(train, dev)

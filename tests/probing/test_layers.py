@@ -15,6 +15,7 @@ def examples(vectors, labels, *, groups=None, types=None):
     return Examples(vectors.astype(np.float16), rows, np.asarray(labels), groups, types or tuple(map(str, rows)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", [LINEAR, HIDDEN])
 def test_one_hot_layer_indices_are_recovered(kind):
     """Row k is the one-hot vector of its label, k modulo 4, in layer 2 alone; other layers hold noise."""
@@ -29,6 +30,7 @@ def test_one_hot_layer_indices_are_recovered(kind):
     assert (np.delete(right, 2) < 0.5).all()
 
 
+@pytest.mark.thorough
 def test_mixing_weights_find_the_layer_that_knows():
     rng = np.random.default_rng(1)
     labels = rng.integers(3, size=300)

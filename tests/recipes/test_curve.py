@@ -11,6 +11,7 @@ from core.models.opening import open_checkpoint
 from data.recipes import cards, curve
 
 
+@pytest.mark.thorough
 def test_the_curve_of_the_shipped_weights_is_what_the_card_counts(tmp_path):
     shutil.copy(config.BUNDLED_MODELS / config.ENCODER / "model.safetensors", tmp_path / "1.safetensors")
     table = pd.DataFrame(curve.curve(config.ENCODER, [tmp_path], 4), columns=list(curve.COLUMNS))

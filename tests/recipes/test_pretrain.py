@@ -67,6 +67,7 @@ class StoppedError(Exception):
     """The run was cut off."""
 
 
+@pytest.mark.thorough
 def test_a_run_that_was_interrupted_ends_with_the_same_weights(corpus, tmp_path, monkeypatch):
     kind, rows, specials = corpus
     whole, parts = tmp_path / "whole", tmp_path / "parts"

@@ -16,6 +16,7 @@ from data.recipes.real_maps import dodrio_rows
 SOURCES = {"bert-base-sst2": (500, 144, 120), "minilm": (400, 72, 100)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SOURCES)
 def test_labels_cover_all_heads_and_two_raters_agree(name):
     wanted, heads, twice = SOURCES[name]

@@ -21,6 +21,7 @@ def texts(key: str, split: str, folder=None) -> set[str]:
     return {one.strip().lower() for row in read_rows(key, split, folder=folder) for one in (row.text, row.pair) if one}
 
 
+@pytest.mark.thorough
 def test_the_generator_is_the_record(written):
     on_disk = {str(file.relative_to(config.SAMPLES)): file.read_bytes() for file in config.SAMPLES.rglob("*.tsv")}
     assert on_disk == {name: text.encode() for name, text in written.items()}

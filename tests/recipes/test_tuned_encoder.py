@@ -23,6 +23,7 @@ def test_it_is_of_todays_encoder_and_its_card_is_made_from_its_facts():
     assert [tuned.name for tuned in tuned_checkpoints(config.BUNDLED_MODELS)] == [config.CLASSIFIER]
 
 
+@pytest.mark.thorough
 def test_what_ships_is_right_as_often_as_its_training_said():
     opened = open_checkpoint(config.CLASSIFIER, head="classifier")
     rows = read_rows("sst2", "dev")

@@ -144,6 +144,7 @@ def runnable(quick):
     return [line for line, path in paths.items() if path != ("restore",) and (path in QUICK) == quick]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", runnable(quick=True))
 def test_quick_commands_run_in_a_clone(clone, line):
     assert run(line, BUDGET[leaf(shlex.split(line))[1]])

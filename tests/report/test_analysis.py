@@ -27,6 +27,7 @@ def db(tmp_path):
         yield opened
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("checkpoint", "listed"),
     [
@@ -76,6 +77,7 @@ def test_what_is_not_in_the_plan_is_refused():
         made(1).job([])
 
 
+@pytest.mark.thorough
 def test_a_stopped_analysis_goes_on_after_a_restart_and_leaves_a_result_of_each_study(tmp_path, monkeypatch):
     monkeypatch.setattr(analysis, "ROWS", 40)
     file = tmp_path / "a.duckdb"
@@ -101,6 +103,7 @@ def test_a_stopped_analysis_goes_on_after_a_restart_and_leaves_a_result_of_each_
         api.runner(db).close()
 
 
+@pytest.mark.thorough
 def test_the_command_prints_the_plan_and_runs_nothing(tmp_path):
     words = ["analyse", "atlas-encoder", "--task", "sst2", "--plan", "--study", "budget", "--json"]
     done = CliRunner().invoke(core.__main__.app, words, env={"ATLAS_DB": str(tmp_path / "a.duckdb")})

@@ -47,6 +47,7 @@ def without_numbers(row):
     return {name: float("nan") if name.startswith(measured) else value for name, value in row.items()}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANTED)
 def test_a_checkpoint_with_one_head_gets_a_word_and_no_traceback(name):
     for one in claim(name).test(made(name, first_head)):
@@ -54,6 +55,7 @@ def test_a_checkpoint_with_one_head_gets_a_word_and_no_traceback(name):
         assert one.said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", sorted(set(PLANTED) - BY_COUNTS))
 def test_rows_of_nan_decide_nothing(name):
     for one in claim(name).test(made(name, without_numbers)):

@@ -117,6 +117,7 @@ def test_the_nearest_heads_are_named():
     )
 
 
+@pytest.mark.thorough
 def test_every_result_that_ships_has_a_sentence_and_its_n():
     known = shipped_record.runs()
     assert len(known)

@@ -63,6 +63,7 @@ def test_the_first_count_had_so_many_by_task():
     }
 
 
+@pytest.mark.thorough
 def test_those_retired_are_no_tests_and_all_others_with_rows_are(claims):
     now = {(one.claim, one.task): one.outcome for one in claims}
     for name, counted in COUNTED.items():

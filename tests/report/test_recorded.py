@@ -63,6 +63,7 @@ def measured_axes(specification):
     return [axis for axis in own if axis.get("type") == "quantitative"] + measured_axes(list(specification.values()))
 
 
+@pytest.mark.thorough
 def test_every_measured_axis_of_its_pictures_says_what_it_is():
     assert all(item.quantity for item in exhibits() if item.chart in ("dots", "layers", "lengths"))
     pictures = [charts.chart_of(item, record_report.records().about(item.id)) for item in exhibits()]
@@ -138,6 +139,7 @@ def cutting(edges, checkpoint=config.CLASSIFIER):
     return {"checkpoint": checkpoint, "task": "sst2", "edges": edges}
 
 
+@pytest.mark.thorough
 def test_a_run_that_a_command_left_in_the_record_is_read_for_its_claim_and_no_other(monkeypatch):
     planted(
         monkeypatch,

@@ -99,6 +99,7 @@ def test_every_claim_has_its_unit_and_what_is_no_test_has_no_margin():
     } | {"random-learns"}  # held against the constant predictor's score
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("world", PLANTED, ids=lambda world: world.claim)
 def test_statistics_and_margins_are_numbers_of_the_claims_unit(world):
     """In each planted world the margin is the claim's, and both it and the statistic lie where the unit can be."""

@@ -60,6 +60,7 @@ def tried(*calls):
     return ended
 
 
+@pytest.mark.thorough
 def test_any_config_opens_or_is_one_sentence_wherever_it_is_read(folder):
     name = str(folder)
     good = (folder / "config.json").read_text()
@@ -82,6 +83,7 @@ def test_any_config_opens_or_is_one_sentence_wherever_it_is_read(folder):
     assert tried(use, *(lambda read=read: read(name) for read in readers)) == 4
 
 
+@pytest.mark.thorough
 def test_any_training_log_is_read_or_left_out_of_the_list(folder):
     name, study = str(folder), find_study("disable")
 

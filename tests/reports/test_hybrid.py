@@ -204,6 +204,7 @@ LISTED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", [*LISTED, "albert", "convbert", "gpt2", "t5"])
 def test_pages_list_the_heads_that_exist(family, tmp_path):
     checkpoint = tiny_of(family)

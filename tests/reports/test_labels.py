@@ -103,6 +103,7 @@ def change(db, name="m0", cls="diagonal", who=ADA, **other):
     labels.record_events(db, [event(number, name, cls, batch="later", annotator=who, happened=LATER) | other])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 def test_a_project_that_nobody_changed_there_changes_nothing_here(db, there, tmp_path, form):
     change(db)
@@ -114,6 +115,7 @@ def test_a_project_that_nobody_changed_there_changes_nothing_here(db, there, tmp
     assert labels.decided(db, "bert", ADA)["m0"] == "diagonal"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 def test_an_empty_store_takes_each_label_once(there, tmp_path, form):
     with Database(tmp_path / "other.duckdb") as other:
@@ -128,6 +130,7 @@ def test_an_empty_store_takes_each_label_once(there, tmp_path, form):
         assert len(labels.all_events(other)) == 8
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", ["json", "json without our events", "completions", "storage"])
 def test_what_was_changed_there_comes_in_if_it_is_the_newest(db, there, tmp_path, form):
     there[1]["annotations"][0]["result"][0]["value"]["choices"] = ["Block"]

@@ -63,6 +63,7 @@ def with_zeros(checkpoint: Checkpoint, path: str, *, inputs: bool) -> Checkpoint
     return Checkpoint("copy", model, checkpoint.tokenizer)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", WRITERS)
 def test_a_zeroed_head_equals_a_model_whose_output_projection_does_not_read_it(family):
     checkpoint = tiny_of(family)

@@ -73,6 +73,7 @@ UNREAD = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", UNREAD)
 def test_weights_of_layers_or_embeddings_that_nothing_reads_are_refused_by_name(bert, name):
     more, said = UNREAD[name]
@@ -116,6 +117,7 @@ def test_weights_outside_the_layers_are_noted_once_and_masks_and_positions_are_n
     assert open_checkpoint(str(old)).notes == ()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("study", ["features", "development"])  # one keeps its checkpoints, one does not
 def test_a_study_prints_what_opening_noted_once_on_standard_error(tmp_path, study):
     masked = built("bert", SIZES, encodes=True, head=AutoModelForMaskedLM)
@@ -163,6 +165,7 @@ def low_rank(path: str, outputs: int, inputs: int) -> dict[str, torch.Tensor]:
     return {f"{name}.lora_A.weight": torch.randn(4, inputs), f"{name}.lora_B.weight": torch.randn(outputs, 4)}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("stabilised", [False, True])
 @pytest.mark.parametrize(
     ("family", "path", "sizes"),
@@ -288,6 +291,7 @@ def with_classes(folder: Path, name: str) -> tuple[Path, str]:
     return with_tokenizer(folder, written, kind, **settings), written
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", WRITTEN)
 def test_texts_are_split_as_tokenizer_json_says_whatever_its_class_is(tmp_path, name):
     folder, written = with_classes(tmp_path / "model", name)

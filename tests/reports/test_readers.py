@@ -483,6 +483,7 @@ def contents(draw):
     return text.encode(draw(st.sampled_from(ENCODINGS)), errors="ignore")
 
 
+@pytest.mark.thorough
 @given(content=contents(), ending=st.sampled_from(["csv", "tsv", "jsonl"]))
 @settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 def test_the_same_bytes_are_the_same_rows_or_the_same_error(tmp_path, content, ending):

@@ -20,6 +20,7 @@ def test_names_that_lead_nowhere(name):
     refused(lambda: open_checkpoint(NAMES[name]))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FOLDERS)
 def test_folders_with_one_thing_wrong(tmp_path, name):
     folder = made(config.BUNDLED_MODELS / config.ENCODER, FOLDERS[name], tmp_path)
@@ -39,6 +40,7 @@ def with_pattern(place, pattern):
     return open_checkpoint(str(folder))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pattern", ["(a+)+$", "(a|aa)+$", r"(a+a+)+\d", r"([a-z]+)*\d"])
 def test_a_tokenizer_that_its_library_stops_at_is_a_sentence_in_workers_too(tmp_path, pattern):
     """The library's PanicException is no Exception: what catches errors of a job would not catch it."""
@@ -103,6 +105,7 @@ def encoder():
     return open_checkpoint(config.ENCODER)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", one_in(2, TEXTS))
 def test_texts(encoder, name):
     """A text is captured, its rows summing to 1, or refused in a sentence; alone and as a second sentence."""

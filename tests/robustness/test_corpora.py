@@ -156,6 +156,7 @@ def test_a_sound_release_of_one_sentence_is_read(tmp_path):
     assert (sentence.text, sentence.target, sentence.frame) == ("He went out.", ((3, 7),), "Motion")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", UNITS)
 def test_a_lexical_unit_is_read_or_skipped_and_named(tmp_path, name):
     sentences, _ = read(release(tmp_path, UNITS[name]))

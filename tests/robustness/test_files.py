@@ -135,6 +135,7 @@ def test_label_files_of_another_kind(db, tmp_path, content, ending):
             assert all("\n" not in reason and len(reason) < 700 for _, reason in report.refused)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", files.LABELS)
 def test_label_rows(db, tmp_path, name):
     """A bad row is named with its reason, and nothing of its file is kept."""
@@ -170,6 +171,7 @@ def test_label_files_of_other_names(db, tmp_path):
             refused(lambda name=name: label_files.import_labels(db, tmp_path / name))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", files.MANIFESTS)
 def test_exports(tmp_path, name):
     (tmp_path / "out").mkdir()

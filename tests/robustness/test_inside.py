@@ -43,6 +43,7 @@ def given(tmp_path, monkeypatch):
     return tmp_path / "given"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["other", "given/../other", "given/link", "missing"])
 @pytest.mark.parametrize("door", DOORS)
 def test_nothing_leads_out(given, door, way):

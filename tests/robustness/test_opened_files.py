@@ -163,6 +163,7 @@ def _takes_a_mode(call: ast.Call) -> bool:
     return not call.args or any(isinstance(mode, str) and set(mode) <= set("rwax+tb") for mode in modes)
 
 
+@pytest.mark.thorough
 def test_every_call_that_opens_a_file_by_its_path_is_known():
     """A new one opens a path that people name with `core.reading` (given=True), or is listed with its reason."""
     found = set()

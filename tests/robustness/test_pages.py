@@ -79,6 +79,7 @@ def test_links_hold_every_odd_value():
     assert len(links) < len(QUERIES)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("page", TRIED)
 def test_odd_links(page, store):
     """Most of the values in one link, and a checkpoint that is none; on pages of a text the rest too."""
@@ -93,6 +94,7 @@ def test_odd_links_one_by_one(page, store):
     changes_nothing(page, list(QUERIES.values()), store)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHOWN_TEXTS)
 def test_odd_texts_on_the_maps_page(store, name):
     app = opened("maps", {})
@@ -100,6 +102,7 @@ def test_odd_texts_on_the_maps_page(store, name):
     fine(app.run())
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHOWN_NAMES)
 def test_odd_checkpoints_on_the_maps_page(store, name):
     app = opened("maps", {"text": "Hello there.", "checkpoint": SHOWN_NAMES[name]})

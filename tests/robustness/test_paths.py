@@ -69,6 +69,7 @@ def test_every_option_with_text_is_a_path_a_name_that_is_opened_or_a_word():
                 assert name in PATHS | OPENED | WORDS, f"{study}: is {name} a path?"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("study", "name"), OUTSIDE, ids=str)
 @pytest.mark.parametrize("way", ["other/file", "given/../other/file", "given/link", "missing"])
 def test_no_study_reads_or_writes_elsewhere(given, study, name, way):
@@ -156,6 +157,7 @@ DATABASE = {  # other names of {folder}/atlas.duckdb and of what belongs to it
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("where", DATABASE)
 @pytest.mark.parametrize("folders", [None, ""])
 def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where, folders):
@@ -179,6 +181,7 @@ def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where, folders):
     assert "must not be the database" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("way", ["itself", "a link", "a hard link", "its descriptor"])
 def test_nothing_but_duckdb_opens_the_database(tmp_path, way):
     """Closing any other descriptor of it would let go of DuckDB's lock, and a second program could write."""
@@ -211,6 +214,7 @@ READERS_OF_CHECKPOINTS = (
 )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["model.safetensors", "config.json", "tokenizer.json", "vocab.txt", "training.json", "adapter_config.json"]
 )
@@ -231,6 +235,7 @@ def test_a_checkpoint_that_holds_the_database_opens_no_file_of_it(tmp_path, monk
     assert "in a folder that this app may read" in said or "must contain either a model or an adapter" in said
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["config.json", "training.json", "tokenizer.json", "adapter_config.json"])
 @pytest.mark.parametrize("kind", ["a pipe", "a device without end", "a folder"])
 def test_a_pipe_or_device_in_a_checkpoint_is_answered_at_once(tmp_path, name, kind):

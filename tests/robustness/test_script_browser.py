@@ -75,6 +75,7 @@ def stays_text(page, address: str, name: str, *fields: str) -> None:
     assert not dialogs
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PAGES)
 def test_script_is_text(address, page, name):
     """No field of these ends a page before it shows what is stored; one that does is tried on the page of maps."""

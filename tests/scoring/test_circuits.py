@@ -29,6 +29,7 @@ def at_the_margin(kind, generator):
     return generator.choice([-1.0, 1.0], shape) * generator.exponential(0.4, shape).clip(max=2.0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kind", ["dense", "sparse", "skewed", "random answers"])
 def test_of_200_draws_at_most_17_have_a_false_edge(kind):
     rules = Rules(MARGIN, 2.0, PAIRS, EDGES, 0.05, 32)
@@ -49,6 +50,7 @@ def test_clear_edges_are_decided():
     assert verdicts[10:] == ["does not matter"] * (EDGES - 10)
 
 
+@pytest.mark.thorough
 def test_selection_counts_halves_whose_t_test_finds_a_mean():
     """Halves drawn again, tested by SciPy one at a time."""
     generator = np.random.default_rng(1)
@@ -114,6 +116,7 @@ def by_mib(sizes, values, edges):
     return cpr, cmd
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", range(4))
 def test_areas_by_a_second_implementation(seed):
     generator = np.random.default_rng(seed)

@@ -130,6 +130,7 @@ def test_without_inputs_nothing_is_known_and_draws_as_large_as_what_was_seen_cou
     assert counterparts.beyond_chance(np.array([0.9]), drawn) == pytest.approx(2 / 5)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("similarity", "margin", "low", "p", "agrees", "is_found"),
     [

@@ -107,6 +107,7 @@ def test_drawn_rows_are_different_ones_and_all_come_equally_often():
     assert HeadDistances(1, 3, queries=4, seed=1)._drawn(5, 30) != HeadDistances(1, 3, queries=4, seed=2)._drawn(5, 30)
 
 
+@pytest.mark.thorough
 def test_a_picture_is_the_same_for_a_seed_and_its_stress_knows_no_unit():
     distances = 1.0 - np.eye(6)
     places, stress = picture(distances)

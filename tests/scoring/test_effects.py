@@ -138,6 +138,7 @@ def test_metrics_of_counted_rows_equal_those_of_the_rows_written_out(name):
             assert found[draw, head] == pytest.approx(oracle(gold[rows], predicted[head, rows]))
 
 
+@pytest.mark.thorough
 def test_rows_share_out_their_correlation():
     """Against scipy's r of all rows, its jackknife (a row left out), and r of half of the rows."""
     from scipy.stats import pearsonr
@@ -184,6 +185,7 @@ def test_a_change_of_a_correlation_reaches_at_least_as_far_as_t_with_two_spreads
     assert max(found.high - found.value, found.value - found.low) < 1.2 * reach
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["accuracy", "f1", "pearson"])
 def test_what_rows_add_is_what_leaving_them_out_takes(name):
     """Influence against the jackknife of scikit-learn's and scipy's metrics."""

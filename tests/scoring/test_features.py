@@ -299,6 +299,7 @@ def test_p_of_word_types_is_the_share_of_equally_many_word_types_with_as_much():
     assert p_of_word_types(far, 0, 1, 0) >= 1 / (SETS + 1)
 
 
+@pytest.mark.thorough
 def test_p_of_word_types_is_uniform_where_preferences_are_drawn():
     """200 heads whose weight on 40 word types is drawn: p is at most .05 in 5 % of them (99.9 % binomial limit)."""
     chance, found = np.random.default_rng(0), 0

@@ -53,6 +53,7 @@ def test_planted_kinds_of_heads_are_grouped_and_the_nearest_is_of_the_same_kind(
     assert apart[1] == flat[1, 4]
 
 
+@pytest.mark.thorough
 def test_redundancy_that_is_kept_and_one_that_is_not():
     chance = np.random.default_rng(3)
     places, elsewhere = chance.normal(size=(20, 2)), chance.normal(size=(20, 2))
@@ -69,6 +70,7 @@ def test_redundancy_that_is_kept_and_one_that_is_not():
     assert np.isnan(redundancy_agreement(apart[:3, :3], other[:3, :3]).r)  # too few heads to say
 
 
+@pytest.mark.thorough
 def test_heads_that_are_alike_through_their_layer_alone_are_not_the_same_heads():
     """Two runs whose heads have nothing in common but the layer they are in: 60 of 60 such pairs were called alike."""
     layer, upper, small = np.repeat(range(6), 6), np.triu_indices(36, 1), 0

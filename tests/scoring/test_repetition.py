@@ -40,6 +40,7 @@ def seen(inputs, sizes=None):
     return observer
 
 
+@pytest.mark.thorough
 def test_sums_are_those_of_a_loop_over_pairs_of_inputs():
     inputs = list(drawn(6))
     by_hand = np.zeros((2, 2, 4, 4))

@@ -69,6 +69,7 @@ def test_the_number_of_scores_must_be_that_of_the_square():
         sources(np.zeros(8), 3)
 
 
+@pytest.mark.thorough
 def test_without_effects_p_is_right_and_shares_are_those_of_chance():
     """At the n that is shown: nine runs."""
     generator = np.random.default_rng(1)
@@ -108,6 +109,7 @@ def test_overlap_is_the_mean_over_pairs_by_hand():
     assert np.isnan(overlap(chosen, [(0, 1)]).low)
 
 
+@pytest.mark.thorough
 def test_random_rankings_overlap_as_chance_says_and_intervals_cover_it():
     """Nine runs, ten of 36 heads: what the study shows."""
     generator = np.random.default_rng(3)

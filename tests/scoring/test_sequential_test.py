@@ -262,6 +262,7 @@ def test_planted_effects_are_found():
     assert np.mean([one == "matters" for one in verdicts]) >= 0.95
 
 
+@pytest.mark.thorough
 def test_intervals_hold_at_all_rows_at_once():
     """200 runs of 8 heads, whose effects are .4 on few rows: every interval at any number of rows holds the truth in
     95 % of them; 183 are the least of 99 in 100 such simulations. It holds where no bet against the truth has won."""

@@ -13,6 +13,7 @@ from tests.benchmarks.race import CLIP, MARGIN, judged, null_sweeps, recorded, r
 RUNS = 60
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["encoder", "minilm"])
 def test_intervals_of_all_heads_hold_at_all_numbers_of_rows_at_once(name):
     """An interval holds the truth where neither bet against it has won."""
@@ -31,6 +32,7 @@ def test_intervals_of_all_heads_hold_at_all_numbers_of_rows_at_once(name):
     assert held >= 0.95 * RUNS - 5  # 57 are meant; 52 is what chance may take from them
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["encoder", "minilm"])
 def test_heads_at_the_margin_seldom_get_a_verdict_where_either_is_false(name):
     assert null_sweeps(recorded(name), MARGIN, 50) <= 7  # 2.5 are meant; 7 is three standard deviations more

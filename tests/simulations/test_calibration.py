@@ -27,6 +27,7 @@ def _check(case: Case, draws: int) -> None:
     assert outcome.within, f"{case.name}: rate {outcome.rate:.3f} of {draws} draws, limit {outcome.limit:.3f}"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", one_in(8, FEW), ids=lambda case: case.name)
 def test_few_draws(case: Case) -> None:
     _check(case, case.quick)
@@ -103,6 +104,7 @@ def test_heads_of_a_role_have_so_many_times_the_baseline(role: str, times: float
     assert weight / baseline == pytest.approx(times, rel=0.05)
 
 
+@pytest.mark.thorough
 def test_worlds_that_are_drawn_together_are_as_each_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Layers of one checkpoint, added up over numbers of inputs, with the values of a run of its own."""
     for name, inputs in (("FEW", 5), ("INPUTS", 15), ("MANY", 15)):

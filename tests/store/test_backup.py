@@ -50,6 +50,7 @@ def refused_elsewhere(path):
     return done.stderr.splitlines()[-1] if done.stderr else "opened twice"
 
 
+@pytest.mark.thorough
 def test_every_label_acknowledged_before_a_backup_is_in_it_and_none_is_half_in_it(db, tmp_path):
     labels.store_maps(db, [a_map()])
     over, acknowledged = threading.Event(), [0]
@@ -192,6 +193,7 @@ print(labels.record_events(db, [event(2)]).acknowledged, backup.back_up(db, sys.
 """
 
 
+@pytest.mark.thorough
 def test_a_disk_that_fills_while_the_copy_is_written_leaves_no_part_of_it_and_the_database_goes_on(db, tmp_path):
     """A limit on file sizes stands in for the full disk: the system refuses the write that goes past it."""
     labels.store_maps(db, [a_map()])

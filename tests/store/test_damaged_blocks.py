@@ -50,6 +50,7 @@ def rows_in(path):
         return contents(db, names)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", one_in(9, range(18)))
 @pytest.mark.parametrize("how", DAMAGES)
 def test_a_damaged_backup_is_not_put_back(sound, how, seed, tmp_path):
@@ -77,6 +78,7 @@ def test_a_damaged_database_is_not_backed_up_and_says_so_where_it_is_read(sound,
         assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.thorough
 def test_a_damaged_block_met_by_a_read_or_a_write_is_a_sentence(sound, tmp_path):
     """Blocks of tables, of their indexes and of the list of both; DuckDB raises a bare error for them."""
     met = 0
@@ -111,6 +113,7 @@ def with_free_blocks(path) -> int:
         return connection.execute("SELECT free_blocks FROM pragma_database_size()").fetchall()[0][0]
 
 
+@pytest.mark.thorough
 def test_what_lies_in_a_free_block_refuses_no_sound_backup(tmp_path):
     """As a kill inside a fold leaves it: half of a block that no heading names yet."""
     path = tmp_path / "atlas.duckdb"
@@ -128,6 +131,7 @@ def test_what_lies_in_a_free_block_refuses_no_sound_backup(tmp_path):
     assert damaged_blocks(path, free + 7) == []  # a list of free blocks that DuckDB does not have: nothing is said
 
 
+@pytest.mark.thorough
 def test_a_list_of_free_blocks_that_leads_back_to_itself_ends(tmp_path):
     path = tmp_path / "atlas.duckdb"
     free = with_free_blocks(path)
@@ -141,6 +145,7 @@ def test_a_list_of_free_blocks_that_leads_back_to_itself_ends(tmp_path):
     assert damaged_blocks(path, free) == []  # unreadable: nothing is said of any block
 
 
+@pytest.mark.thorough
 def test_a_backup_with_a_log_and_free_blocks_is_sound(tmp_path):
     path = tmp_path / "atlas.duckdb"
     with_free_blocks(path)

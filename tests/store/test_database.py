@@ -184,6 +184,7 @@ print(connections[-1].execute("SELECT current_setting('enable_progress_bar')").f
     assert run_python(code, tmp_path / "atlas.duckdb").stdout == "[(False,)]\n"
 
 
+@pytest.mark.thorough
 def test_sigkill_loses_nothing_that_was_acknowledged(tmp_path):
     path = tmp_path / "atlas.duckdb"
     acknowledged = killed_while_writing(path)
@@ -222,6 +223,7 @@ def test_a_corrupt_log_is_never_lost_in_silence(tmp_path, place):
     assert copy.read_bytes() == bad
 
 
+@pytest.mark.thorough
 def test_a_log_that_cannot_be_copied_is_not_read_either(tmp_path):
     """Reading it could lose it; nothing is opened, and the log stays."""
     path = tmp_path / "atlas.duckdb"
@@ -236,6 +238,7 @@ def test_a_log_that_cannot_be_copied_is_not_read_either(tmp_path):
     assert len(Database(path).read("SELECT * FROM study_row")) >= 150
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("trouble", ["a full disk", "a file in place of the folder"])
 def test_without_room_for_a_backup_nothing_is_brought_up_to_date(tmp_path, trouble):
     path = tmp_path / "atlas.duckdb"
@@ -256,6 +259,7 @@ def test_without_room_for_a_backup_nothing_is_brought_up_to_date(tmp_path, troub
     assert not list(tmp_path.glob("backups/*"))
 
 
+@pytest.mark.thorough
 def test_a_full_disk_stores_nothing_half_and_work_goes_on_after(tmp_path):
     """A file-size limit stands for the full disk: the system refuses the same write."""
     code = """
@@ -334,6 +338,7 @@ def test_a_cursor_for_reading_reads(db, sql, role):
     assert db.read("SELECT run FROM study_row")["run"].tolist() == ["kept"]
 
 
+@pytest.mark.thorough
 def test_the_log_is_folded_in_at_rest_and_on_exit(tmp_path):
     """Then a copy of the file alone is whole."""
     path = tmp_path / "atlas.duckdb"
@@ -475,6 +480,7 @@ def test_a_log_is_said_to_lack_what_it_lacks_to_the_byte(tmp_path, rows, width, 
     db.close()
 
 
+@pytest.mark.thorough
 def test_a_file_called_backups_makes_no_sound_database_damaged(tmp_path):
     path = tmp_path / "atlas.duckdb"
     Database(path).close()
@@ -510,6 +516,7 @@ def test_a_write_that_fails_is_taken_back_whole(db, write):
     assert len(db.read("SELECT * FROM study_row")) == 1
 
 
+@pytest.mark.thorough
 def test_threads_write_and_read_with_cursors_of_their_own(db):
     errors: list[Exception] = []
 

@@ -10,6 +10,7 @@ from tests.store.filling import columns, contents, fill_every_table
 STEPS = migrations.known()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("upto", one_in(4, range(len(STEPS))), ids=lambda k: f"{k} steps")
 def test_a_file_of_an_earlier_schema(tmp_path, monkeypatch, upto):
     path = tmp_path / "atlas.duckdb"

@@ -31,6 +31,7 @@ def filled(db):
     return db, run
 
 
+@pytest.mark.thorough
 def test_an_export_reads_back_equal_table_by_table(filled, tmp_path, monkeypatch):
     monkeypatch.setattr(exchange, "BATCH", 1)
     db, _ = filled
@@ -137,6 +138,7 @@ junk = st.one_of(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])  # one database
 @given(heading=junk, rest=junk)
 def test_a_file_that_is_no_run_is_one_sentence_and_stores_nothing(db, tmp_path, heading, rest):
@@ -148,6 +150,7 @@ def test_a_file_that_is_no_run_is_one_sentence_and_stores_nothing(db, tmp_path, 
     assert runs.runs(db).empty
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("said", [{"seed": "many"}, {"seed": 2**70}, {"options": None}, {"row_ids": 5}])
 def test_a_run_with_values_of_the_wrong_kind_stores_nothing(db, tmp_path, said):
     file = tmp_path / "bad.jsonl"

@@ -35,6 +35,7 @@ def db(tmp_path):
     opened.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("asked", "ids"),
     [

@@ -114,6 +114,7 @@ def run(code: str, *given: object) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.thorough
 def test_a_database_that_stopped_is_opened_again_by_whatever_is_asked_next(tmp_path):
     done = run(STOPPED, tmp_path / "atlas.duckdb")
     assert done.returncode == 0, done.stderr

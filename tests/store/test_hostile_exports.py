@@ -79,6 +79,7 @@ def refused(folder, empty):
     return str(error.value)
 
 
+@pytest.mark.thorough
 def test_an_honest_export_comes_in(export, tmp_path):
     with Database(tmp_path / "other.duckdb") as db:
         assert exchange.import_all(db, export)["label_event"] == 2
@@ -90,6 +91,7 @@ def test_the_name_of_a_column_never_becomes_a_statement(export, empty):
     assert "must be those of the database" in refused(export, empty)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", ["label_event", "attention_map", "run", "study_row", "head_score", "class_event"])
 @pytest.mark.parametrize("name", one_in(4, [INJECTED, "", '"', "no_such", "EVENT\0"]))
 def test_columns_that_a_table_has_not(export, empty, table, name):
@@ -112,6 +114,7 @@ MAPS = [
 ]  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("columns", MAPS, ids=lambda row: "-".join(f"{k}={str(v)[:12]!a}" for k, v in row.items()))
 def test_maps_that_are_none(export, empty, columns):
     changed(export, "attention_map", **columns)
@@ -144,6 +147,7 @@ EVENTS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "columns", one_in(3, EVENTS), ids=lambda row: "-".join(f"{k}={str(v)[:12]!a}" for k, v in row.items())
 )
@@ -174,6 +178,7 @@ OTHERS = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("wrong", [
     {"value": "0.5"}, {"value": [1]}, {"value": {}}, {"value": True}, {"value": float("nan")}, {"low": "x"},
     {"p": float("inf")}, {"layer": 0.5}, {"layer": "0"}, {"head": [0]}, {"statistic": 5}, {"statistic": ["s"]},
@@ -185,6 +190,7 @@ def test_bodies_whose_fields_have_another_type(export, empty, wrong):
     refused(export, empty)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("table", "columns", "said"), [(*case, "")[:3] for case in OTHERS], ids=str)
 def test_other_rows_that_are_none(export, empty, table, columns, said):
     changed(export, table, **columns)
@@ -213,6 +219,7 @@ def test_a_manifest_that_is_none(export, empty, text):
     refused(export, empty)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("table", ["attention_map", "label_event", "run"])
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.99])
 def test_a_table_that_was_cut(export, empty, table, share):
@@ -222,6 +229,7 @@ def test_a_table_that_was_cut(export, empty, table, share):
     refused(export, empty)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("place", one_in(3, range(0, 100, 7)))
 def test_flipped_bytes_never_end_in_a_traceback_and_never_in_half_a_table(export, tmp_path, place):
     file = export / "label_event.parquet"
@@ -248,6 +256,7 @@ def test_a_runs_file_with_heads_that_no_model_has(tmp_path, row):
         exchange.import_run(db, file)
 
 
+@pytest.mark.thorough
 def test_what_every_table_may_hold_comes_back(tmp_path):
     with Database(tmp_path / "atlas.duckdb") as db:
         names = fill_every_table(db)

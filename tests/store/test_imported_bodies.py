@@ -56,11 +56,13 @@ def bundled(monkeypatch, request):
     monkeypatch.delenv("ATLAS_RECORD", raising=False)
 
 
+@pytest.mark.thorough
 def test_rows_as_a_study_writes_them_come_in():
     assert len(shipped()) > 15
     assert [study for study, (options, rows) in shipped().items() if not accepted(study, options, rows)] == []
 
 
+@pytest.mark.thorough
 def test_rows_with_a_value_of_another_type_are_refused():
     tried, wrongly = 0, []
     for study, (options, rows) in shipped().items():
@@ -119,6 +121,7 @@ def measured(tmp_path):
         yield db, run, job
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("body", BODIES, ids=str)
 def test_a_command_refuses_an_export_and_a_run_with_such_a_row(body, measured, tmp_path):
     db, run, _ = measured
@@ -154,6 +157,7 @@ def test_an_unfinished_job_of_an_export_brings_no_results(measured, tmp_path):
         assert (progress(other, job).done, progress(other, job).units) == (0, 2)
 
 
+@pytest.mark.thorough
 def test_a_classifier_of_an_export_says_so(tmp_path):
     with Database(tmp_path / "a.duckdb") as db, Database(tmp_path / "b.duckdb") as other:
         fill_every_table(db)

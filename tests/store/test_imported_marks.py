@@ -105,6 +105,7 @@ def test_an_imported_test_meets_no_criterion_of_what_is_registered_here(db, tmp_
     assert (stored.criteria, stored.run) == ((), None)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "change",
     [{"level": 0.05}, {"registered": 2}, {"batch": "other"}, {"weights": "0" * 64}, {"seen": 1},

@@ -81,6 +81,7 @@ BAD = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("line", "reason"), BAD, ids=[reason for _, reason in BAD])
 @pytest.mark.parametrize("keep_rest", [True, False])
 def test_a_bad_row_is_named_and_the_rest_kept_or_nothing(labelled, tmp_path, line, reason, keep_rest):

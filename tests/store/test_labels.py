@@ -90,6 +90,7 @@ def test_sending_the_whole_outbox_again_changes_nothing(filled):
     assert len(store.all_events(filled)) == 3
 
 
+@pytest.mark.thorough
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.sampled_from(["label", "skip", "undo"]), st.integers(1, 3), st.integers(0, 9)), max_size=20),
@@ -143,6 +144,7 @@ def test_text_is_never_sql(filled):
     assert store.decided(filled, SET, nasty) == {"m1": nasty}
 
 
+@pytest.mark.thorough
 def test_two_people_at_once_lose_nothing(filled):
     errors = []
 
@@ -189,6 +191,7 @@ for number in range(1, 10_000):
 """
 
 
+@pytest.mark.thorough
 def test_nothing_acknowledged_is_lost_when_the_server_is_killed(tmp_path):
     path = tmp_path / "atlas.duckdb"
     child = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
@@ -273,6 +276,7 @@ def test_events_travel_as_json(filled):
     assert store.all_events(filled)[0]["happened"].isoformat() == "2026-11-20T14:00:00.123000"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -57,6 +57,7 @@ def shared_db(tmp_path_factory):
         yield database
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("what", WRITES)
 def test_a_write_needs_its_role(shared_db, what, role):

@@ -42,6 +42,7 @@ for name in ("annotate", "maps/maps"):
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("state", ["no database", "a database", "a database and its log"])
 def test_a_folder_that_is_mounted_read_only_is_one_message(tmp_path, state):
     folder, copy = tmp_path / "data", tmp_path / "copy.duckdb"

@@ -50,6 +50,7 @@ def copy(tmp_path):
     return tmp_path / "copy.duckdb"
 
 
+@pytest.mark.thorough
 def test_nothing_is_restored_beside_the_log_of_another_database(copy, tmp_path):
     path, moved = tmp_path / "atlas.duckdb", tmp_path / "moved.duckdb"
     killed(path, 3)
@@ -65,6 +66,7 @@ def test_nothing_is_restored_beside_the_log_of_another_database(copy, tmp_path):
     assert count(moved) == 5  # what was moved away has its log
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", [".wal", ".wal.checkpoint", ".wal.recovery"])
 @pytest.mark.parametrize("kind", ["file", "link"])
 def test_whatever_log_lies_there_is_in_the_way(copy, tmp_path, ending, kind):
@@ -75,6 +77,7 @@ def test_whatever_log_lies_there_is_in_the_way(copy, tmp_path, ending, kind):
     assert [path.name for path in tmp_path.glob("atlas*")] == [log.name]
 
 
+@pytest.mark.thorough
 def test_a_database_that_was_moved_away_is_restored_with_its_log(tmp_path):
     killed(tmp_path / "old.duckdb", 3)
     assert backup.restore(tmp_path / "old.duckdb", tmp_path / "atlas.duckdb") == 5
@@ -83,6 +86,7 @@ def test_a_database_that_was_moved_away_is_restored_with_its_log(tmp_path):
     assert not list(tmp_path.glob(".*part*"))
 
 
+@pytest.mark.thorough
 def test_a_log_that_ends_in_the_middle_is_restored_as_far_as_it_goes_and_said(tmp_path):
     killed(tmp_path / "old.duckdb", 3)
     log = tmp_path / "old.duckdb.wal"
@@ -198,6 +202,7 @@ for what, act in ACTS.items():
 """
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("rights", [(0o555, 0o444), (0o555, 0o666), (0o777, 0o444)])
 def test_a_folder_without_rights_is_a_sentence_for_everybody(copy, tmp_path, rights):
     """As a folder that was mounted read-only, and for another user than the one who made the file."""
@@ -232,6 +237,7 @@ def test_a_folder_without_rights_is_a_sentence_for_everybody(copy, tmp_path, rig
     shutil.rmtree(home)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(os.getuid() != 0, reason="another user needs root")
 def test_a_folder_that_cannot_be_entered_is_a_sentence(copy, tmp_path):
     home = Path(tempfile.mkdtemp())

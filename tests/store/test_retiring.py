@@ -62,6 +62,7 @@ def test_a_retirement_is_final_and_has_a_reason(labelled):
         retire(labelled, ["a:1"], annotator="eve", why=" ")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("ending", label_files.ENDINGS)
 def test_files_carry_retirements_on(labelled, tmp_path, ending):
     retire(labelled, ["a:2"], annotator="eve", why="a slip")

@@ -75,6 +75,7 @@ def lived(db: Database, steps, folder: Path) -> None:
             labels.record_events(db, [one])
 
 
+@pytest.mark.thorough
 @settings(max_examples=10, deadline=None)  # a database on the disk; how long it takes depends on the machine
 @given(STEPS, st.sampled_from(label_files.ENDINGS), st.booleans())
 def test_export_and_import_is_the_identity(steps, ending, twice):

@@ -52,6 +52,7 @@ values = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @given(st.dictionaries(st.text(), values, max_size=5))
 def test_rows_come_back_bit_for_bit(row):
     assert from_json(to_json(row)) == row

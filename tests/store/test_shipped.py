@@ -104,6 +104,7 @@ def test_a_run_that_is_added_again_has_its_rows_once(project, tmp_path):
         assert [row["value"] for row in runs.run_rows(db, run)] == [0.25]
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_every_run_of_the_record_has_the_rows_that_it_says(tmp_path):
     with Database(tmp_path / "mine.duckdb") as db:

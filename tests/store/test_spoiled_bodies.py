@@ -55,6 +55,7 @@ def read_all(db):
     }
 
 
+@pytest.mark.thorough
 def test_sound_rows_are_read_and_imported(stored, tmp_path):
     with collecting() as left_out:
         found = read_all(stored)
@@ -65,6 +66,7 @@ def test_sound_rows_are_read_and_imported(stored, tmp_path):
         exchange.import_all(other, tmp_path / "out", check_run=check_run)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", one_in(3, SPOILED), ids=lambda case: "-".join(case)[:60])
 def test_a_spoiled_row_is_refused_by_an_import_and_left_out_by_readers(case, stored, tmp_path):
     table, column, text = case

@@ -86,6 +86,7 @@ def test_no_statement_of_the_store_holds_a_name_that_is_not_quoted(file):
     assert unsafe(file.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.thorough
 def test_no_statement_outside_the_store_is_put_together():
     strays = [file for file in FILES if "store" not in file.parts and _composes(file.read_text(encoding="utf-8"))]
     assert strays == []

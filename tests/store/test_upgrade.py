@@ -3,6 +3,8 @@
 import gzip
 from pathlib import Path
 
+import pytest
+
 from core.store import labels, migrations, runs
 from core.store.backup import back_up, restore
 from core.store.database import Database
@@ -10,6 +12,7 @@ from core.store.database import Database
 FILE = Path(__file__).with_name("files") / "version-0.1.0.duckdb.gz"
 
 
+@pytest.mark.thorough
 def test_the_last_versions_file_is_brought_up_to_date_with_nothing_lost_and_a_copy_kept(tmp_path):
     path, before = tmp_path / "atlas.duckdb", gzip.decompress(FILE.read_bytes())
     path.write_bytes(before)

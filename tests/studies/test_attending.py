@@ -71,6 +71,7 @@ def _now(name, checkpoint, pipeline, texts, **changes):
     return study.measured_now(study.read({"texts": texts} | changes), checkpoint, lambda _: pipeline)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", MEASURED)
 def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name):
     rows = _now(name, checkpoint, pipeline, PAIRS)
@@ -81,6 +82,7 @@ def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name)
         assert "note" not in row or (row["n"] == 0 and "value" not in row)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["budget", "features", "relations", "statistics"])
 def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name):
     module = MEASURED[name]
@@ -100,6 +102,7 @@ def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline,
             assert one.get(key) == pytest.approx(two.get(key), abs=1e-5, nan_ok=True)
 
 
+@pytest.mark.thorough
 def test_texts_that_are_split_differently_keep_every_measure_defined(checkpoint, pipeline):
     for text in ODD:
         for name in MEASURED:
@@ -173,6 +176,7 @@ def test_differences_of_two_checkpoints_are_paired(pipeline):
         assert np.isnan(score.p)  # of three inputs
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("family", "causal"), [("bert", False), ("gpt2", True)])
 def test_the_classifying_token_is_the_first_of_encoders_and_the_last_of_decoders(family, causal):
     checkpoint = tiny(family)

@@ -67,6 +67,7 @@ def _claims(rows):
     return [row for row in rows if row.get("has") or ((row.get("q") or 1) < 0.05 and (row.get("effect") or 0) > 0)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ATTENDING)
 @pytest.mark.parametrize("texts", TEXTS)
 def test_equal_weights_claim_nothing_of_where_heads_look(even, pipeline, name, texts):
@@ -219,6 +220,7 @@ def test_a_budget_of_special_tokens_alone_adds_up_to_1():
     assert "give" in BUDGET.headline(rows).sentence
 
 
+@pytest.mark.thorough
 def test_a_pipeline_that_cannot_parse_leaves_syntax_out_and_says_so(tmp_path):
     import spacy
 

@@ -38,6 +38,7 @@ def db(tmp_path_factory):
     database.close()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHIPPED)
 def test_there_are_400_maps_a_set_labelled_without_suggestions_and_100_twice(db, name):
     found = current_labels(db, name)
@@ -104,6 +105,7 @@ def test_every_head_of_what_ships_has_eight_labelled_maps_and_all_classes_occur(
     assert set(labels["class"]) == set(SHIPPED[class_set].names)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHIPPED)
 def test_the_bundled_classifier_was_trained_on_these_labels_and_reached_its_aim(db, name):
     bundled = bundled_classifier(db, name)
@@ -128,6 +130,7 @@ def test_the_bundled_classifier_was_trained_on_these_labels_and_reached_its_aim(
     assert open_classifier(db, bundled, class_set=name).classes == SHIPPED[name].names
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHIPPED)
 def test_no_bundled_label_is_new_to_the_bundled_classifier(tmp_path, name):
     """Nor those that tie, or that second a class which somebody gave before."""

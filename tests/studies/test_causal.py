@@ -30,6 +30,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(references, "FITTED_ROWS", 16)
 
 
+@pytest.mark.thorough
 def test_the_planted_head_leads_under_every_operator(options):
     rows = rows_of("operators", options | {"draws": 2})
     effects = [row for row in rows if row["kind"] == "effect"]
@@ -50,6 +51,7 @@ def test_the_planted_head_leads_under_every_operator(options):
     assert {"itself", "same_rows"} <= set(pairs[0])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("operator", ["mean", "resample", "constant"])
 def test_sweeps_take_operators_from_train_rows(options, operator):
     rows = rows_of("disable", options | {"operator": operator})
@@ -61,6 +63,7 @@ def test_sweeps_take_operators_from_train_rows(options, operator):
     assert worst["statistic"] == f"{operator} heads"
 
 
+@pytest.mark.thorough
 def test_a_mean_may_be_over_other_positions(options):
     wanted, changes = options | {"operators": ["zero", "mean"], "limit": 20}, []
     for by in ("class", "all"):
@@ -72,6 +75,7 @@ def test_a_mean_may_be_over_other_positions(options):
         DISABLE.units(DISABLE.read(options | {"operator": "mean", "mean_by": "word"}))
 
 
+@pytest.mark.thorough
 def test_blocks_and_layers_are_taken_out_whole(options):
     for what, name in (("blocks", "L2-attention"), ("layers-whole", "L2-layer")):
         rows = rows_of("disable", options | {"what": what})
@@ -96,6 +100,7 @@ def test_what_operators_and_parts_cannot_be_is_refused(options):
         OPERATORS.units(OPERATORS.read(options | {"operators": ["mean"]}))
 
 
+@pytest.mark.thorough
 def test_knockout_layer_by_layer(options):
     rows = rows_of("knockout", options | {"edges": ["separators", "across"]})
     cuts = [row for row in rows if row["kind"] == "cut"]
@@ -109,6 +114,7 @@ def test_knockout_layer_by_layer(options):
         KNOCKOUT.units(KNOCKOUT.read(options | {"edges": ["middle"]}))
 
 
+@pytest.mark.thorough
 def test_perturbed_inputs(options):
     rows = rows_of("perturb", options | {"kinds": ["same", "scramble", "drop", "second-only"]})
     found = {row["name"]: row for row in rows}
@@ -123,6 +129,7 @@ def test_perturbed_inputs(options):
         PERTURB.units(PERTURB.read(options | {"kinds": ["upper"]}))
 
 
+@pytest.mark.thorough
 def test_the_planted_head_alone_brings_the_prediction_back(options, monkeypatch):
     def without_semicolon(kind, row, seed, mask):
         return (row.text.replace(";", "a"), None) if ";" in row.text else None
@@ -140,6 +147,7 @@ def test_the_planted_head_alone_brings_the_prediction_back(options, monkeypatch)
     assert max(blocks, key=lambda row: row["recovered"])["name"] == "L2-attention"
 
 
+@pytest.mark.thorough
 def test_pairs_that_cannot_be_made_or_do_not_differ_are_said(options):
     with pytest.raises(InputError, match="it changes none of the 40"):
         rows_of("patch", options | {"kind": "second-only"})
@@ -149,6 +157,7 @@ def test_pairs_that_cannot_be_made_or_do_not_differ_are_said(options):
         PATCH.units(PATCH.read(options | {"what": "weights"}))
 
 
+@pytest.mark.thorough
 def test_separators_by_layer(options):
     rows = rows_of("separators", options)
     layers = [row for row in rows if row["kind"] == "layer"]

@@ -60,6 +60,7 @@ def test_only_the_layer_that_moved_changes(pair, monkeypatch):
     assert {row["statistic"] for row in rows} == wanted
 
 
+@pytest.mark.thorough
 def test_a_head_equals_the_mean_over_rows_of_cropped_maps(pair):
     from core.models.opening import open_checkpoint
 

@@ -39,6 +39,7 @@ def of_kind(rows, kind):
     return [row for row in rows if row["kind"] == kind]
 
 
+@pytest.mark.thorough
 def test_what_is_under_way_has_no_rows_yet(options):
     """Pages ask for the rows of the units that are there."""
     study, given = circuit.STUDY, circuit.STUDY.read(options)
@@ -48,6 +49,7 @@ def test_what_is_under_way_has_no_rows_yet(options):
         assert study.summarize(given, [first, study.run(given, unit).partial]) == []
 
 
+@pytest.mark.thorough
 def test_the_edges_of_the_head_that_carries_the_answer_matter(rows):
     edges, (whole,) = of_kind(rows, "edge"), of_kind(rows, "circuit")
     assert len(edges) == whole["edges"] == whole["raced"]
@@ -153,6 +155,7 @@ def test_what_cannot_be_is_refused_at_once(options, wrong, said):
         circuit.STUDY.units(circuit.STUDY.read(options | wrong))
 
 
+@pytest.mark.thorough
 def test_too_few_pairs_and_another_pooling_are_refused_in_a_sentence(options):
     with pytest.raises(InputError, match="at least 18 pairs with same answers"):
         rows_of("circuit", options | {"limit": 30, "answers": "same"})

@@ -96,6 +96,7 @@ def by_hand(options):
     return found
 
 
+@pytest.mark.thorough
 def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monkeypatch):
     monkeypatch.setattr(circuit, "FLOOR", 1e-6)  # weights are random: some words change little
     rows, wanted = rows_of("circuit", options), by_hand(options)
@@ -119,6 +120,7 @@ def test_m_is_the_word_less_its_foil_and_an_edge_is_what_hooks_say(options, monk
     assert curve[max(curve)] == pytest.approx(1, abs=1e-4)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("line", "said"),
     [

@@ -34,6 +34,7 @@ def saved(checkpoint, folder):
 
 
 # hybrids: their layers without attention have no heads that could be found
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", one_in(3, sorted(RECORDS.keys() - HYBRIDS)))
 def test_heads_permuted_inside_their_layers_are_found_exactly(family):
     checkpoint = tiny_of_record(family)
@@ -78,6 +79,7 @@ def rows(folders, first, other, **more):
     return rows_of("counterparts", options, random.Random(0))  # noqa: S311 - no secret
 
 
+@pytest.mark.thorough
 def test_rows_say_match_margin_p_and_agreement(folders):
     found = rows(folders, "bert", "permuted")
     heads, (summary,) = Counterpart.among(found), CounterpartsSummary.among(found)
@@ -89,6 +91,7 @@ def test_rows_say_match_margin_p_and_agreement(folders):
     assert str(summary.matched) in counterparts.STUDY.headline(found).sentence
 
 
+@pytest.mark.thorough
 def test_identical_checkpoints_are_one_and_said(folders):
     found = rows(folders, "bert", "bert")
     heads, (summary,) = Counterpart.among(found), CounterpartsSummary.among(found)
@@ -111,6 +114,7 @@ def test_another_shape_leaves_heads_without_a_match(folders):
     assert all(head.match_layer is not None for head in wide)
 
 
+@pytest.mark.thorough
 def test_encoder_and_decoder_meet_on_words_that_both_see(folders):
     found = rows(folders, "bert", "gpt2")
     (summary,) = CounterpartsSummary.among(found)
@@ -137,6 +141,7 @@ def test_words_give_the_weights_of_their_tokens():
     assert (mine.rows[:, 0, 2:] == 0).all()  # of the first word, what the decoder cannot see
 
 
+@pytest.mark.thorough
 def test_random_weights_find_no_counterpart(folders, tmp_path):
     fresh = saved(random_copy(tiny("bert"), seed=7), tmp_path / "fresh")
     (summary,) = CounterpartsSummary.among(rows(folders | {"fresh": fresh}, "bert", "fresh"))

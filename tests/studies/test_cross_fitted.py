@@ -57,6 +57,7 @@ def predicted(checkpoint, rows, heads=()):
     return predict(checkpoint, encodings, interventions=changes).argmax(1).numpy()
 
 
+@pytest.mark.thorough
 def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, monkeypatch):
     """The whole sweep again, from the saved checkpoints, a row's own part left out of its model's training."""
     every, folds = cross_fitting.cut_rows(cross_fitted.STUDY.read(crossing))
@@ -92,6 +93,7 @@ def test_every_row_is_tested_by_the_model_that_never_saw_it(crossing, swept, mon
     assert first["accuracy_change"] == pytest.approx((without == gold).mean() - (plain == gold).mean())
 
 
+@pytest.mark.thorough
 def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swept):
     """From the saved checkpoints, of two initialisations and two seeds; the sweep's models are not trained again."""
     asked = crossing | {"initialisations": ["pretrained", "untrained"], "seeds": [0, 1]}
@@ -119,6 +121,7 @@ def test_scores_are_of_all_rows_each_by_a_model_that_never_saw_it(crossing, swep
     assert "cross-fitted over all training examples" in cross_fitted_scores.STUDY.headline(scores).sentence
 
 
+@pytest.mark.thorough
 def test_pruning_on_all_rows_takes_each_models_own_least_important_heads(crossing, swept, monkeypatch):
     """Again from the saved checkpoints: the order by gradients on rows that the model learned, a row's own part out."""
     monkeypatch.setattr(finetune, "tune_on", None)  # the sweep's models
@@ -201,6 +204,7 @@ def test_no_sentence_is_in_two_parts(crossing, monkeypatch):
     assert set(folds) == {0, 1, 2}
 
 
+@pytest.mark.thorough
 def test_parts_in_any_order_give_the_same_table(crossing, swept):
     def told(rows):
         return [{name: value for name, value in row.items() if name != "folder"} for row in rows]
@@ -273,6 +277,7 @@ def test_each_seed_moves_what_it_is_of_and_nothing_else(folder):
     assert facts["1-0-0"]["seeds"] == {"head": 1, "rows": 0, "order": 0}
 
 
+@pytest.mark.thorough
 def test_runs_of_the_square_and_their_most_important_heads(seeding, square):
     runs = [row for row in square if row["kind"] == "run"]
     assert [(row["head_seed"], row["rows_seed"], row["order_seed"]) for row in runs] == [

@@ -52,6 +52,7 @@ def hub(folders, tmp_path, monkeypatch):
         yield served
 
 
+@pytest.mark.thorough
 def test_a_range_of_revisions_is_resolved_once_and_each_snapshot_is_let_go(hub, monkeypatch):
     alive, opened = [], opening.open_checkpoint
 
@@ -92,6 +93,7 @@ def planted(folders):
     return rows_of("development", {"checkpoints": [str(folder) for folder in folders.values()], "texts": TEXT})
 
 
+@pytest.mark.thorough
 def test_a_planted_beginning_lies_between_the_two_snapshots_where_it_was_put(folders, planted):
     names = [str(folder) for folder in folders.values()]
     mine = [one for one in Beginning.among(planted) if one.score == "first" and one.layer == 0]
@@ -181,6 +183,7 @@ def test_runs_with_and_without_the_same_order_are_told():
     assert spread_sentence({"a": run(previous=5), "b": run(next=3)}) == "The runs have no role in common."
 
 
+@pytest.mark.thorough
 def test_pattern_classes_are_counted_by_the_bundled_classifier(tmp_path):
     names = [str(saved(tiny("bert"), tmp_path / "a")), str(saved(permuted(tiny("bert"))[0], tmp_path / "b"))]
     options = {"checkpoints": names, "texts": TEXT, "scores": ["first"], "patterns": "bert"}

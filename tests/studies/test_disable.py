@@ -57,12 +57,14 @@ def test_the_planted_head_is_the_one_the_sweep_claims(options):
     assert half["held_out"] <= 0.05
 
 
+@pytest.mark.thorough
 def test_units_in_any_order_give_the_same_table(options):
     shuffled = random.Random(1)  # noqa: S311 - the order of units
     assert rows_of("disable", options) == rows_of("disable", options, order=shuffled)
     assert rows_of("importance", options) == rows_of("importance", options, order=shuffled)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("what", "heads", "expected"),
     [("layers", "", 3), ("all-but-one", "", 12), ("groups", "L1H1,L2H3; L3H4", 2)],
@@ -76,6 +78,7 @@ def test_other_kinds_of_variants(options, what, heads, expected):
     assert broken == touching
 
 
+@pytest.mark.thorough
 def test_near_duplicates_stand_in_for_each_other_until_they_go_together(options, tmp_path):
     checkpoint = save_planted(tmp_path / "twins", twin=True)
     rows = rows_of("disable", options | {"checkpoint": str(checkpoint), "what": "duplicates"})
@@ -96,6 +99,7 @@ def test_near_duplicates_stand_in_for_each_other_until_they_go_together(options,
         planned(STUDY, options | {"what": "duplicates", "within": 2.0})
 
 
+@pytest.mark.thorough
 def test_two_sweeps_of_one_checkpoint_share_their_heads(options):
     one, other = rows_of("disable", options), rows_of("disable", options | {"operator": "zero"})
     pairs, agreement = shared_effects(one, other)
@@ -106,6 +110,7 @@ def test_two_sweeps_of_one_checkpoint_share_their_heads(options):
     assert shared_effects(one, rows_of("disable", options | {"what": "layers"}))[1].n == 0
 
 
+@pytest.mark.thorough
 def test_importance_puts_the_planted_head_first_and_agrees_with_the_sweep(options):
     for reading in ("example", "token"):
         rows = rows_of("importance", options | {"reading": reading, "normalize": False})
@@ -125,6 +130,7 @@ def test_importance_says_what_its_sweep_was_computed_in(options, monkeypatch):
     assert done.provenance.dtype == "float32, sweep in bfloat16"
 
 
+@pytest.mark.thorough
 def test_pruning_keeps_the_planted_head_to_the_last(options):
     rows = rows_of("prune", options | {"orders": ["importance", "recomputed", "sweep", "random"], "random_orders": 2})
     for order in ("sweep", "importance", "recomputed"):

@@ -72,6 +72,7 @@ def close(row):
     }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("earlier", EARLIER, ids=name_of)
 def test_what_units_left_before_gives_the_same_rows_and_sentence(earlier):
     made = worker.summarize(earlier["study"], earlier["options"], earlier["partials"])["rows"]

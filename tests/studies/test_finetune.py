@@ -47,6 +47,7 @@ def only(outcome):
     return run.score().as_row()
 
 
+@pytest.mark.thorough
 def test_runs_tasks_by_initialisations_by_seeds_and_prints_table_1(folder):
     chosen = options(folder, tasks=["SST-2", "stsb"], initialisations=["pretrained", "untrained"])
     divided = divide("finetune", chosen)
@@ -169,6 +170,7 @@ def test_live_picture_is_short():
     assert picture["left"] == pytest.approx(10 / 1001 * 999)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

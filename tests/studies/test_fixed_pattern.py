@@ -27,6 +27,7 @@ def test_patterns_leave_the_last_head_of_each_layer_free():
     assert "next" not in {one.operator for one in fixed_pattern.patterns(2, 6, causal=True)}
 
 
+@pytest.mark.thorough
 def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without(tmp_path, monkeypatch):
     torch.set_num_threads(1)
     options = {
@@ -64,6 +65,7 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     assert not any("predicted" in row for row in summary)
 
 
+@pytest.mark.thorough
 def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
     """It ends as an undisturbed one does, and learns only the epochs that were left."""
     torch.set_num_threads(1)

@@ -58,6 +58,7 @@ def test_scores_are_those_of_a_loop_over_captured_maps(encoder):
         np.testing.assert_allclose(found[sentence.id], expected, atol=2e-6)
 
 
+@pytest.mark.thorough
 def test_every_head_has_its_interval_nulls_and_verdict(encoder):
     summary, *others = rows_of(encoder, options())
     heads = [row for row in others if row["kind"] == "head"]
@@ -70,6 +71,7 @@ def test_every_head_has_its_interval_nulls_and_verdict(encoder):
     assert summary["fixed"]["previous"] == 0, "the paper's filter leaves no neighbours"
 
 
+@pytest.mark.thorough
 def test_a_planted_head_survives_and_a_first_word_head_and_a_random_one_do_not(encoder, monkeypatch):
     """A hand-built model in the place of the run: head L1H1 looks from each target to its element, L1H2 at the first
     word, the others at random."""
@@ -95,6 +97,7 @@ def test_a_planted_head_survives_and_a_first_word_head_and_a_random_one_do_not(e
     assert summary["comparable"] == summary["n"]
 
 
+@pytest.mark.thorough
 def test_a_head_that_any_word_looks_along_beats_the_place_nulls_alone(encoder, monkeypatch):
     """L1H1 attends to the target's pieces from every query: the target is looked at, the element has no part in it."""
     asked = options(direction="element_to_target", draws=999)
@@ -127,6 +130,7 @@ def test_an_element_that_occurs_twice_is_placed_by_its_characters(encoder):
     assert max(places[0]) < min(places[1])
 
 
+@pytest.mark.thorough
 def test_a_decoder_scores_only_what_it_can_see(decoder):
     asked = options(direction="element_to_target")
     summary, *others = rows_of(decoder, asked)
@@ -146,6 +150,7 @@ def test_nothing_to_see_is_said(decoder):
         STUDY.summarize(asked, [score_sentences(decoder, chosen(asked)[0].kept, asked)])
 
 
+@pytest.mark.thorough
 def test_units_cover_every_sentence_once_and_add_up(encoder, monkeypatch):
     monkeypatch.setattr(frame_heads, "SENTENCES_A_UNIT", 50)
     asked = options()
@@ -161,12 +166,14 @@ def test_units_cover_every_sentence_once_and_add_up(encoder, monkeypatch):
     assert best["value"] == pytest.approx(scores.mean(0)[best["layer"] * 6 + best["head"]])
 
 
+@pytest.mark.thorough
 def test_averaging_over_links_counts_each_link(encoder):
     sentences = chosen(options())[0].kept[:24]
     links = sum(len(links_of(one)) for one in sentences)
     assert rows_of(encoder, options(average="links"))[0]["n"] == links > 24
 
 
+@pytest.mark.thorough
 def test_leaving_out_position_0_raises_every_mean(encoder):
     usual, without = (rows_of(encoder, options(without_first=on))[0]["mean"] for on in (False, True))
     assert without > usual
@@ -198,6 +205,7 @@ def test_rows_given_as_text_are_used(encoder):
     assert [one.id for one in chosen(options(rows=some))[0].kept] == ["s001", "s002", "s003"]
 
 
+@pytest.mark.thorough
 def test_a_unit_scores_its_own_sentences_and_says_which(encoder):
     asked = options(draws=9)
     kept = chosen(asked)[0].kept

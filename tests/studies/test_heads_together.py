@@ -38,6 +38,7 @@ def of_kind(rows, kind):
     return [row for row in rows if row["kind"] == kind]
 
 
+@pytest.mark.thorough
 def test_the_head_that_carries_the_answer_is_facilitating(options):
     given, twin = options
     if twin:
@@ -82,6 +83,7 @@ def test_fits_say_which_they_are_and_at_what_price_gates_were_pushed(options):
     assert (found[0].up > found[0].down).all()
 
 
+@pytest.mark.thorough
 def test_twins_are_redundant_and_a_lone_carrier_is_not(options):
     given, twin = options
     rows = rows_of("pairs", given)
@@ -118,6 +120,7 @@ def test_of_many_heads_the_strongest_pairs_and_a_sample_are_taken(options, monke
         pairs.STUDY.units(pairs.STUDY.read(given | {"operator": "disable"}))
 
 
+@pytest.mark.thorough
 def test_shapley_values_add_up_and_credit_twins_alike(options):
     given, twin = options
     given = given | {"limit": 12, "orders": 4, "judge_rows": 8}

@@ -68,6 +68,7 @@ def test_what_cannot_be_tested_is_refused_in_a_sentence_and_nothing_is_stored(db
     assert not store.batches(db)
 
 
+@pytest.mark.thorough
 def test_the_level_is_spent_over_batches_that_share_a_judging_row_and_withdrawn_ones_count(db):
     ids = []
     for judged in (JUDGED, RowChoice("sst2", "dev", 200), RowChoice("mrpc", "dev", 30)):
@@ -125,6 +126,7 @@ def test_rows_are_named_by_task_split_limit_and_seed(text):
 # ---------------------------------------------------------------- testing
 
 
+@pytest.mark.thorough
 def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_stored(db):
     batch, ids = register(
         db,
@@ -225,6 +227,7 @@ def test_a_treebank_that_a_run_read_counts_by_its_sentences_and_not_by_their_num
         assert [known["inputs"] for known in found.runs if known["run"] == run] == [inputs]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", ["run", "job without its run", "other weights", "other rows", "after"])
 def test_what_a_stored_run_had_measured_is_marked_as_seen_before_registration(db, tmp_path, how):
     judged = own_rows(tmp_path, "b", SENTENCES)

@@ -130,6 +130,7 @@ def test_a_property_comes_back_with_the_head_that_carries_it_and_with_no_other()
     assert none.effect.p > 0.5
 
 
+@pytest.mark.thorough
 def test_a_share_at_the_least_one_is_found_beyond_it_as_often_as_the_level_says():
     p = np.array([told(PAIRED, patched(0.1, 0.0, seed=seed)).effect.p for seed in range(200)])
     assert np.mean(p <= 0.05) <= 0.09
@@ -187,6 +188,7 @@ def test_effects_of_twice_what_is_said_are_found_and_a_neighbours_are_not_explai
     assert sum(neighbour) <= 5
 
 
+@pytest.mark.thorough
 def test_a_loss_that_rises_by_twice_the_margin_is_causal_and_one_at_the_margin_is_not():
     chance, margin = np.random.default_rng(5), 0.01
 
@@ -259,6 +261,7 @@ SST2 = (RowChoice("sst2", "train", 40), RowChoice("sst2", "dev", 40))
 FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("predicate", "parameters", "rows", "why"),
     [

@@ -115,6 +115,7 @@ def test_places_are_tested_beside_random_weights_and_words_beside_drawn_word_typ
     assert not any(run.is_random for run in alone)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("favoured", "is_held_out"), [("some", False), ("all", True)])
 def test_a_head_that_prefers_one_word_is_not_held_out_for_nouns(favoured, is_held_out):
     """400 inputs of three of 40 nouns and three of 40 other words. One head prefers every noun, the other two

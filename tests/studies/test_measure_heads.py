@@ -22,6 +22,7 @@ FEW = {"checkpoint": NAME, "tasks": ["sst2"], "limit": 4}
 ASKED = (Asked("statistics", json.dumps(FEW)), Asked("norms", json.dumps(FEW | {"features": ["noun"]})))
 
 
+@pytest.mark.thorough
 def test_each_study_is_kept_as_a_run_with_the_rows_that_it_has_alone(tmp_path):
     unfit = Asked("operators", json.dumps({"checkpoint": NAME, "operators": ["zero", "mean"], "limit": 4}))
     options = MeasureHeadsOptions(NAME, (*ASKED, unfit))
@@ -41,6 +42,7 @@ def test_each_study_is_kept_as_a_run_with_the_rows_that_it_has_alone(tmp_path):
     assert "Measured statistics, norms" in STUDY.headline(rows).sentence
 
 
+@pytest.mark.thorough
 def test_a_study_that_goes_in_rounds_has_the_rows_that_it_has_alone():
     own = {"checkpoint": "atlas-encoder-sst2", "limit": 16, "what": "layers"}
     options = as_json(MeasureHeadsOptions("atlas-encoder-sst2", (Asked("disable", json.dumps(own)),)))

@@ -137,6 +137,7 @@ STUDIES = {
 }  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("study", STUDIES)
 def test_units_in_any_order_give_equal_results(monkeypatch, options, study):
     monkeypatch.setattr(setup, "ROWS_A_UNIT", 9)

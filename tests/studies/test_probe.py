@@ -27,6 +27,7 @@ def features(tmp_path, monkeypatch):
     monkeypatch.setattr(probe, "SIZES", {"train": 100, "agree": 30, "part": 40})
 
 
+@pytest.mark.thorough
 def test_every_probe_stands_beside_its_control_and_random_weights():
     asked = ["part of speech", "main auxiliary"]
     rows = rows_of("probe", {"checkpoint": "atlas-encoder", "limit": 60, "properties": asked})

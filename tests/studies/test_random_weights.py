@@ -14,6 +14,7 @@ def entropies(checkpoint):
     return torch.stack([mean_entropy(rows) for rows in worker_cache._rows_of(checkpoint)])
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("model_type", ["bert", "gpt2", "llama", "xlnet"])  # the last is reached at its softmax
 def test_each_head_has_the_mean_entropy_of_the_head_at_its_place(model_type):
     known = tiny(model_type)
@@ -24,6 +25,7 @@ def test_each_head_has_the_mean_entropy_of_the_head_at_its_place(model_type):
     assert (drawn - asked).abs().max() > 0.1
 
 
+@pytest.mark.thorough
 def test_an_encoder_decoder_has_its_encoder_scaled_alone():
     known = translator("bart")
     spread = worker_cache.spread_as(random_copy(known, seed=3), known)

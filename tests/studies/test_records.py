@@ -28,6 +28,7 @@ def kind_of(study: str, row) -> type[Result]:
     return [kind for kind in find_study(study).kinds if not kind.KINDS or row.get(kind.BY) in kind.KINDS][-1]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("study", [name for name in study_modules() if len(shipped_record.runs(name))])
 def test_every_row_that_ships_is_read_and_has_no_column_that_is_unknown(study):
     rows = [row for run in shipped_record.runs(study)["run"] for row in shipped_record.run_rows(run)]

@@ -22,6 +22,7 @@ def pattern_sums(*nearer):
     )  # fmt: skip
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("random", [0, 2])
 def test_each_head_has_its_nearest_and_each_set_of_weights_its_share(random):
     found = repeated(pattern_sums(0.3, *[-0.2] * random))

@@ -22,6 +22,7 @@ def maps(block, queries, keys):
     return torch.softmax((q @ k.mT / (WIDTH // HEADS) ** 0.5).masked_fill(~seen, -torch.inf), -1).numpy()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("side", ["query", "key"])
 def test_maps_without_places_are_those_of_the_mean_place_with_the_norm_anew(side):
     """Of one side alone, with biases behind the norm, which its scale does not touch."""

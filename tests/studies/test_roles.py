@@ -35,6 +35,7 @@ def values(rows, statistic, feature=None):
     return table
 
 
+@pytest.mark.thorough
 def test_roles_of_rows_and_of_random_words(checkpoint):
     rows = rows_of("roles", FEW | {"checkpoint": checkpoint.name}, random.Random(0))  # noqa: S311 - no secret
     whole = rows_of("statistics", {"checkpoint": checkpoint.name, "texts": TEXTS})
@@ -84,6 +85,7 @@ def test_norms_measure_what_weights_do_and_the_length_of_what_is_read(checkpoint
     np.testing.assert_allclose(values(rows, "max", "noun"), looked.mean(2)[..., dog].max(-1), atol=1e-5)
 
 
+@pytest.mark.thorough
 def test_redundancy_names_the_nearest_head_groups_and_what_tasks_share(checkpoint):
     asked = {"checkpoint": checkpoint.name, "tasks": ["sst2", "mrpc"], "limit": 8, "groups": 3}
     rows = rows_of("redundancy", asked, random.Random(1))  # noqa: S311 - no secret

@@ -16,6 +16,7 @@ ABOUT = {"", "category", "feature", "relation", "task", "class", "token type", "
 SIGNED = {"disable", "operators", "sequential-test", "patch", "why"}  # effects and score shares, which have no bound
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("key", SCORES)
 def test_a_record_says_all_that_a_page_shows(key):
     score = SCORES[key]

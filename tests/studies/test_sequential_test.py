@@ -31,6 +31,7 @@ def verdicts(rows):
     return {row["name"]: row["verdict"] for row in rows if row["kind"] == "verdict"}
 
 
+@pytest.mark.thorough
 def test_the_planted_head_matters_and_the_others_do_not(options):
     rows = rows_of("sequential-test", options)
     whole, body = rows[0], [row for row in rows if row["kind"] == "verdict"]
@@ -56,6 +57,7 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (150, 11, 11)]
 
 
+@pytest.mark.thorough
 def test_effects_are_those_of_a_sweep_of_the_same_rows(options):
     """The race's mean at its look is the mean change of the loss, counted one head and row at a time."""
     from core.capture.interventions import Intervention
@@ -135,6 +137,7 @@ def test_whatever_stands_in_the_planted_head_matters(options, operator):
     assert rows[0]["operator"] == operator
 
 
+@pytest.mark.thorough
 def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
     (whole,) = [
         row for row in rows_of("sequential-test", options | {"limit": 64, "survivors": False}) if row["kind"] == "race"
@@ -155,6 +158,7 @@ def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
     )  # of races of before, that clipped nothing
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("passes", "says"),
     [(200.0, "5.0 times less computation than"), (1500.0, "1.5 times the computation of")],
@@ -167,11 +171,13 @@ def test_a_test_that_took_more_than_ablating_every_head_says_so(options, passes,
     assert f"{says} ablating every head on all examples ({passes:,.0f} against 1,000 forward passes)" in said
 
 
+@pytest.mark.thorough
 def test_without_survivors_no_metric_is_swept(options):
     rows = rows_of("sequential-test", options | {"survivors": False})
     assert not [row for row in rows if "accuracy_change" in row]
 
 
+@pytest.mark.thorough
 def test_verdicts_of_earlier_versions_are_told_from_todays(options):
     (whole,) = [row for row in rows_of("sequential-test", options | {"limit": 64}) if row["kind"] == "race"]
     assert "any verdict wrong in at most 5%" in verdict_sentence(SequentialTestSummary.of(whole))
@@ -211,6 +217,7 @@ def test_rows_of_one_class_cannot_race(options, tmp_path):
         STUDY.units(STUDY.read(options | {"data": str(folder)}))
 
 
+@pytest.mark.thorough
 def test_an_operator_without_effect_is_an_error_not_a_result(options, monkeypatch):
     from core.capture import losses
 

@@ -143,6 +143,7 @@ def test_planted_sinks_are_recovered_in_95_of_100_draws():
     assert (recovered >= stats.binom.ppf(0.01, DRAWS, 0.95) / DRAWS).all(), recovered
 
 
+@pytest.mark.thorough
 def test_planted_sinks_are_recovered_in_three_draws():
     assert all(all(_recovered(seed)) for seed in range(3))
 
@@ -160,6 +161,7 @@ def _sink_heads(factor, draws, inputs=20):
     return count / (draws * 8)
 
 
+@pytest.mark.thorough
 def test_random_weights_have_no_sink_head():
     assert _sink_heads(1, 10) == 0
 

@@ -29,6 +29,7 @@ def test_no_former_name_is_a_study_and_every_present_one_is():
     assert set(CURRENT_NAMES.values()) <= lookup.study_modules().keys()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("former", FORMER)
 def test_a_former_name_finds_the_study_and_its_runs_and_jobs(db, former):
     present = CURRENT_NAMES[former]

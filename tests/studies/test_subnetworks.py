@@ -30,6 +30,7 @@ def options(folder, tmp_path, monkeypatch):
     return {"checkpoint": str(folder / "checkpoint"), "data": str(folder / "data"), "settings": SETTINGS}
 
 
+@pytest.mark.thorough
 def test_curves_before_and_after_meet_at_nothing_and_end_at_a_constant(options):
     rows = rows_of("subnetworks", options | {"shares": [0, 0.5, 1], "structured": False})
     (baseline,) = [row for row in rows if row["kind"] == "baseline"]
@@ -146,6 +147,7 @@ def small(folder):
     return str(folder / "small")
 
 
+@pytest.mark.thorough
 def test_pruning_goes_on_to_the_end_and_retrains_as_much_of_what_stayed_and_went(options, small):
     few = SETTINGS | {"train_limit": 16, "dev_limit": 10}
     rows = rows_of("subnetworks", options | {"checkpoint": small, "moments": [], "seeds": 1, "settings": few})

@@ -25,6 +25,7 @@ def rows(tmp_path_factory):
         yield rows_of("syntax", {"checkpoint": "atlas-encoder", "limit": 60})
 
 
+@pytest.mark.thorough
 def test_probes_stand_beside_baselines_and_random_weights(rows):
     by_name = {row["name"]: row for row in rows if row["kind"] in ("probe", "baseline")}
     wanted = [ATTENTION, WITH_WORDS, SHUFFLED, ATTENTION + FRESH, WITH_WORDS + FRESH, *BASELINES]

@@ -42,6 +42,7 @@ def test_characters_are_those_of_the_text(pipeline, text):
     assert all(0 <= word.head < len(found.words) for word in found.words)
 
 
+@pytest.mark.thorough
 def test_a_text_is_tagged_once(monkeypatch):
     pipeline = open_pipeline()
     seen = []
@@ -54,6 +55,7 @@ def test_a_text_is_tagged_once(monkeypatch):
     assert again[0] is first[1]
 
 
+@pytest.mark.thorough
 def test_a_pipeline_without_a_parser_says_so(tmp_path):
     blank = spacy.blank("en")
     blank.to_disk(tmp_path / "blank")

@@ -72,6 +72,7 @@ def run_all(options):
     return STUDY.read(options), rows_of("train-patterns", options)
 
 
+@pytest.mark.thorough
 def test_a_training_is_scored_on_unseen_heads_kept_and_opened_again(db):
     label_everything(db)
     options, rows = run_all(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4))
@@ -130,6 +131,7 @@ def test_train_and_test_share_no_input_head_or_checkpoint(db):
     assert seen == set(names)
 
 
+@pytest.mark.thorough
 def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on(db):
     label_everything(db)
     (one,) = labels.maps_of(db, ["m0"])
@@ -231,6 +233,7 @@ def test_a_training_on_maps_of_up_to_three_tokens_alone_is_refused_in_a_sentence
         label_snapshot.snapshot(db, "bert")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", [None, "majority", "dawid-skene", "mace"])
 def test_labels_of_one_person_who_gave_one_class_are_refused_in_a_sentence(db, method):
     label_everything(db)
@@ -243,6 +246,7 @@ def test_labels_of_one_person_who_gave_one_class_are_refused_in_a_sentence(db, m
         STUDY.units(STUDY.read(training_options(db, kept)))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["majority", "dawid-skene", "mace"])
 def test_a_person_who_gave_one_class_among_others_only_weighs_less(db, method):
     label_everything(db)

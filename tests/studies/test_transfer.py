@@ -29,6 +29,7 @@ def options(folder, tmp_path, monkeypatch):
     return {"checkpoint": str(folder / "checkpoint"), "data": str(folder / "data")}
 
 
+@pytest.mark.thorough
 def test_similarity_by_layer_with_entropy_beside_it(options):
     rows = rows_of("representation", options | {"limit": 40})
     by_name = {(row["similarity"], row["layer"]): row for row in rows}
@@ -43,6 +44,7 @@ def test_similarity_by_layer_with_entropy_beside_it(options):
         rows_of("representation", options | {"limit": 1})
 
 
+@pytest.mark.thorough
 def test_a_classifier_on_every_layer_and_frozen_layers(options):
     given = options | {"tasks": ["sst2"], "settings": {"epochs": 1, "train_limit": 120, "dev_limit": 40}}
     rows = rows_of("transfer", given)
@@ -61,6 +63,7 @@ def test_a_classifier_on_every_layer_and_frozen_layers(options):
     assert all(row["n"] == 20 for row in best)
 
 
+@pytest.mark.thorough
 def test_what_is_frozen_stays(options):
     from core.models.opening import open_checkpoint
     from core.studies.probing import trials

@@ -38,6 +38,7 @@ def found():
     return rows_of("translation", {"limit": 16, "order_rows": 16})
 
 
+@pytest.mark.thorough
 def test_exact_is_what_greedy_translation_writes(checkpoint, rows, encodings):
     heads = frozenset({Head(2, 0, "cross")})
     whole, changed = right(checkpoint, encodings), right(checkpoint, encodings, [Intervention("zero", heads)])
@@ -97,6 +98,7 @@ def test_hits_and_positions():
     assert table.guesses(5, 3).tolist() == [0, 2, 4]  # not seen: the same share of the way
 
 
+@pytest.mark.thorough
 def test_the_study_has_michels_three_columns_and_the_alignment(found):
     kinds: dict = {"zeroed": [], "importance": [], "pruned": [], "alignment": [], "baseline": []}
     for row in found:

@@ -21,6 +21,7 @@ def rows():
     return rows_of("why", {"checkpoint": "atlas-encoder", "texts": TEXTS}, random.Random(0))  # noqa: S311 - no secret
 
 
+@pytest.mark.thorough
 def test_shares_of_every_head_add_up_to_one_by_sort(rows):
     sums = np.zeros((2, 6, 6))
     for share in ScoreShare.among(rows):
@@ -61,6 +62,7 @@ def test_removal_agrees_by_rank_and_says_the_median(rows):
         assert -1 <= record.low <= record.agreement <= record.high <= 1
 
 
+@pytest.mark.thorough
 def test_rows_are_json_and_units_merge():
     study, options = why.STUDY, why.WhyOptions(removal=0, single_heads=False, limit=4)
     partials = [study.run(options, unit).partial for unit in study.units(options)]

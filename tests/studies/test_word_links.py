@@ -34,6 +34,7 @@ def kinds(encoding):
     return [links_of(encoding, tagged, kind) for kind in ("noun-adjective", "noun-preposition")]
 
 
+@pytest.mark.thorough
 def test_links_join_words_of_these_sorts(encoding, kinds):
     words = [{tuple(sorted((encoding.tokens[a], encoding.tokens[b]))) for a, b in links} for links in kinds]
     assert ("film", "good") in words[0]
@@ -76,6 +77,7 @@ def test_the_contrast_is_a_paired_t_interval_over_the_rows_that_have_both():
     assert (none.value, none.low, none.n) == (None, None, 0)
 
 
+@pytest.mark.thorough
 def test_a_knockout_of_words_says_which_moves_the_logits_more():
     asked = {"checkpoint": config.CLASSIFIER, "task": "sst2", "limit": 12}
     rows = rows_of("knockout", asked | {"edges": ["noun-adjective", "noun-preposition"]})

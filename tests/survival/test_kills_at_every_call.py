@@ -53,6 +53,7 @@ def held(name: str, state: CrashState, folder) -> None:
             assert [number for (number,) in db.cursor().execute(COUNT).fetchall()] in LABELS[name]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("share", one_in(3, range(SAMPLE)))
 @pytest.mark.parametrize("name", EPISODES)
 def test_a_kill_loses_nothing_and_the_app_opens_what_it_leaves(states, name, share, tmp_path):

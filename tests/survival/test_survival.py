@@ -1,10 +1,13 @@
 """The fast forms of what `python -m tests.survival` runs at length."""
 
+import pytest
+
 from tests.event_loops import finished
 from tests.pages.browsing import serving
 from tests.survival import kills, viewers
 
 
+@pytest.mark.thorough
 def test_kills_lose_no_acknowledged_label():
     found = kills.main(3)
     assert found["passed"], found

@@ -6,6 +6,7 @@ from core.studies.probing import probe
 from core.studies.probing.probe import AGREE, AUXILIARY, NUMBER, PART, SIZES, TRAIN, diagnostics, linear_rule
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("task", [NUMBER, AUXILIARY])
 def test_the_linear_rule_agrees_in_training_and_parts_in_the_last_split(task):
     texts = {}

@@ -11,6 +11,7 @@ from core.tasks.metrics import is_constant, majority, metrics, shown
 from tests.tasks.constants import constant_baselines
 
 
+@pytest.mark.thorough
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=40))
 def test_classes_equal_scikit_learn(pairs):
     gold, predicted = zip(*pairs, strict=True)

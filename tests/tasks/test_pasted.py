@@ -23,6 +23,7 @@ def test_a_byte_order_mark_is_no_letter():
     assert read_pasted("\ufeffsentence\nOne.") == [Pasted("One.")]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("lines", "said"),
     [

@@ -59,6 +59,7 @@ def test_a_file_is_units_of_its_own_and_named_by_its_path(story, monkeypatch):
     assert absolute("~/a.txt").startswith("/")
 
 
+@pytest.mark.thorough
 def test_statistics_of_a_file_count_its_windows(story):
     options = StatisticsOptions(tasks=(str(story),))
     (unit,) = STUDY.units(options)

@@ -21,6 +21,7 @@ def grown(model, base, examples):
     return {name for name, p in model.named_parameters() if p.grad is not None and p.grad.abs().sum() > 0}
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("family", STACKED)
 def test_every_learning_parameter_gets_a_gradient(family):
     base = tiny(family)
@@ -47,6 +48,7 @@ def test_every_block_changes_the_logits(family):
     assert torch.equal(logits_of(model, base, examples), before)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("pooling", ["auto", "mean", "last"])
 def test_padding_changes_nothing(base, pooling):
     """Methods 11: pad id and mask are set, an end-of-text separator is not taken for padding."""

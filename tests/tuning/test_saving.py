@@ -31,6 +31,7 @@ def outcome_of(base, pooling="auto", seed=0):
     return Fit(base, TASKS["sst2"], model, examples, examples, recipe, seed).run()
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("family", "pooling"),
     [

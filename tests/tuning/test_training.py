@@ -21,6 +21,7 @@ def fit(base, initialisation="pretrained", recipe=RECIPE, task="sst2", data=None
     return Fit(base, TASKS[task], model, train, dev, recipe, 0, **options)
 
 
+@pytest.mark.thorough
 def test_learns_the_word(base):
     before = fit(base, "untrained").run()
     outcome = fit(base, recipe=Recipe(learning_rate=3e-3, batch=8, epochs=6)).run()
@@ -31,6 +32,7 @@ def test_learns_the_word(base):
     assert sum(outcome.log.losses[-6:]) < 0.6 * sum(outcome.log.losses[:6])
 
 
+@pytest.mark.thorough
 def test_a_run_can_be_repeated_and_leaves_the_callers_chance_alone(base):
     torch.manual_seed(5)
     expected = torch.rand(1)
@@ -55,6 +57,7 @@ def test_a_cancelled_run_goes_on_as_if_nothing_had_happened(base, tmp_path, stop
         assert torch.equal(a, b)
 
 
+@pytest.mark.thorough
 def test_a_state_of_another_run_or_cut_short_is_not_taken_up(tmp_path):
     base, state = tiny("bert"), tmp_path / "state"
     steps = iter(range(100))
@@ -141,6 +144,7 @@ def test_bucketed_and_padded_batches_have_the_same_loss(base):
     )
 
 
+@pytest.mark.thorough
 def test_bfloat16_learns_the_same_and_is_refused_where_it_would_be_emulated(base, monkeypatch):
     half = Recipe(learning_rate=3e-3, batch=8, epochs=6, precision="bfloat16")
     monkeypatch.setattr("core.models.memory.has_bfloat16", lambda: False)
