@@ -208,8 +208,7 @@ CLASSES = {  # in place of a good new class
 
 GOOD = "good,yes\nbad,no\n" * 5
 OWN = {  # a task of one's own
-    "no column of labels": "sentence\n" + "good\n" * 6,
-    "no column of sentences": "text,label\n" + GOOD,
+    "no column of sentences": "topic,label\n" + GOOD,
     "a column twice": "sentence,label,label\n" + "good,yes,yes\nbad,no,no\n" * 5,
     "one label only": "sentence,label\n" + "good,yes\n" * 6,
     "labels that look alike": "sentence,label\n" + "good,yes\nbad,YES\n" * 5,
