@@ -122,7 +122,8 @@ def label_row(place: Place, value: str) -> str | None:
 def _refused_on_the_page(place: Place, file: Path) -> None:
     app = place.page("annotate")
     next(one for one in app.segmented_control if one.label == "What to do").set_value("Files").run()
-    next(one for one in app.file_uploader if one.label == "Import labels").set_value((file.name, file.read_bytes(), "application/octet-stream")).run()
+    uploader = next(one for one in app.file_uploader if one.label == "Import labels")
+    uploader.set_value((file.name, file.read_bytes(), "application/octet-stream")).run()
     next(one for one in app.toggle if one.label.startswith("If a row is invalid")).set_value(False)
     next(one for one in app.button if one.label == "Import").click().run()
     assert said(app) or app.dataframe
