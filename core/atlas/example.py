@@ -1,6 +1,6 @@
-"""The example on the first pages, captured in advance from the checkpoints that they open with: no model is needed.
+"""The example on the first pages, captured in advance from the bundled checkpoints, so that no model is needed.
 
-`python -m data.recipes.example_maps` makes it again when the bundled encoder changes; until then it is not used.
+`python -m data.recipes.example_maps` captures it again when the bundled encoder changes; until then it is not used.
 """
 
 import json
@@ -45,9 +45,8 @@ def file_of(name: str) -> Path:
 
 
 def stored(name: str, text: str, pair: str | None) -> Example | None:
-    """Return the stored example input with its maps, or None if none fits. A stored example fits if it has these texts
-    and was captured from the checkpoint's present weights.
-    """
+    """Return the stored example with its maps if it has these texts and was captured from the current weights,
+    otherwise None."""
     if name not in (config.ENCODER, config.REAL) or (text, pair) != (TEXT, PAIR):
         return None
     folder = config.BUNDLED_MODELS / name if name == config.ENCODER else config.packaged_checkpoints().get(name)
@@ -58,9 +57,8 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
-    """Store an encoded input and its attention maps as the example for pages. weights_hash is the SHA-256 of the
-    checkpoint's safetensors file.
-    """
+    """Store an encoded input and its attention maps as the example. `weights_hash` is the SHA-256 of the safetensors
+    file."""
     file.parent.mkdir(exist_ok=True)
     said = json.dumps({"encoding": asdict(encoding), "weights_hash": weights_hash, "causal": maps.causal})
     with file.open("wb") as stream:
@@ -86,18 +84,11 @@ def _frozen(value: Any) -> Any:
 
 
 def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> Grid:
-    """Return the attention maps of all heads on the bundled example pair of sentences, with the map of one head
-    enlarged.
+    """Return the attention maps of all heads on the bundled pair of sentences, with the map of one head enlarged.
 
-    The maps are read from disk for the checkpoints that pages open with, and captured for other checkpoints.
-
-    Args:
-        weights_hash: required hash of the checkpoint's weights; "" if unknown.
-        head: name of the enlarged head, such as "L2H5"; "" for the most distinctive one.
-
-    Raises:
-        CheckpointError: the checkpoint is not local, or its weights have changed.
-        InputError: it is an encoder-decoder.
+    `weights_hash` is the required hash of the weights ("": any), and `head` the enlarged head ("": the most distinctive
+    one). Raises CheckpointError if the checkpoint is not local or its weights have changed, and InputError for an
+    encoder-decoder.
     """
     shown = stored(checkpoint, TEXT, PAIR) or _captured(checkpoint, weights_hash)
     encoding = shown.encoding
@@ -108,9 +99,8 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
 
 
 def example_grids(checkpoints: Sequence[str]) -> GridTabs:
-    """Return the attention maps of several checkpoints on the example pair of sentences, one tab per checkpoint. The
-    caption names every checkpoint without maps, with the reason.
-    """
+    """Return the maps of several checkpoints on the bundled pair of sentences, one tab each. The caption names
+    checkpoints without maps, with the reason."""
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
         try:

@@ -29,12 +29,9 @@ from ..studies.patterns import pattern_shares
 
 @dataclass(frozen=True)
 class Shelved:
-    """An input in a gallery of the inputs on which a head has certain values of a score.
+    """An input in a gallery of the inputs with certain values of a score, with the map of the head.
 
-    Attributes:
-        where: its rank in the gallery, as text.
-        tokens: one for each row and column of the map.
-        weights: the head's map.
+    `where` is its rank in the gallery as text; `tokens` label the rows and columns of the map.
     """
 
     where: str
@@ -123,16 +120,10 @@ def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: 
     """Compare two heads: return the scores that both have, sorted by the significance of their difference.
 
     Standard errors come from the intervals (width / (2 * 1.96)) and are added as for independent samples, which is
-    conservative for positively correlated measurements on the same inputs.
-
-    Args:
-        first: atlas rows of one checkpoint on one task: score, layer, head, value, low, high.
-        head: selects rows of `first`; `other` those of `second`.
-
-    Returns:
-        COLUMNS, one row per score: both values with their 95 % intervals, second minus first in the unit of the score,
-            and `sure`: whether a z test of the difference is significant at 5 % familywise (Bonferroni); None without
-            an interval. Sorted by |z|; scores without intervals are last.
+    conservative for positively correlated measurements on the same inputs. `first` and `second` are atlas rows of one
+    checkpoint on one task each. The result has COLUMNS: both values with their 95 % intervals, second minus first, and
+    `sure`, whether a z test is significant at 5 % familywise (Bonferroni); None without an interval. Sorted by |z|;
+    scores without intervals are last.
     """
     mine, theirs = (_of_head(frame, of) for frame, of in ((first, head), (second, other)))
     both = mine.merge(theirs, on="score", suffixes=("_mine", "_theirs"))
@@ -164,8 +155,8 @@ STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
     """Return short sentences about a head, with their sources, from its stored scores on one task.
 
-    The facts are its pattern class, roles, attention compared with chance, relations and frames, the effect of ablating
-    it, its importance among all heads, and its change by fine-tuning.
+    The facts are its pattern class, roles, attention compared with chance level, relations and frames, the effect of
+    ablating it, its importance among all heads, and its change by fine-tuning.
     """
     named = scores["score"].str.partition("/")
     mine = (scores["layer"] == head.layer) & (scores["head"] == head.head)
@@ -188,7 +179,7 @@ def sentence(known: list[Fact]) -> str:
 
 
 def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head, float]]:
-    """Return the heads whose statistics are most similar to those of a given head, nearest first, with the distances.
+    """Return the heads with the most similar statistics, nearest first, with their distances.
 
     The distance is the root mean square difference over the statistics of MAP_SCORES, in standard deviations over
     heads.
@@ -205,9 +196,8 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return, for every head, the table row of its most frequent pattern class on one task. Column `kind` is the name
-    of the class, and `value` is the class's share of the head's maps.
-    """
+    """Return the most frequent pattern class of every head on one task (`kind`), and its share of the maps
+    (`value`)."""
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

@@ -1,4 +1,4 @@
-"""The atlas: every score of every head of a checkpoint in one typed frame, with intervals and sources.
+"""The atlas: every score of every head of a checkpoint in one typed table, with intervals and sources.
 
 Sources, in order: the user's database (view `atlas`), the bundled record (`recorded_rows`), other bundled scores
 (`core.atlas.shipped_scores`), and, if there are none, scores measured now on bundled examples; also the bundled
@@ -38,9 +38,7 @@ FOLDER = config.DATA / "hypotheses"
 
 
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
-    """Return the head scores that come from bundled hypotheses, with the columns of ScoreRow. The table is empty if no
-    bundled hypothesis is about the checkpoint's present weights.
-    """
+    """Return the head scores from bundled hypotheses about the current weights, with the columns of ScoreRow."""
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
     if checkpoint not in bundled_names() or weights is None or not file.is_file():  # a link may name any folder
         return pd.DataFrame()
@@ -67,11 +65,11 @@ def _rows(file: Path, checkpoint: str, weights: str) -> pd.DataFrame:
 
 
 def recorded_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
-    """Return the head scores of a checkpoint from the bundled results, each from its newest run. The columns are those
-    of ScoreRow, and weights_hash.
+    """Return the head scores of a checkpoint from the bundled results, each from its newest run with the current
+    weights.
 
-    Runs of other weights than the present ones are left out. The table is empty if nothing is recorded. `task` selects
-    the scores of this task and those without a task; None selects all.
+    Columns are those of ScoreRow, and weights_hash. `task` selects scores of this task and those without a task (None:
+    all).
     """
     file = config.RECORD / shipped_record.RUNS
     every = _every(config.RECORD, file.stat().st_mtime_ns if file.is_file() else 0)
@@ -103,13 +101,12 @@ PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score of one attention head, as a row of the atlas (the table of all head scores). A field is None if it does
-    not apply to the score.
+    """One score of one attention head, as a row of the atlas. Fields are None if they do not apply to the score.
 
     Attributes:
         layer, head: zero-based.
         score: study, statistic and subject, separated by slashes.
-        value, low, high: with its 95 % interval.
+        value, low, high: with the 95 % interval.
     """
 
     checkpoint: str
@@ -136,9 +133,7 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are scores of heads. Rows with a head's position in the similarity plot also yield one
-    score per coordinate.
-    """
+    """Yield the result rows that are head scores, and one score per coordinate of the similarity plot."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -148,7 +143,7 @@ def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def score_row(study: str, row: Row, source: str) -> ScoreRow:
-    """Convert a result row of a study to a row of the atlas, the table of all head scores."""
+    """Convert a result row of a study to a row of the atlas."""
     task, feature = row.get("task"), row.get("feature")
     about = "" if feature is None or feature == task else f"/{feature}"
     numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
@@ -167,15 +162,10 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
-    """Measure scores of every head of a checkpoint with several studies, on at most LIMIT dev examples of a task.
+    """Measure the scores of every head with several studies, on at most LIMIT dev examples of a task (None: TASK).
 
-    Studies that this checkpoint does not support are left out.
-
-    Args:
-        task: whose dev examples; None for TASK.
-        studies: None for all of STUDIES.
-
-    Raises AtlasError if no study is supported; usually a CheckpointError or InputError, from the first study.
+    Studies that the checkpoint does not support are left out. If all are unsupported, raises the error of the first
+    one, usually a CheckpointError or InputError.
     """
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None
@@ -207,19 +197,9 @@ COLUMNS = tuple(DTYPES)
 def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, measure: bool = True) -> pd.DataFrame:
     """Return every score of every head of a checkpoint, one row per score, from the database and the bundled results.
 
-    Only scores of the present weights are included.
-
-    Args:
-        db: the user's database, or None.
-        task: scores of this task and those without a task; None for all.
-        measure: if nothing is stored or bundled, measure a first set (seconds; on the task's examples, or the bundled
-            SST-2 ones).
-
-    Returns:
-        COLUMNS, those of ScoreRow, with the types of DTYPES.
-
-    Raises:
-        CheckpointError, InputError: from measuring.
+    Only scores of the current weights are included. If nothing is stored or bundled, `measure` measures a first set (in
+    seconds, on examples of the task or the bundled SST-2-like ones) and may raise CheckpointError or InputError.
+    Columns are those of ScoreRow, with the types of DTYPES.
     """
     now = present_weights(checkpoint)
     stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, weights=now, task=task))
@@ -235,9 +215,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence that counts the stored scores that `atlas` omits because they belong to other weights of the
-    checkpoint; "" if there are none.
-    """
+    """Return a sentence that counts the stored scores that `atlas` omits because of other weights; "" if there are
+    none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
@@ -248,9 +227,8 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of scores with the columns of ScoreRow, in order and with their types. If a study's p values are
-    already corrected over heads, they become the q values.
-    """
+    """Return a table of scores with the columns of ScoreRow and their types. Corrected p values of a study become q
+    values."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])
@@ -259,9 +237,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return the first table of scores, followed by those rows of the second table whose task and score name the first
-    lacks.
-    """
+    """Return the first table of scores, followed by rows of the second table for other tasks and scores."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

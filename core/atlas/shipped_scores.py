@@ -1,6 +1,6 @@
-"""Bundled scores of the bundled checkpoints: read-only, one Parquet file.
+"""Bundled scores of the bundled checkpoints, from one read-only Parquet file.
 
-`python -m data.recipes.atlas_record` makes it again when the bundled weights change; rows of other weights are not
+`python -m data.recipes.atlas_record` computes it again when the bundled weights change; rows of other weights are not
 shown. Each row has its study, time, examples and code version.
 """
 
@@ -19,10 +19,8 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 
 
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> "pd.DataFrame":
-    """Return the bundled head scores of a checkpoint, with at least the columns of `core.atlas.scores.ScoreRow`.
-
-    The table is empty if nothing is bundled, or if the present weights differ from the measured ones.
-    """
+    """Return the bundled head scores of a checkpoint with its current weights, with at least the columns of
+    ScoreRow."""
     import pandas as pd  # a start's 0.4 s
 
     file, weights = file or FILE, config.BUNDLED_MODELS / checkpoint / "model.safetensors"
@@ -36,7 +34,7 @@ def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) 
 
 
 def file_hash(file: Path) -> str:
-    """Return the SHA-256 of a file as hex digits. The hash is cached until the file changes."""
+    """Return the SHA-256 of a file as hex digits, cached until the file changes."""
     return _hash(file, file.stat().st_mtime_ns)
 
 

@@ -168,8 +168,7 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 @dataclass(frozen=True)
 class SinkChange:
     """A change of one head: of its whole output ("head", which becomes 0), or of its values at the keys of a kind,
-    which become 0 ("zero") or their mean over inputs ("mean").
-    """
+    which become 0 ("zero") or their mean over inputs ("mean")."""
 
     layer: int
     head: int

@@ -1,1 +1,1 @@
-"""Classes of attention maps, and the codebook's measurements."""
+"""Classes of attention maps, and the measurements of the codebook."""

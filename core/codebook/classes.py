@@ -1,7 +1,7 @@
-"""Class sets of attention patterns, and the codebooks of the bundled ones.
+"""Class sets of attention patterns, and the codebooks of the bundled class sets.
 
-Class sets are never edited: `ClassSet.after` applies stored changes to the bundled set (or an empty one). The bundled
-ones are in `core.codebook.sets`, one file each.
+Class sets are never edited: `ClassSet.after` applies stored changes to the bundled set (or an empty one). Each bundled
+set is a file in `core.codebook.sets`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ CAUSAL = {
 
 @dataclass(frozen=True)
 class PatternClass:
-    """A class of attention patterns, with its title, description, colour and key.
+    """A class of attention patterns.
 
     Attributes:
         name: lower case, as stored; title: as shown.
@@ -43,7 +43,7 @@ class PatternClass:
 
 @dataclass(frozen=True)
 class Border:
-    """The border between two classes of attention patterns: how to tell the classes apart.
+    """The rule that separates two classes of attention patterns.
 
     Attributes:
         classes: with low and with high values of the measure.
@@ -51,7 +51,7 @@ class Border:
         measure: function of a map, its separators and whether it is causal, 0 to 1.
         said: format of a value.
         threshold: None if the codebook has none.
-        own_scale: whether maps are drawn on their own scale.
+        own_scale: whether maps are drawn on their own colour scale.
         two_sentences: only for inputs of two sentences.
     """
 
@@ -67,11 +67,11 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the rule for telling two classes of attention patterns apart, and how the maps are drawn."""
+        """Return the rule that separates both classes, and how the maps are drawn."""
         return f"{self.rule} Each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of a map that shows the border. value: the measure of the map."""
+        """Return the caption of a map that illustrates the rule. `value` is the measure of the map."""
         return self.said.format(value=value)
 
 
@@ -82,7 +82,7 @@ class Codebook:
     Attributes:
         blank: class of nearly uniform maps.
         labelled: folders of bundled annotations; the first one has the bundled classifier.
-        rows: inputs of a task that the source counted; counted: further statistics in the source.
+        rows, counted: inputs of a task that the source counted, and further statistics in the source.
         disputes: function of class, measures and number of sentences; returns why the class is doubtful, or None.
         explains: function of measures and the name of the strongest column; returns the measures with thresholds.
         draw: returns a synthetic map of a class from generator, class and length.
@@ -105,7 +105,7 @@ class ClassSet:
 
     Attributes:
         merged: (old class name, current class).
-        causal: True for decoders' maps, False for encoders', None for both.
+        causal: True for maps of decoders, False for those of encoders, None for both.
         codebook: of a bundled set.
         usual: whether it is the default.
     """
@@ -127,7 +127,7 @@ class ClassSet:
         return len(self.classes)
 
     def resolved(self, name: str) -> str:
-        """Return a class's current name, following merges. Raises InputError if the set never had the class."""
+        """Return the current name of a class, following merges. Raises InputError if the set never had the class."""
         merged, visited = dict(self.merged), set()
         while name in merged and name not in visited:
             visited.add(name)
@@ -140,22 +140,21 @@ class ClassSet:
         return name
 
     def present(self, name: str) -> str | None:
-        """Return the current name of a class, following merges of classes; None if the set does not have the class."""
+        """Return the current name of a class, following merges, or None if the set does not have it."""
         try:
             return self.resolved(name)
         except InputError:
             return None
 
     def named(self, name: str) -> PatternClass:
-        """Return the class that a present or former name refers to."""
+        """Return the class with a current or former name."""
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":
-        """Return the class set after a list of changes, oldest first; labels are not rewritten.
+        """Return the class set after a list of changes, oldest first. Labels are not rewritten.
 
         kind: "set" (title, source, and kind of maps as `into`), "add", "rename" (title, description, colour or key),
-        "merge" or
-        "delete".
+        "merge" or "delete".
         """
         now = self
         for event in events:

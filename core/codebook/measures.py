@@ -1,7 +1,5 @@
-"""The codebook's measurements of a map, and their thresholds.
-
-They show which labels to check, with a reason; they never assign labels.
-"""
+"""Measurements of a map for the codebook, and their thresholds. They show which labels to check, and never assign
+labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +22,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """A map's strongest column: key (zero-based), mean weight, fractions of rows with at least FAINT and STRONG."""
+    """The strongest column of a map: key (zero-based), mean weight, fractions of rows with at least FAINT and
+    STRONG."""
 
     key: int
     weight: float
@@ -34,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """A map's strongest line: offset (key - query), mean weight, marked rows overall and in the weakest third."""
+    """The strongest line of a map: offset (key - query), mean weight, marked rows overall and in the weakest third."""
 
     offset: int
     weight: float
@@ -113,7 +112,7 @@ def sentences(separators: Sequence[int], length: int) -> int:
 
 
 def line_said(line: Line) -> str:
-    """Return a text with the measurements of a line and the codebook's thresholds."""
+    """Return a text with the measurements of a line and the thresholds of the codebook."""
     return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
         f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"

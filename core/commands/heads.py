@@ -62,8 +62,7 @@ class HeadsOptions:
 @of_record(HeadsOptions)
 def heads(asked: HeadsOptions, form: Form) -> None:
     """Rank heads by attention between a target and a frame element of one sentence (Fig 3), compared with other
-    positions at the same distance.
-    """
+    positions at the same distance."""
     marked = asked.annotated
     opened = models.opening.open_checkpoint(asked.checkpoint, revision=asked.revision)
     for note in opened.notes:

@@ -74,8 +74,7 @@ class EvaluatePatternsOptions:
 @of_record(EvaluatePatternsOptions)
 def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     """Evaluate a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure rate, confusion
-    matrix.
-    """
+    matrix."""
     if asked.without:
         classifier, set_name = trained_without(asked.without), class_set_with(asked.without)
     else:

@@ -1,7 +1,4 @@
-"""Findings: what was found, pinned with a note, and sent on with the numbers and the command behind it.
-
-Modules load when they are used: `from core import findings`, `findings.module.name` (docs/decisions/026).
-"""
+"""Findings: results that a user has pinned with a note, for export with numbers and commands."""
 
 import lazy_loader
 

@@ -1,4 +1,4 @@
-"""Findings to send: one HTML page, Markdown with its pictures beside it, and BibTeX to cite them by."""
+"""Export of findings: one HTML page, Markdown with pictures, and BibTeX entries."""
 
 import re
 from collections.abc import Sequence
@@ -41,9 +41,7 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Return the findings as Markdown. `pictures` is the folder of the SVG figures as written in links; "" leaves the
-    figures out.
-    """
+    """Return the findings as Markdown. `pictures` is the folder of the SVG figures in links ("": no figures)."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:
@@ -57,9 +55,8 @@ def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
 
 
 def bibtex(findings: Sequence[Finding]) -> str:
-    """Return BibTeX text with one entry for the software and one per finding. The entry of a finding includes the
-    command that reproduces it.
-    """
+    """Return BibTeX with one entry for the software and one per finding, which includes the command that reproduces
+    it."""
     software = (
         "@software{attention-atlas,\n  title = {Attention Atlas},\n  author = {{The Attention Atlas developers}},\n"
         f"  version = {{{__version__}}},\n  year = {{{date.today().year}}}\n}}\n"
@@ -78,19 +75,10 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
-    """Write findings to the named HTML, Markdown and BibTeX files. Figures for the Markdown file go to a folder next to
-    that file.
+    """Write findings to the given HTML, Markdown and BibTeX files, and return these files.
 
-    Args:
-        findings: in the order of the page; at least one.
-        page: the HTML file; None for none.
-        text: the Markdown file; None for none.
-        cited: the BibTeX file; None for none.
-
-    Returns:
-        The files that were written, without the pictures.
-
-    Raises InputError if there is no finding or no file is named, or a file cannot be written.
+    Figures for the Markdown file are written to a folder next to it. Raises InputError if there is no finding or no
+    file, or a file cannot be written.
     """
     if not findings:
         raise InputError("No results are pinned yet. Pin a result on its page first.")
@@ -182,9 +170,8 @@ def result_page(db: Database, run: str) -> str:
 
 
 def _maps(finding: Finding) -> Sequence[Part]:
-    """Return the maps of all heads on the example, with the first head of the result enlarged, or a sentence that says
-    why there are none.
-    """
+    """Return the maps of all heads on the example, with the first head of the result enlarged, or why there are
+    none."""
     if not finding.checkpoint or "," in finding.checkpoint:  # a report on several has its own page
         return ()
     head = next((number.name for number in finding.numbers if number.name.startswith("L") and "H" in number.name), "")

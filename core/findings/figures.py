@@ -1,4 +1,4 @@
-"""What a run's records say in numbers and pictures; pictures are Vega-Lite specifications."""
+"""Numbers and charts (Vega-Lite specifications) from the records of a run."""
 
 import math
 import re
@@ -23,16 +23,14 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """Return at most KEPT numbers of a run's rows, by quantity and descending absolute value."""
+    """Return at most KEPT numbers from the rows of a run, by quantity and descending absolute value."""
     kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
     return tuple(number for group in kinds for number in group[:most])[:KEPT]
 
 
 def has_numbers(study: str, rows: Sequence[Row]) -> bool:
-    """Return whether the rows of a run contain any finite number that a finding can show. The search ends at the first
-    number.
-    """
+    """Return whether the rows of a run contain a finite number that a finding can show."""
     return next(_numbers(study, rows), None) is not None
 
 
@@ -61,7 +59,7 @@ def _size(number: Number) -> float:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Return Vega-Lite charts of a run's first quantity: a heatmap of heads, and the largest values."""
+    """Return Vega-Lite charts of the first quantity of a run: a heatmap of heads, and the largest values."""
     kinds = _by_kind(study, rows)
     if not kinds:
         return ()
@@ -116,9 +114,7 @@ def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:
 
 
 def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
-    """Return a heatmap of one head's attention map, as a Vega-Lite specification. Queries are rows, keys are columns,
-    and tokens after the first LONGEST are left out.
-    """
+    """Return a heatmap of one attention map as a Vega-Lite specification (rows: queries), up to LONGEST tokens."""
     weights = maps.of(head)[:LONGEST, :LONGEST]
     names = [f"{k + 1} {token}" for k, token in enumerate(maps.tokens[:LONGEST])]
     values = [

@@ -1,9 +1,9 @@
-"""All hypotheses of a checkpoint as an RO-Crate that another machine can read back and run again.
+"""All hypotheses about a checkpoint as an RO-Crate that another machine can read and verify.
 
-The crate has `hypotheses.json` (what was registered, when, by whom, on which rows, which runs of these weights existed
-before; what each criterion came to), one file of rows for each choice of them, each row with the hash of its texts, and
-`ro-crate-metadata.json`, which says what the files are, their hashes, the code's version and the licence
-(https://w3id.org/ro/crate). `hypotheses.json` ends in a hash over all that it says and over the files of rows.
+The crate has `hypotheses.json` (what was registered, when, by whom, on which examples, which runs of these weights
+existed before, and the result of each criterion), one file of examples for each selection, each example with the hash
+of its texts, and `ro-crate-metadata.json`, which describes the files, their hashes, the code version and the licence
+(https://w3id.org/ro/crate). `hypotheses.json` ends in a hash of its content and of the files of examples.
 """
 
 import hashlib
@@ -45,9 +45,8 @@ MARKUP = re.compile(r"<\s*/?\s*[a-zA-Z!]|javascript:", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class CrateMismatch:
-    """A value in an exported RO-Crate of hypotheses that differs from the recomputed value. `what` names a hypothesis
-    and criterion, or a row; `then` is the exported value and `now` the recomputed one, as text.
-    """
+    """A value in an exported RO-Crate that differs from the recomputed value. `what` names a hypothesis and criterion,
+    or an example; `then` is the exported and `now` the recomputed value, as text."""
 
     what: str
     then: str
@@ -55,15 +54,10 @@ class CrateMismatch:
 
 
 def export(db: Database, checkpoint: str, folder: Path) -> Path:
-    """Write all registered hypotheses about a checkpoint, with the results of all their tests, to a folder as an
-    RO-Crate.
+    """Write all registered hypotheses about a checkpoint, with the results of their tests, to a folder as an RO-Crate.
 
-    Args:
-        db: where they are registered.
-        folder: a new or empty one, or one that holds a crate, whose files are written over.
-
-    Raises InputError if no hypothesis about the checkpoint is registered, or the folder holds something that is no
-    crate.
+    The folder is new or empty, or has a crate that is overwritten. Raises InputError if no hypothesis about the
+    checkpoint is registered, or the folder has other content.
     """
     mine = [batch for batch in batches(db) if batch.checkpoint == checkpoint]
     if not mine:
@@ -85,9 +79,8 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class RegisteredBatch:
-    """A batch of hypotheses that were registered together. `ever` is the number of hypotheses ever registered for the
-    same weights.
-    """
+    """A batch of hypotheses that were registered together. `ever` counts all hypotheses ever registered for these
+    weights."""
 
     batch: StoredBatch
     members: Sequence[StoredHypothesis]
@@ -95,7 +88,7 @@ class RegisteredBatch:
 
 
 def write(chosen: Sequence[RegisteredBatch], checkpoint: str, folder: Path) -> Path:
-    """Write batches of registered hypotheses about a checkpoint to a folder as an RO-Crate, and return the folder."""
+    """Write batches of registered hypotheses to a folder as an RO-Crate, and return the folder."""
     from rocrate.model.contextentity import ContextEntity  # half a second that other commands need not wait for
     from rocrate.rocrate import ROCrate  # as above
 
@@ -146,7 +139,7 @@ def _files(chosen: Sequence[RegisteredBatch], checkpoint: str) -> dict[str, str]
 
 
 def content_hash(body: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """Return one SHA-256 that covers an RO-Crate's canonical JSON content and the hashes of its files of rows."""
+    """Return one SHA-256 of the canonical JSON content of an RO-Crate and the hashes of its files of examples."""
     told = {name: value for name, value in body.items() if name != CONTENT}
     return _hash(json.dumps([told, dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
@@ -173,9 +166,8 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class CrateBatch:
-    """A batch of hypotheses read from an RO-Crate, as it was tested. `rows` holds the examples under "thought" (the
-    hypotheses were formed on them) and "judged" (the hypotheses were tested on them).
-    """
+    """A batch of hypotheses read from an RO-Crate, as it was tested. `rows` has the examples from which hypotheses were
+    formed ("thought") and those that tested them ("judged")."""
 
     options: HypothesisOptions
     rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
@@ -183,9 +175,7 @@ class CrateBatch:
 
 
 def read(folder: Path) -> list[CrateBatch]:
-    """Read the batches of hypotheses in an RO-Crate. Raises InputError if the RO-Crate is invalid or cannot be
-    trusted.
-    """
+    """Read the batches of hypotheses in an RO-Crate. Raises InputError if it is invalid or cannot be trusted."""
     metadata = _json(_inside(folder, METADATA))
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
@@ -216,8 +206,8 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Return the parts of an RO-Crate that were altered after export. Alterations are found by the content hash and by
-    values that the metadata repeat.
+    """Return the parts of an RO-Crate that were altered after export, found by hashes and by values that the metadata
+    repeat.
 
     Raises InputError if the folder is not an RO-Crate.
     """
@@ -339,9 +329,8 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """Return the RO-Crate folders at a path: the folder itself, or the RO-Crates directly inside it. Raises InputError
-    if there are none.
-    """
+    """Return the RO-Crate folders at a path: the folder itself, or those directly inside it. Raises InputError without
+    any."""
     if (folder / METADATA).is_file():
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []
@@ -353,9 +342,7 @@ def crates(folder: Path) -> list[Path]:
 
 
 def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
-    """Return the examples in an RO-Crate whose texts do not match their stored hash, or differ from the texts on this
-    machine.
-    """
+    """Return the examples whose texts do not match their stored hash, or differ from the texts on this machine."""
     found = []
     for name, rows in batch.rows.items():
         choice: RowChoice = getattr(batch.options, name)
@@ -374,12 +361,10 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Recompute every criterion of the hypotheses in an RO-Crate, and compare the results with the exported ones.
+    """Recompute every criterion in an RO-Crate; return the number of compared criteria, and the differences.
 
-    Returns:
-        How many criteria were compared, and what differs: rows first; where rows differ nothing is computed.
-
-    Raises InputError if it is no crate, or one that cannot be trusted; its weights are not those here.
+    If examples differ, nothing is recomputed. Raises InputError if the folder is not a trusted crate, or the weights on
+    this machine differ.
     """
     every = read(folder)
     found = [difference for batch in every for difference in altered_rows(batch)]

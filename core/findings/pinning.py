@@ -1,4 +1,4 @@
-"""From a stored run, or the maps of an input, to a finding: all that is needed to read it, and to get it again."""
+"""Conversion of a stored run, maps of an input, or facts about a head to a finding."""
 
 import json
 from collections.abc import Sequence
@@ -35,16 +35,13 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Save a stored run with a note as a finding (a result that users can collect and export), and return the ID of the
-    finding. Raises StoreError if no run has this ID, and RightsError for a user without write access.
-    """
+    """Save a stored run with a note as a finding, and return its ID. Raises StoreError for an unknown run, and
+    RightsError for a user without write access."""
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """Return a stored run as a finding with a note, without saving the finding. Raises StoreError if no run has this
-    ID.
-    """
+    """Return a stored run as a finding with a note, without saving it. Raises StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), read_rows(db, run)
     return Finding(
         kind="run",
@@ -68,18 +65,11 @@ def pin_maps(
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
-    """Save the attention maps of one input with a note as a finding (a result that users can collect and export), and
-    return the ID of the finding.
+    """Save the attention maps of one input with a note as a finding, and return its ID.
 
-    Args:
-        db: where the finding is stored.
-        grid: the maps as the page draws them, with the head that is open there.
-        source: the checkpoint and input, and the command that gives the maps again.
-        maps: of the grid's first stack, for the picture of the open head.
-
-    Raises:
-        InputError: the packed maps take more than MOST_MAPS bytes.
-        RightsError: one who only views asks.
+    `grid` has the maps as the page draws them, `source` the checkpoint, input and command, and `maps` those of the
+    first stack, for the picture of the enlarged head. Raises InputError for maps of more than MOST_MAPS bytes,
+    RightsError for a viewer.
     """
     head = str((grid.opened or {}).get("head") or grid.head)
     picture = (picture_of_map(maps, Head.parse(head)),) if head != "none" else ()
@@ -102,11 +92,7 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """What is known about an attention head and saved with a finding: a text, scores and hypotheses.
-
-    Attributes:
-        judged: its hypotheses, of which the criteria are numbers of a finding too.
-    """
+    """What is known about a head and saved with a finding: a text, scores and hypotheses (`judged`)."""
 
     told: str
     scores: Sequence[Number]
@@ -114,15 +100,10 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Save the facts about an attention head with a note as a finding (a result that users can collect and export), and
-    return the ID of the finding.
+    """Save the facts about an attention head with a note as a finding, and return its ID. Raises RightsError for a
+    viewer.
 
-    Args:
-        db: where the finding is stored.
-        head: zero-based.
-        source: the checkpoint, and the command that gives the scores again.
-
-    Raises RightsError if one who only views asks.
+    `source` has the checkpoint and the command that prints the scores.
     """
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
@@ -147,7 +128,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 
 def command(run: Row) -> str:
-    """Return the command that reproduces a run, given as by `runs.one_run`; "" if there is none."""
+    """Return the command that reproduces a run (from `runs.one_run`), or ""."""
     if run["study"] == report.STUDY_NAME:
         return command_of(About.of(run).options)
     try:
@@ -169,9 +150,8 @@ def _usual(value: Any, default: Any) -> bool:
 
 
 def about(run: Row) -> str:
-    """Return one line that says how the numbers of a run were made: study, options, number of rows, code version and
-    date.
-    """
+    """Return one line on how the numbers of a run were computed: study, options, number of rows, code version and
+    date."""
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
     said = [f"{name} {run[name]}" for name in names if run.get(name) is not None]
     rows = [f"{len(run['row_ids'])} rows"] if run.get("row_ids") else []

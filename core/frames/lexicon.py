@@ -1,4 +1,4 @@
-"""Which frames a word can evoke, and where a frame's elements usually occur, from bundled data or a release."""
+"""Frames that a word can evoke, and usual positions of frame elements, from bundled data or a FrameNet release."""
 
 import json
 from collections import defaultdict
@@ -59,9 +59,9 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Return every possible lemma of a word, the word itself first. Some results are not words, so look each one up.
+    """Return every possible lemma of a word, the word itself first. Some are not words, so look each one up.
 
-    "stolen" gives steal; "running" gives run, runn and runne.
+    "stolen" yields steal; "running" yields run, runn and runne.
     """
     word = word.lower().replace("’", "'")
     forms = [word, *_irregular().get(word, ())]
@@ -80,7 +80,7 @@ _POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "
 
 @dataclass(frozen=True)
 class Roles:
-    """A frame's core elements and FEcoreSets, and the most frequently annotated element at each grammatical position.
+    """Core elements and FEcoreSets of a frame, and the most frequently annotated element at each grammatical position.
 
     subject: FrameNet's external argument; object: direct object; prepositions: after "about", "with", ...
     """
@@ -99,7 +99,7 @@ class Roles:
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Return a frame element with its coreness in this frame; an element with an unknown name has no coreness."""
+        """Return a frame element with its coreness in this frame (None for an unknown name)."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
@@ -107,7 +107,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical units and the frames they evoke, most frequent first. source: origin and licence of the data."""
+    """Lexical units and the frames they evoke, most frequent first. `source` is the origin and licence of the data."""
 
     source: str
     units: Mapping[str, tuple[str, ...]]
@@ -125,14 +125,15 @@ class Lexicon:
         return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Return a lemma's (lexical unit, frame) pairs; units with the Universal POS tag `upos` come first."""
+        """Return the (lexical unit, frame) pairs of a lemma; units with the Universal POS tag `upos` come first."""
         lemma = lemma.lower()
         asked = f"{lemma}.{_POS.get(upos or '', '')}"
         names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return a frame's core elements and usual positions, which frames that are only in the release lack."""
+        """Return the core elements and usual positions of a frame; frames that only the release has lack the
+        positions."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
@@ -153,7 +154,7 @@ _ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
 
 @lru_cache(maxsize=1)
 def bundled_lexicon() -> Lexicon:
-    """Return the lexicon bundled with the program: the lexical units that FrameNet 1.5 annotates most."""
+    """Return the bundled lexicon: the lexical units that FrameNet 1.5 annotates most."""
     facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
     roles = {
         name: Roles(
@@ -170,7 +171,7 @@ def bundled_lexicon() -> Lexicon:
 
 
 def release_lexicon(release: Release) -> Lexicon:
-    """Return the lexicon of a FrameNet release; the usual positions of elements come from the bundled data."""
+    """Return the lexicon of a FrameNet release; usual positions of elements come from the bundled data."""
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
@@ -216,7 +217,7 @@ class Proposal(NamedTuple):
 
 
 class Dependent(NamedTuple):
-    """Words that depend on a target word. head: syntactic head of these words."""
+    """Words that depend on a target word. `head` is their syntactic head."""
 
     kind: str
     head: int
@@ -224,9 +225,9 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose a target word's frame elements from its parse: subjects, objects, complements, obliques, modifiers.
+    """Propose the frame elements of a target word from its parse: subjects, objects, complements, obliques, modifiers.
 
-    tagged: a TaggedSentence. Names are those most frequently annotated at the position.
+    The names are those most frequently annotated at the position.
     """
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
@@ -257,7 +258,7 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
 
 
 def head_of(words: Sequence[Any], chosen: Sequence[int]) -> int:
-    """Return the word of a target that governs the target's other words; -1 for no words."""
+    """Return the word of a target that governs its other words; -1 for no words."""
     return next((k for k in chosen if words[k].head not in chosen or words[k].head == k), next(iter(chosen), -1))
 
 
@@ -369,7 +370,7 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return `root` and the words below it, but not below `without`; without punctuation and "and" at the ends."""
+    """Return `root` and the words below it, but not below `without`, without punctuation and "and" at the ends."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

@@ -1,4 +1,4 @@
-"""A sentence annotated with one frame: target, frame elements, and the links between them.
+"""Sentences annotated with one frame: target, frame elements, and the links between them.
 
 Spans are characters [start, end) of the text; `Encoding.pieces` maps them to tokens.
 """
@@ -22,8 +22,8 @@ class Element:
 
     Attributes:
         spans: several if it is discontinuous.
-        coreness: FrameNet's coreType ("Core", "Core-Unexpressed", "Peripheral", "Extra-Thematic"); None if unknown.
-        in_core_set: whether it is in one of the frame's FEcoreSets; None if unknown.
+        coreness: coreType of FrameNet ("Core", "Core-Unexpressed", "Peripheral", "Extra-Thematic"); None if unknown.
+        in_core_set: whether it is in one of the FEcoreSets of the frame; None if unknown.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return whether the element is core by a rule: "core_sets" (the paper's code), "core_type", or "any".
+        """Return whether the element is core by a rule: "core_sets" (the code of the paper), "core_type", or "any".
 
-        An element without this information counts as core, because its source has selected it already.
+        Elements without this information count as core, because their source has selected them.
         """
         if rule == "core_sets":
             return self.in_core_set is not False
@@ -43,7 +43,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Link:
-    """A link between a frame element and a target, along which attention is measured. name: of the element."""
+    """A link between a frame element (`name`) and a target, along which attention is measured."""
 
     name: str
     element: Spans
@@ -57,7 +57,7 @@ class AnnotatedSentence:
     Attributes:
         id: unique in its source.
         target: spans of the frame-evoking words.
-        frame, lexical_unit: FrameNet's names; None if unknown.
+        frame, lexical_unit: names in FrameNet; None if unknown.
         source: its file or release.
         links: explicit links of sources that measure other pairs (the GPT-2 replication); otherwise None.
     """
@@ -78,7 +78,7 @@ class AnnotatedSentence:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something that was skipped when a file was read. where: row, document or lexical unit; why: reason."""
+    """Something that was skipped when a file was read: `where` (row, document or lexical unit) and `why`."""
 
     where: str
     why: str
@@ -86,7 +86,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """Annotated sentences from a file. notes: decisions such as the occurrence used for a repeated string."""
+    """Annotated sentences from a file. `notes` are decisions, such as the occurrence used for a repeated string."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -105,7 +105,7 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return a sentence's links: explicit ones, otherwise the target with each core element that does not overlap."""
+    """Return the explicit links of a sentence, otherwise the target with each core element that does not overlap it."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -116,8 +116,7 @@ def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tu
 
 
 def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return an annotated sentence if it has a text and a target, and all spans are valid. Raises InputError
-    otherwise.
+    """Return the sentence. Raises InputError unless it has a text, a target and valid spans.
 
     An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits it.
     """
@@ -146,7 +145,7 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
 
 
 def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return a sentence if it passes `check` and no element overlaps the target. Raises InputError otherwise."""
+    """Return the sentence. Raises InputError unless it passes `check` and no element overlaps the target."""
     check(sentence)
     for element in sentence.elements:
         if overlap(element.spans, sentence.target):
@@ -168,10 +167,10 @@ _UNSPACED = frozenset(
 
 
 def word_spans(text: str) -> list[Span]:
-    """Return the characters of each token by NLTK's word tokenizer (Penn Treebank rules); one sentence.
+    """Return the character span of each token of a sentence, by the word tokenizer of NLTK (Penn Treebank rules).
 
-    The paper's notebook uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
-    FrameNet's texts are single sentences. Quotation marks, which the tokenizer rewrites, keep their place in the text.
+    The notebook of the paper uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
+    texts of FrameNet are single sentences. Quotation marks, which the tokenizer rewrites, keep their position.
     """
     from nltk.tokenize import NLTKWordTokenizer  # 1.3 s at start
 
@@ -223,12 +222,12 @@ def _unspaced(letter: str) -> bool:
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:
-    """Return the spans where a phrase occurs between white space, for texts whose tokens are separated by spaces."""
+    """Return the spans where a phrase occurs between white space."""
     return [match.span() for match in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """Return a phrase's span; "walk#2" is its second occurrence. Raises InputError if missing or ambiguous."""
+    """Return the span of a phrase; "walk#2" is its second occurrence. Raises InputError if missing or ambiguous."""
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""

@@ -1,6 +1,6 @@
 """FrameNet releases, read through NLTK: frames, lexical units, exemplar sentences, full texts.
 
-NLTK's reader refuses XML entities, huge files, and files that other accounts can write. Files that it rejects are
+The reader of NLTK refuses XML entities, huge files, and files that other accounts can write. Files that it rejects are
 skipped and listed.
 """
 
@@ -91,7 +91,7 @@ class Release:
         return self._frames[name]
 
     def exemplars(self, unit: LexicalUnit) -> FrameReading:
-        """Return the exemplar sentences of a lexical unit, one for each annotation set with a target."""
+        """Return the exemplar sentences of a lexical unit, one per annotation set with a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
             readings = [
@@ -162,10 +162,8 @@ def _stray(spans: Iterable[tuple[Any, Any]], length: int) -> str:
 
 
 def open_release(folder: str | Path) -> Release:
-    """Open a FrameNet release folder (fndata-1.5, fndata-1.7).
-
-    Raises InputError if the folder is not a release, or NLTK would refuse its files.
-    """
+    """Open a FrameNet release folder (fndata-1.5, fndata-1.7). Raises InputError if it is no release, or NLTK refuses
+    its files."""
     root = _root(config.inside_whole(folder))
     _refuse_writable(root)
     import nltk.data  # 1.3 s at start

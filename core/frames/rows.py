@@ -18,7 +18,7 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_rows(file: str | Path) -> FrameReading:
-    """Read annotated sentences from a JSONL file; invalid lines are skipped and listed with their number and reason.
+    """Read annotated sentences from a JSONL file; invalid lines are skipped and listed with the reason.
 
     Raises InputError if the file cannot be read or has no valid line.
     """

@@ -251,8 +251,7 @@ def _is_buffer(key: str, tensors: Tensors) -> bool:
 
 def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
     """Raise CheckpointError if a weight of the model is missing from the file, except for an unused pooler and tables
-    of positions that transformers computes, which Marian models are saved without.
-    """
+    of positions that transformers computes, which Marian models are saved without."""
     computed = {f"{path}.weight" for path, module in model.named_modules() if _COMPUTING & set(dir(type(module)))}
     left = computed.union(given)
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in left)

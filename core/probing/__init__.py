@@ -1,4 +1,4 @@
-"""Lazily loaded modules: `from core import probing`, then `probing.module.name` (docs/decisions/026)."""
+"""Probes of attention and of layers. Modules are imported on first use."""
 
 import lazy_loader
 

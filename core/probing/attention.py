@@ -1,10 +1,8 @@
 """The attention-only dependency probe of Clark et al. 2019, section 5.
 
-p(governor(i) = j) is proportional to exp(sum_k w_k A_k[i, j] + u_k A_k[j, i]) over all heads k; "no governor" is scored
-by
-attention to and from the first and last special token. With words, w_k and u_k depend linearly on both words'
-embeddings.
-Trained by cross-entropy; the epoch with the lowest dev loss is used.
+p(governor(i) = j) is proportional to exp(sum_k w_k A_k[i, j] + u_k A_k[j, i]) over all heads k. "No governor" is scored
+by attention to and from the first and last special token. With words, w_k and u_k depend linearly on the embeddings of
+both words. Trained by cross-entropy; the epoch with the lowest dev loss is used.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +38,7 @@ class Sentences:
         return len(self.heads)
 
     def batches(self, seed: int | None = None) -> Iterator[list[int]]:
-        """Yield batches of indices of equally long sentences. seed: of the random order; None for a fixed order."""
+        """Yield batches of indices of equally long sentences, in random order by seed (None: fixed order)."""
         by_length: dict[int, list[int]] = {}
         order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
         for number in order.tolist():
@@ -55,14 +53,14 @@ class Sentences:
 
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
         """Return the attention maps [sentence, head, position, position] and embeddings [sentence, word, dim] (or
-        None) of some sentences, float32."""
+        None), float32."""
         maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
         return maps, torch.from_numpy(np.stack([self.words.get(k) for k in numbers]).astype(np.float32))
 
     def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
-        """Return each word's gold class: 0 for the root, otherwise 1 + its governor; -100 if it does not count."""
+        """Return the gold class of each word: 0 for the root, otherwise 1 + its governor; -100 if it does not count."""
         candidates = []
         for k in numbers:
             heads = np.asarray(self.heads[k])
@@ -72,8 +70,8 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Probe that scores the candidate governors of each word from attention. dim: size of word embeddings; 0 for
-    weights independent of words."""
+    """Probe that scores the candidate governors of each word from attention. `dim` is the size of word embeddings (0:
+    none)."""
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
@@ -86,10 +84,10 @@ class AttentionProbe(nn.Module):
     def forward(
         self, maps: Float[Tensor, "sentence head place place"], words: Tensor | None = None
     ) -> Float[Tensor, "sentence word candidate"]:
-        """Return unnormalised log weights of each word's governors: candidate 0 is no governor, candidate j + 1 is
-        word j; -inf for the word itself.
+        """Return unnormalised log weights of the governors of each word; -inf for the word itself.
 
-        words: embeddings, [sentence, word, dim], or None.
+        Candidate 0 means no governor, and candidate j + 1 is word j. `words` are embeddings [sentence, word, dim] or
+        None.
         """
         inner = maps[:, :, 1:-1, 1:-1]
         score = torch.einsum("k,bkij->bij", self.there, inner) + torch.einsum("k,bkij->bji", self.back, inner)
@@ -105,7 +103,7 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a dependency probe; return its state at the lowest dev loss, the initial one if none is finite."""
+    """Train a dependency probe and return its state at the lowest dev loss (the initial state if no loss is finite)."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -138,7 +136,8 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate] in each sentence; candidate 0 is no governor, j + 1 word j."""
+    """Return log probabilities [word, candidate] in each sentence. Candidate 0 means no governor; candidate j + 1 is
+    word j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():
@@ -148,20 +147,14 @@ def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarra
 
 
 def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
-    """Return each word's most likely governor independently, as Clark et al. evaluate; the result is not always a
-    tree.
-
-    scores: [word, candidate] of one sentence.
-    """
+    """Return the most likely governor of each word independently, as Clark et al. evaluate; the result may not be a
+    tree."""
     chosen = scores.argmax(-1)
     return np.where(chosen == 0, np.arange(len(chosen)), chosen - 1)
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return random governors whose distances from their words have the same distribution as the gold distances.
-
-    A probe on them can learn no more than the best fixed distance.
-    """
+    """Return random governors whose distances from their words have the same distribution as the gold distances."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

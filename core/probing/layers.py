@@ -1,8 +1,8 @@
 """Probes of all layers at once: linear, or with one hidden layer.
 
-Vectors are standardised on the train split. The linear probe is multinomial logistic regression with scikit-learn's
-penalty (C = 1); both are trained by Adam on shuffled batches read from disk. Mixing weights (Tenney et al. 2019) are a
-softmax over layers, trained with one linear probe of the mixture.
+Vectors are standardised on the train split. The linear probe is multinomial logistic regression with the penalty of
+scikit-learn (C = 1); both are trained by Adam on shuffled batches read from disk. Mixing weights (Tenney et al. 2019)
+are a softmax over layers, trained with one linear probe of the mixture.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One independent probe for each layer. hidden: units of the probe's hidden layer; 0 for a linear probe."""
+    """One independent probe for each layer. `hidden` is the number of hidden units (0: linear)."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class LayerProbe(nn.Module):
         self.bias = nn.Parameter(torch.zeros(layers, classes))
 
     def forward(self, vectors: Float[Tensor, "row layer hidden"]) -> Float[Tensor, "layer row class"]:
-        """Return the logits of each layer's probe on the vectors of that layer."""
+        """Return the logits of the probe of each layer for the vectors of that layer."""
         states = vectors.transpose(0, 1)
         if self.hidden is not None:
             states = torch.relu(torch.baddbmm(self.hidden_bias[:, None], states, self.hidden))
@@ -91,7 +91,7 @@ class LayerProbe(nn.Module):
 
 
 def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale | None = None) -> "Fitted":
-    """Train one probe for every layer. scale: standardisation of the vectors; None computes it from `train`."""
+    """Train one probe for every layer. `scale` standardises the vectors (None: computed from `train`)."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     with torch.random.fork_rng(devices=[]):
@@ -131,7 +131,7 @@ class Fitted:
     scale: Scale
 
     def predict(self, examples: Examples) -> Int[np.ndarray, "layer row"]:
-        """Return the class that each layer's probe predicts for each example."""
+        """Return the class that the probe of each layer predicts for each example."""
         chosen = []
         with torch.no_grad():
             for start in range(0, len(examples), CHUNK):
@@ -144,7 +144,7 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """Return the weights of layers in the mixture that is best for one linear probe; they sum to 1."""
+    """Return the weights of layers, with sum 1, in the mixture that is best for one linear probe."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
@@ -160,7 +160,7 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return the layer mixing weights for all sentences, then for resampled sentences, [1 + refits, layer]."""
+    """Return the mixing weights for all sentences, then for resampled sentences, [1 + refits, layer]."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -177,9 +177,9 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return labels of a control task (Hewitt and Liang 2019): a random label by word type, by train frequency.
+    """Return labels of a control task (Hewitt and Liang 2019): one random label per word type, by train frequency.
 
-    Labels of train first, then of the others; a type has the same label everywhere.
+    Labels of train come first, then those of the others.
     """
     types = sorted({word_type for examples in (train, *others) for word_type in examples.types})
     drawn = np.random.default_rng(seed).choice(train.labels, len(types))
@@ -188,7 +188,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Return a baseline without vectors: each word's most frequent train label, otherwise the most frequent."""
+    """Return a baseline without vectors: for each word its most frequent train label; for unknown words the most
+    frequent label."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Modules that load when they are used: `from core import capture`, `capture.module.name` (docs/decisions/026)."""
+"""Fine-tuning: recipes, the training loop, and saved checkpoints. Modules are imported on first use."""
 
 import lazy_loader
 

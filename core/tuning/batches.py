@@ -28,10 +28,8 @@ class Example:
 
 
 def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
-    """Encode examples as tokens. Raises InputError, naming the example, if a text cannot be encoded.
-
-    max_length: tokens including special ones; longer texts are truncated.
-    """
+    """Encode examples as tokens, truncated to `max_length` (with special tokens). Raises InputError, naming the
+    example."""
     examples = []
     for row in rows:
         try:
@@ -46,7 +44,7 @@ def batches(
 ) -> list[list[int]]:
     """Return batches of example indices in random order, reproducible by (seed, epoch).
 
-    bucketed: whether to shuffle, sort by length within pools, batch, and shuffle the batches; otherwise only shuffle.
+    If `bucketed`, examples are shuffled, sorted by length within pools and batched, and the batches shuffled.
     """
     rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
     order = list(range(len(lengths)))
@@ -64,12 +62,10 @@ def batches(
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, Int[Tensor, "batch position"]], Shaped[Tensor, " batch"]]:
-    """Return the model inputs of a batch, right-padded to the longest example, and the labels.
+    """Return the model inputs of a batch, right-padded to the longest example (at least `pad_to` positions), and the
+    labels.
 
-    Args:
-        padding: ID of the padding token.
-        segments: whether the model takes token types.
-        pad_to: least number of positions.
+    `padding` is the ID of the padding token, and `segments` states whether the model takes token types.
     """
     width = max(pad_to, *(len(example) for example in examples))
     inputs = {

@@ -1,4 +1,4 @@
-"""Atomic writes of a run's files, so that a full disk or a kill leaves the previous ones."""
+"""Atomic writes of the files of a run, so that a full disk or a kill leaves the previous files."""
 
 import contextlib
 import errno
@@ -25,7 +25,7 @@ class Live:
         self.place, self.every, self.written = place, every, 0.0
 
     def write(self, content: dict[str, Any], *, now: bool = False) -> None:
-        """Write the status of the run, unless one was written within the last half second; `now` forces it."""
+        """Write the status of the run, at most every half second unless `now`."""
         if not now and time.monotonic() - self.written < self.every:
             return
         self.written = time.monotonic()
@@ -34,7 +34,7 @@ class Live:
 
 
 def read_live(path: Path) -> dict[str, Any] | None:
-    """Return the last status of a training run; None if its file cannot be read."""
+    """Return the last status of a training run, or None if its file cannot be read."""
     try:
         return json.loads(read_text(path, given=True))
     except (InputError, OSError, ValueError, RecursionError):
@@ -54,7 +54,7 @@ def _system_error(error: Exception) -> OSError | None:
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Replace a file atomically by one that `write` fills. Raises CheckpointError and leaves it unchanged."""
+    """Replace a file atomically by one that `write` writes. Raises CheckpointError; the file is then unchanged."""
     with replacing(path, CheckpointError) as part:
         write(part)
 

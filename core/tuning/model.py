@@ -24,7 +24,7 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 
 
 def prunable(model: nn.Module) -> dict[str, list[str]]:
-    """Return the names of prunable weights, by layer. Raises InputError for families whose layers share weights."""
+    """Return the names of prunable weights by layer. Raises InputError for families whose layers share weights."""
     stack, layers = layers_of(model)
     groups = {}
     for number, layer in enumerate(layers):
@@ -34,14 +34,10 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Return masks for pruning by magnitude: True for weights that stay, False for those with the smallest magnitude.
+    """Return masks for pruning by magnitude: False for the smallest weights, exactly round(share x weights) of them.
 
-    Args:
-        share: fraction to remove; exactly round(share x weights) are removed.
-        scope: "global" over all layers, or "layer" within each layer.
-
-    Raises:
-        InputError: invalid share or scope, or the family's layers share weights.
+    `scope` is "global" (over all layers) or "layer" (within each layer). Raises InputError for an invalid share or
+    scope, and for families whose layers share weights.
     """
     if not 0 <= share <= 1 or scope not in SCOPES:
         raise InputError(
@@ -66,7 +62,7 @@ def _smallest(values: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
 
 
 def hold(model: nn.Module, masks: Masks) -> None:
-    """Prune weights for good: masked weights stay 0 during training and get no gradient."""
+    """Prune weights permanently: masked weights stay 0 during training and get no gradient."""
     for name, mask in masks.items():
         path, _, parameter = name.rpartition(".")
         prune.custom_from_mask(model.get_submodule(path), parameter, mask.to(next(model.parameters()).device))
@@ -87,12 +83,9 @@ SCORE_NAME = "score"
 def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recipe, seed: int) -> nn.Module:
     """Return a new classifier for a task, initialised as requested, with `requires_grad` set. `base` is unchanged.
 
-    The head is always new. "frozen" trains only the head, "untrained" nothing; otherwise everything is trained, or the
-    last
-    `recipe.train_last` layers with pooler and head.
-
-    Raises:
-        InputError: unknown initialisation, or only some layers of a family with shared layers.
+    The head is always new. "frozen" trains only the head and "untrained" nothing; otherwise everything is trained, or
+    the last `recipe.train_last` layers with pooler and head. Raises InputError for an unknown initialisation, or if
+    only some layers of a family with shared layers are to be trained.
     """
     check_initialisation(initialisation)
     labels = task.labels or (SCORE_NAME,)
@@ -121,7 +114,8 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
 
 
 def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Return the name and the list of a model's layers. Raises InputError for families whose layers share weights."""
+    """Return the name and the list of the layers of a model. Raises InputError for families whose layers share
+    weights."""
     config: Any = model.config
     wanted = config.num_hidden_layers
     for name, module in model.named_modules():
@@ -143,16 +137,16 @@ def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
 
 
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Return a batch's loss for a task in float32: mean cross-entropy in nats, or mean squared error for a score."""
+    """Return the loss of a batch in float32: mean cross-entropy in nats, or mean squared error for a score."""
     if task.is_score:
         return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
     return nn.functional.cross_entropy(logits.float(), labels.long())
 
 
 def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
-    """Return logits of examples in eval mode without gradients, float32 on the CPU; the mode is restored.
+    """Return the logits of examples in eval mode without gradients, float32 on the CPU. The mode is restored.
 
-    base: provides padding and token types.
+    `base` provides padding and token types.
     """
     was_training, device = model.training, next(model.parameters()).device
     logits: dict[int, Tensor] = {}

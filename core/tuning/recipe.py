@@ -29,7 +29,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of a training run. head: initial weights of the head (and of the model, for random weights)."""
+    """The seeds of a training run. `head` sets the initial weights of the head (and of a model with random weights)."""
 
     head: int
     rows: int
@@ -48,17 +48,17 @@ class Recipe:
     Attributes:
         learning_rate: peak; warms up over the first `warm_up` fraction of the steps.
         decay: "linear" to 0 after the warm-up, or "none".
-        weight_decay: AdamW's; not on biases and LayerNorm.
+        weight_decay: of AdamW; not on biases and LayerNorm.
         clip: largest l2 norm of the gradient.
-        dropout: 0 to 0.99; None for the checkpoint's own.
-        max_length: tokens of an example including special ones.
+        dropout: 0 to 0.99; None for that of the checkpoint.
+        max_length: tokens of an example including special tokens.
         train_last: train only the last N layers with pooler and head; None for all.
         reset_last: reset the last N layers to N(0, 0.02) weights.
         train_limit: number of train examples, sampled with the seed; None for all.
         dev_limit: number of dev examples, the same for every seed; None for all.
         bucketed: whether batches have examples of similar lengths.
         pad_to: positions of a batch; 0 for its longest example.
-        keep: weights of the "last" epoch, or of the "best" one by the task's metric on dev.
+        keep: weights of the "last" epoch, or of the "best" one by the metric of the task on dev.
         precision: "float32", or "bfloat16" for matrix products in training (weights, losses and dev metrics remain
             float32); two to four times as fast on processors that support it, and refused on others.
     """
@@ -107,7 +107,7 @@ class Recipe:
 
     @classmethod
     def of(cls, preset: str = "paper", changes: Mapping[str, Any] | None = None) -> "Recipe":
-        """Return the settings of a preset with some changed. Raises InputError for unknown names."""
+        """Return a preset with some settings changed. Raises InputError for unknown names."""
         if preset not in PRESETS:
             raise InputError(f"A preset must be one of {', '.join(PRESETS)}; got {preset!r}. Choose one of them.")
         changes = dict(changes or {})
@@ -154,11 +154,8 @@ AUTO = "auto"
 
 
 def preset_for(checkpoint: str) -> str:
-    """Return the default preset for fine-tuning a checkpoint: "bundled" for the bundled encoder, "small" for other
-    bundled checkpoints, otherwise "paper".
-
-    See docs/explanation/fine-tuning.md for the comparison of recipes.
-    """
+    """Return the default preset for a checkpoint: "bundled" for the bundled encoder, "small" for other bundled
+    checkpoints, otherwise "paper" (docs/explanation/fine-tuning.md)."""
     if checkpoint == config.ENCODER:
         return "bundled"
     folder = config.BUNDLED_MODELS / checkpoint

@@ -1,4 +1,4 @@
-"""Fine-tuned checkpoints on disk. Needs no torch."""
+"""Fine-tuned checkpoints on disk. Does not import torch."""
 
 import json
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def training_log(folder: Path) -> dict[str, Any]:
-    """Return the training log of a fine-tuned checkpoint; {} if the log is missing or invalid."""
+    """Return the training log of a fine-tuned checkpoint; {} if it is missing or invalid."""
     try:
         facts = json.loads(read_in(folder, LOG, most=LARGEST_LOG))
     except (InputError, OSError, ValueError, RecursionError):
@@ -62,5 +62,5 @@ def tuned_checkpoints(root: Path) -> list[Tuned]:
 
 
 def shown_folder(folder: Path) -> str:
-    """Return a folder as text, relative to the project if the folder is inside it."""
+    """Return a folder as text, relative to the project if it is inside."""
     return str(folder.relative_to(config.PROJECT)) if folder.is_relative_to(config.PROJECT) else str(folder)

@@ -1,6 +1,6 @@
 """The training loop: warm-up and linear decay, clipped gradients, dev metrics each epoch, resumable at any step.
 
-A resumed run gives the same weights as an uninterrupted one: the order of batches depends on (seed, epoch), and the
+A resumed run yields the same weights as an uninterrupted one: the order of batches depends on (seed, epoch), and the
 saved state has weights, optimizer, random state and step.
 """
 
@@ -38,7 +38,7 @@ def save_state(path: Path, state: dict[str, Any]) -> None:
 
 
 def load_state(path: Path, identity: str) -> dict[str, Any] | None:
-    """Load the saved state of a training run with a given identity, or return None. No code in the file is executed."""
+    """Load the saved state of the run with this identity, or return None. No code in the file is executed."""
     if not path.is_file():
         return None
     try:
@@ -111,7 +111,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Return an AdamW optimizer with weight decay on matrices only, as in the paper's script."""
+    """Return an AdamW optimizer with weight decay on matrices only, as in the script of the paper."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": recipe.weight_decay},
@@ -122,12 +122,12 @@ def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
 
 @dataclass
 class Fit:
-    """A training run; call `Fit(...).run()` to start it.
+    """A training run, started by `run()`.
 
     Attributes:
-        base: checkpoint that `model` was made from.
+        base: checkpoint from which `model` was created.
         seed: for the order of batches and dropout.
-        state: file that makes the run resumable; None for none.
+        state: file that makes the run resumable, or None.
         identity: must match a saved state.
         on_step: called with the log.
         save_every: seconds between saved states.
@@ -147,7 +147,7 @@ class Fit:
     save_every: float = SAVE_EVERY_SECONDS
 
     def run(self) -> TrainingOutcome:
-        """Train the model (unless all its parameters are frozen), and evaluate it on the dev split.
+        """Train the model (unless all its parameters are frozen), and evaluate it on dev.
 
         Raises CancelledError if stopped, InputError for a precision that this processor would only emulate.
         """
@@ -282,9 +282,10 @@ class Fit:
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
-    """Save a tuned checkpoint: weights, config with label names, tokenizer, training.json with log and provenance.
+    """Save a fine-tuned checkpoint: weights, config with label names, tokenizer, and training.json with log and
+    provenance.
 
-    facts: further metadata in JSON types. An existing folder is replaced once the new one is complete. Raises
+    `facts` are further metadata in JSON types. An existing folder is replaced once the new one is complete. Raises
     CheckpointError if it cannot be written.
     """
     written = {

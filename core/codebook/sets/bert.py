@@ -1,4 +1,4 @@
-"""The paper's five classes of encoder maps."""
+"""The five classes of encoder maps of Kovaleva et al. 2019."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The GPT-2 replication's four classes of decoder maps."""
+"""The four classes of decoder maps of the GPT-2 replication."""
 
 from collections.abc import Sequence
 

@@ -215,8 +215,7 @@ def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None
 
 def _median(heads: Sequence[Estimate]) -> Estimate:
     """Return the median over heads of the estimates and of both interval bounds. The resulting interval contains the
-    true median if each head's interval contains the true value.
-    """
+    true median if each head's interval contains the true value."""
     ends = [
         [head.value if end is None else end for head, end in zip(heads, side, strict=True)]
         for side in ((head.low for head in heads), (head.high for head in heads))

@@ -110,8 +110,7 @@ def _confusions(result: StepResult, classes: int) -> np.ndarray | None:
 
 def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
     """Return the change of a share if only corrected shares are known. Its interval adds both intervals, and is at
-    least as wide as that of the raw change.
-    """
+    least as wide as that of the raw change."""
     shares = [
         share
         for share in ClassShare.among(result.rows)

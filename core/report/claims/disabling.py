@@ -343,8 +343,7 @@ def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None
 
 def _most(decisions: Sequence[Decision]) -> Decision:
     """Return HOLDS if the claim holds for more than half of the cases, FAILS if it fails for half, otherwise
-    UNDECIDED.
-    """
+    UNDECIDED."""
     words = [decision.word for decision in decisions]
     holds, fails, total = words.count(HOLDS), words.count(FAILS), max(1, len(words))
     better = sum(decision.statistic is not None and decision.statistic.value >= -MARGIN for decision in decisions)

@@ -404,8 +404,7 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
     """Return three fractions of heads: those that significantly have a vertical stripe at one of the scored features,
-    those that may have one, and those that have one by point estimate alone.
-    """
+    those that may have one, and those that have one by point estimate alone."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -509,8 +508,7 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
 
 def _beyond_its_distance(score: Score, heads: int) -> Decision:
     """Decide whether a head has more weight on links than at the same distance elsewhere, corrected over the given
-    number of heads.
-    """
+    number of heads."""
     return decided(bonferroni_widened(score.estimate, heads), score.baseline or 0.0)
 
 
@@ -561,8 +559,7 @@ def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def _late_stripes(result: StepResult, untuned: str) -> tuple[Estimate, str] | None:
     """Return the fraction of the late heads with a stripe whose largest one is at [SEP] or punctuation, and the counts
-    as text. None if no late head of the fine-tuned checkpoint has a stripe.
-    """
+    as text. None if no late head of the fine-tuned checkpoint has a stripe."""
     scores = [
         score
         for score in picked(result.scores, statistic="max")

@@ -108,8 +108,7 @@ def found_by(
     seeds: int | None = None,
 ) -> Outcome:
     """Turn the decision of a statistical test into an outcome that the report shows. Unless given, the task is that of
-    the step's result, and the statistic and margin are those of the decision.
-    """
+    the step's result, and the statistic and margin are those of the decision."""
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
     about = (task or result.task, n, result.run, decision.times, statistic, margin, seeds)
@@ -130,8 +129,7 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
     """Test for an increase: HOLDS if the interval is above `zero`, FAILS if it ends below a gain of MARGIN (one point),
-    otherwise UNDECIDED.
-    """
+    otherwise UNDECIDED."""
     decision = decided(estimate, zero)
     if decision.word == HOLDS or estimate.high is None or decision.word == FAILS:
         return decision
@@ -143,8 +141,7 @@ def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
     """Test whether all estimates of one group exceed all of another: HOLDS if all do significantly, FAILS if a pair is
-    significantly reversed, otherwise UNDECIDED.
-    """
+    significantly reversed, otherwise UNDECIDED."""
     estimates = [*upper, *lower]
     if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in estimates):
         return Decision(UNDECIDED)
@@ -205,8 +202,7 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
 
 def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
     """Test whether at least a fraction `share` of the heads has a weight above a bound: HOLDS if enough intervals are
-    above it, FAILS if too many are below, otherwise UNDECIDED.
-    """
+    above it, FAILS if too many are below, otherwise UNDECIDED."""
     decisions = [decided(weight, bound) for weight in weights]
     words = [decision.word for decision in decisions]
     required = share * len(words) - 1e-9
@@ -228,8 +224,7 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
     """Test that all changes are small: HOLDS if every interval is inside [-`margin`, `margin`], FAILS if one is
-    outside, otherwise UNDECIDED.
-    """
+    outside, otherwise UNDECIDED."""
     if not changes:
         return Decision(UNDECIDED)
     return all_of([_within(change, margin) for change in changes])
@@ -251,16 +246,14 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
     """Combine decisions that must all hold: HOLDS if every one does, FAILS if one fails, otherwise the undecided one
-    that needs most examples.
-    """
+    that needs most examples."""
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])
 
 
 def _of_several(decision: Decision, several: int) -> Decision:
     """Return one of several decisions that must all hold. It fails only if it still does with its interval widened for
-    the number of parts (Bonferroni).
-    """
+    the number of parts (Bonferroni)."""
     if decision.word != FAILS or decision.statistic is None or several < 2 or decision.clear >= widened(several):
         return decision
     times = (widened(several) / decision.clear) ** 2 if decision.clear else None
@@ -281,23 +274,20 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
     """Return the factor by which the number of examples must grow until the interval of an estimate excludes `zero`, if
-    the estimate stays the same.
-    """
+    the estimate stays the same."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 
 def _half(estimate: Estimate, *, above: bool) -> float | None:
     """Return the half-width of the interval on the side that must shrink for the estimate to be above (or below) a
-    value.
-    """
+    value."""
     end = estimate.low if above else estimate.high
     return None if end is None else abs(estimate.value - end)
 
 
 def _times(distance: float, half: float | None) -> float | None:
     """Return the factor by which examples must increase until half an interval is shorter than a distance: (half /
-    distance)^2.
-    """
+    distance)^2."""
     if half is None or distance == 0:
         return None
     times = (half / abs(distance)) ** 2
@@ -309,8 +299,7 @@ def _times(distance: float, half: float | None) -> float | None:
 
 def said(estimate: Estimate | None, digits: int = 3) -> str:
     """Return an estimate as text such as "0.12 (0.10 to 0.14)"; without the brackets if it has no interval, and "not
-    measured" for None.
-    """
+    measured" for None."""
     if estimate is None:
         return "not measured"
     if estimate.low is None or estimate.high is None:
@@ -336,8 +325,7 @@ def percent(share: Estimate) -> str:
 
 def on_rows(result: StepResult) -> str:
     """Return a sentence that says that a result is cross-fitted (each example is tested by a model that never saw it);
-    "" for other results.
-    """
+    "" for other results."""
     return "The result is cross-fitted on all train examples. " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 

@@ -16,8 +16,7 @@ from .outcomes import Test
 @dataclass(frozen=True)
 class Correction:
     """How a claim's test corrects for testing many heads, layers or classes. `holds`, `fails` and `undecided` say what
-    these outcomes mean; `counts` says whether the test counts heads instead of using one interval.
-    """
+    these outcomes mean; `counts` says whether the test counts heads instead of using one interval."""
 
     says: str
     holds: str

@@ -64,8 +64,7 @@ def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
 
 def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Return the score with other settings minus that with the settings of the plan. Variances of both sets of dev
-    examples are added.
-    """
+    examples are added."""
     usual = evidence.one(Part.TUNING, result.task)
     why = nothing_to_lose(evidence, result.task)
     if usual is None or why:
@@ -148,8 +147,7 @@ def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None:
     """Test the claim that fine-tuning from pre-trained weights scores higher than fine-tuning from another
-    initialisation.
-    """
+    initialisation."""
     tuning = finetuned_task(result.rows)
     best, other_mean = tuning.mean("pretrained"), tuning.mean(initialisation)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
@@ -336,8 +334,7 @@ def _parted(equal: Decision, parted: Decision, long: Estimate) -> Decision:
 
 def _mean_r(several: Sequence[LengthCorrelation], low: int) -> Estimate:
     """Return the mean correlation over inputs of a length. For several tasks, squared errors are added; there is no
-    interval if one of them has none.
-    """
+    interval if one of them has none."""
     lengths = [length for length in several if length.length_from == low]
     n = sum(length.n for length in lengths)
     value = sum(length.mean * length.n for length in lengths) / n

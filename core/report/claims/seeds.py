@@ -94,8 +94,7 @@ def welch(first: Luck, other: Luck) -> Luck:
 
 def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
     """Return the score differences between runs with the same initial network: an untrained head is the start of the
-    run with the same seed.
-    """
+    run with the same seed."""
     runs: list[dict[int | None, float]] = [{}, {}]
     for several, name in zip(runs, (upper, lower), strict=True):
         for run in tuning.runs:
@@ -117,8 +116,7 @@ def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bo
 
 def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
     """Add to an undecided decision how many times as many examples, and how many seeds, would decide it, given the
-    errors over examples and seeds.
-    """
+    errors over examples and seeds."""
     end = rows.low if rows.value > zero else rows.high
     distance = abs(rows.value - zero)
     if decision.word != UNDECIDED or not luck.spread or end is None or not distance:
@@ -169,8 +167,7 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
     """Test whether all numbers of one group exceed all of another, by their differences within each seed, which must
-    all be above 0.
-    """
+    all be above 0."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]
@@ -187,8 +184,7 @@ def both(of_each: Decision, together: Decision) -> Decision:
 
 def in_every_seed(decisions: Sequence[Decision]) -> Decision:
     """Combine one decision per seed: HOLDS if all hold, FAILS if all fail, otherwise UNDECIDED. If seeds differ, no
-    number of examples would decide.
-    """
+    number of examples would decide."""
     words = {decision.word for decision in decisions}
     least = min(decisions, key=lambda decision: decision.clear)
     if len(words) == 1 and UNDECIDED not in words:

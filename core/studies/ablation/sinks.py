@@ -202,8 +202,7 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
 
     def results(self, options: SinksOptions, merged: SinkPartial) -> list[Result]:
         """Return every head's attention to its sink, the effects of sink heads, then one record per layer with several
-        sink heads, then the largest activation of each layer.
-        """
+        sink heads, then the largest activation of each layer."""
         task, results = task_of(options.task).key, list[Result]()
         about: dict[str, Any] = {"checkpoint": options.checkpoint, "task": task}
         effects = merged.effects.reshape(len(merged.targets), len(EFFECTS), len(merged.rows))

@@ -44,8 +44,7 @@ class BudgetOptions(AttendingOptions):
 
 class Budget(Attending[BudgetOptions, BudgetSums]):
     """Measure how each head's attention is divided between [CLS], [SEP], neighbours, syntax and other words; the shares
-    sum to 1.
-    """
+    sum to 1."""
 
     name, options, partial = "budget", BudgetOptions, Pieces[BudgetSums]
     question = "Where does each head's attention go?"
