@@ -147,27 +147,36 @@ def _no_text(name: str, why: str) -> str:
     )
 
 
-def refuse_other_sizes(build: Callable[[], Any], settings: Any, tensors: Tensors, name: str) -> None:
-    """Raise CheckpointError if config.json describes a much larger model than the file contains.
+_SIZES = "Correct the sizes in config.json, or save the checkpoint again."
 
-    Unless it has far more layers, the model is first built without memory, on the meta device of PyTorch.
-    """
+
+def refuse_more_layers(settings: Any, tensors: Tensors, name: str) -> None:
+    """Raise CheckpointError if config.json describes far more layers than the file contains."""
     layers = getattr(settings, "num_hidden_groups", settings.num_hidden_layers)  # the layers of an ALBERT share weights
     layers *= getattr(settings, "inner_group_num", 1)
     layers = max(
         layers, *(getattr(settings, decoder, None) or 0 for decoder in ("decoder_layers", "num_decoder_layers"))
     )
     numbered = {tuple(re.findall(r"(?<=\.)\d+(?=\.)", f".{key}")) for key in tensors} - {()}
+    if layers > 2 * len(numbered) + 50:  # a thousand layers take seconds even without memory
+        raise CheckpointError(
+            f"config.json must match the weights; that of {name} describes {layers:,} layers, but the file has at "
+            f"most {len(numbered):,}. {_SIZES}"
+        )
+
+
+def refuse_other_sizes(build: Callable[[], Any], tensors: Tensors, name: str) -> None:
+    """Raise CheckpointError if config.json describes a much larger model than the file contains.
+
+    The model is first built without memory, on the meta device of PyTorch.
+    """
     stored = sum(math.prod(shape) for _, shape in tensors.values())
     begin = f"config.json must match the weights; that of {name} describes"
-    end = "Correct the sizes in config.json, or save the checkpoint again."
-    if layers > 2 * len(numbered) + 50:  # a thousand layers take seconds even without memory
-        raise CheckpointError(f"{begin} {layers:,} layers, but the file has at most {len(numbered):,}. {end}")
     with torch.device("meta"), initialization.no_init_weights():
         model = build()
     asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if asked > 4 * stored + 50_000_000:
-        raise CheckpointError(f"{begin} {asked:,} parameters, but the file has {stored:,}. {end}")
+        raise CheckpointError(f"{begin} {asked:,} parameters, but the file has {stored:,}. {_SIZES}")
     shapes = {shape for _, shape in tensors.values()}
     for key, table in _tables(model):
         own = next((shape for other, (_, shape) in tensors.items() if _same_weight(key, other)), None)
@@ -177,7 +186,7 @@ def refuse_other_sizes(build: Callable[[], Any], settings: Any, tensors: Tensors
         if own is None and tuple(table.shape) not in shapes and table.numel() > stored / 8 + MOST_COMPUTED:
             raise CheckpointError(
                 f"{begin} {len(table):,} positions of {table.shape[1]:,} numbers each, but the file has only "
-                f"{stored:,} numbers. {end}"
+                f"{stored:,} numbers. {_SIZES}"
             )
 
 
@@ -412,6 +421,8 @@ def open_checkpoint(
     stored, where = stored_weights(weights), choose_device(device)
     dtype = stored.opened_as(dtype)
     with _as_sentences(name):
+        if name not in bundled_names():
+            refuse_more_layers(settings, tensors_in(weights), name)
         sets = head_sets(settings, family_in(settings))
     taken = refuse_too_large(
         name, stored, dtype, where, maps=sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
@@ -599,7 +610,7 @@ def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
         # None: SDPA where transformers has it for the family, else eager
         how = None if family_in(settings).interceptable else "eager"
         if not asked.ours:
-            refuse_other_sizes(lambda: kind.from_config(settings, attn_implementation=how), settings, tensors, name)
+            refuse_other_sizes(lambda: kind.from_config(settings, attn_implementation=how), tensors, name)
         source: dict[str, Any] = {"pretrained_model_name_or_path": folder, "variant": variant_of(asked.weights[0])}
         if cut := cut_heads(settings, name):
             kind = kind._model_mapping[type(settings)]  # an Auto class takes no weights without a folder
