@@ -1,4 +1,4 @@
-"""Annotate: label maps, the codebook, the classifier that learns from labels, and class sets."""
+"""Annotate: labelling of maps, the codebook, the classifier trained on labels, and class sets."""
 
 from pages.parts.views.page import show_page
 

@@ -1,4 +1,4 @@
-"""Fine-tuning: train checkpoints on tasks, see what it changes, and how much seeds vary it."""
+"""Fine-tuning: training on tasks, its effects, and the variation between seeds."""
 
 from pages.parts.views.page import show_page
 

@@ -1,4 +1,4 @@
-"""Heads: all heads by any score, one head, and heads that are alike."""
+"""Heads: all heads by any score, single heads, and similar heads."""
 
 from pages.parts.views.page import show_page
 

@@ -1,4 +1,4 @@
-"""Interventions: what a checkpoint does without some of its parts, or with parts of another input."""
+"""Interventions: effects of ablating components, or of patching them from another input."""
 
 from pages.parts.views.page import show_page
 

@@ -1,4 +1,4 @@
-"""Linguistics: which heads attend to what words, along which relations, and what can be read from them."""
+"""Linguistics: the words and relations that heads attend to, and what probes can decode from layers."""
 
 from pages.parts.views.page import show_page
 

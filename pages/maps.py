@@ -1,4 +1,4 @@
-"""Attention maps: every head of a checkpoint on one sentence or pair; what decoders write; norms, rollout and flow."""
+"""Attention maps: every head of a checkpoint on one sentence or pair; generation; norms, rollout and flow."""
 
 from pages.parts.views.page import show_page
 

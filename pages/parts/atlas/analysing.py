@@ -1,4 +1,4 @@
-"""Analyse this model: every study that applies to the chosen checkpoint, with time and memory, as one job."""
+"""Analyse this model: all studies that can measure the chosen checkpoint, with time and memory, as one job."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ LABEL = "Analyse this model"
 
 
 def offer_button(tools: DeltaGenerator) -> None:
-    """The button that opens the plan, for whoever may start jobs."""
+    """Show the button that opens the plan, for users who may start jobs."""
     if people.person().may("admin"):
         tools.button(LABEL, key="analyse", icon=":material/experiment:", on_click=_toggle,
                      help="Plan every study that applies to this model and a task, and run them in a job")  # fmt: skip
@@ -31,7 +31,7 @@ def _toggle() -> None:
 
 
 def show_analysis(checkpoint: str) -> None:
-    """The analysis of this checkpoint that runs or was stopped; without one the plan, if it is open."""
+    """Show the running or stopped analysis of this checkpoint, otherwise the plan if it is open."""
     with clear_errors():
         if not show_running(checkpoint) and st.session_state.get(OPEN):
             with st.container(border=True, key="analysis"):
@@ -39,7 +39,7 @@ def show_analysis(checkpoint: str) -> None:
 
 
 def show_running(checkpoint: str) -> bool:
-    """The newest job of several studies of this checkpoint that is not done, if there is one. Whether there is."""
+    """Show the newest unfinished joint job of this checkpoint, and return whether there is one."""
     for job in jobs_of(resources.database(), STUDY, unfinished=True):
         if job["options"].get("checkpoint") == checkpoint:
             from pages.parts.widgets import job_progress  # what runs jobs, which a first visit spares

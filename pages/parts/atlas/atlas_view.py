@@ -1,4 +1,4 @@
-"""The picture and the plane of all heads, one component: any three scores, hover, brush, click."""
+"""The component that shows all heads as a picture and in a plane of two scores, with hover, brush and click."""
 
 import hashlib
 import json
@@ -19,9 +19,9 @@ Numbers = list[float | None]
 
 @dataclass(frozen=True)
 class Axis:
-    """A score of every head, layer by layer; None where a head has none. domain: ends of its scale.
+    """A score of every head, layer by layer (None: no value). `domain` is the range of its scale.
 
-    names: where values are numbers of kinds, what each is called; then heads are coloured by kind.
+    `names` are the names of kinds if the values are numbers of kinds; heads are then coloured by kind.
     """
 
     label: str
@@ -35,7 +35,7 @@ class Axis:
 
 
 def kinds_of(kinds: pd.DataFrame, label: str, shape: tuple[int, int]) -> Axis:
-    """Heads' kinds (layer, head, kind) as an axis; the most frequent kind first."""
+    """Return the kinds of heads (layer, head, kind) as an axis; the most frequent kind first."""
     counts = kinds["kind"].astype(str).value_counts()
     names = tuple(sorted(counts.index, key=lambda name: (-counts[name], name)))
     rows = kinds.assign(value=[names.index(str(kind)) for kind in kinds["kind"]], low=None, high=None, n=None)
@@ -43,7 +43,7 @@ def kinds_of(kinds: pd.DataFrame, label: str, shape: tuple[int, int]) -> Axis:
 
 
 def axis_of(rows: pd.DataFrame, label: str, shape: tuple[int, int], *, diverging: bool | None = None) -> Axis:
-    """One score's rows of the atlas (layer, head, value, low, high, n) as an axis."""
+    """Return the atlas rows of one score (layer, head, value, low, high, n) as an axis."""
     table = rows.drop_duplicates(["layer", "head"]).set_index(["layer", "head"])
     places = pd.MultiIndex.from_product([range(shape[0]), range(shape[1])])
     reindexed = table.reindex(places)
@@ -74,9 +74,9 @@ class Plane:
 def show_atlas(
     plane: Plane, *, key: str, bars: bool = False, labels: Sequence[str] = (), selected: Sequence[str] = ()
 ) -> tuple[list[str], str | None]:
-    """Mount it; returns the heads that are brushed, by name, and the one that was clicked in this run.
+    """Show the component; return the names of the brushed heads, and the head that was clicked in this run.
 
-    labels: a line more about each head.
+    `labels` has an additional line about each head.
     """
     shape = plane.shape
     payload: dict[str, Any] = {

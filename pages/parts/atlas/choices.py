@@ -1,4 +1,4 @@
-"""What the Atlas page and the page of one head ask for: whose scores, on which task, which of them."""
+"""Choices of the atlas and of the page of a head: checkpoint, task and scores."""
 
 from collections.abc import Sequence
 
@@ -27,12 +27,13 @@ COMPOSITION = "why/composition/"  # each of one head and one earlier head: no co
 
 
 def tasks_of(frame: pd.DataFrame) -> list[str]:
-    """The tasks that these scores are on."""
+    """Return the tasks of these scores."""
     return [task for task in dict.fromkeys(frame["task"]) if isinstance(task, str)]
 
 
 def task_here(frame: pd.DataFrame) -> str | None:
-    """The context's task, or another with a word where these scores are not on it; None where they are on none."""
+    """Return the task of the context, or another one with a notice if these scores do not have it; None without
+    tasks."""
     tasks, context_task = tasks_of(frame), context.now().rows
     if not tasks or context_task in tasks:
         return context_task if tasks else None
@@ -47,7 +48,7 @@ def task_here(frame: pd.DataFrame) -> str | None:
 
 
 def pick_task(frame: pd.DataFrame, key: str) -> str | None:
-    """One of the tasks that these scores are on; None where they are on none."""
+    """Ask for one of the tasks of these scores; None without tasks."""
     tasks = tasks_of(frame)
     if not tasks:
         return None
@@ -58,12 +59,12 @@ def pick_task(frame: pd.DataFrame, key: str) -> str | None:
 
 
 def scores_of(checkpoint: str) -> pd.DataFrame:
-    """Every stored or shipped score of a checkpoint; none is measured here. Not to be written to: it is kept."""
+    """Return every stored or bundled score of a checkpoint, without measuring any. Cached, so do not modify it."""
     return _scores(checkpoint, (*_mark(), present_weights(checkpoint)), resources.database())
 
 
 def say_left_out(checkpoint: str) -> None:
-    """That stored scores are not shown because they are of other weights of this name."""
+    """State how many stored scores are hidden because they belong to other weights of this name."""
     if note := atlas.left_out(resources.database(), checkpoint):
         st.caption(plain(note))
 
@@ -80,23 +81,23 @@ def _scores(checkpoint: str, mark: tuple[object, ...], _db: Database) -> pd.Data
 
 
 def on_task(frame: pd.DataFrame, task: str | None) -> pd.DataFrame:
-    """The scores on a task, and those that belong to none."""
+    """Return the scores on a task, and those without a task."""
     return frame[frame["task"].isna() | (frame["task"] == task)]
 
 
 def keys_of(frame: pd.DataFrame) -> list[str]:
-    """The scores that can be chosen, in the order of lists."""
+    """Return the scores that can be chosen, in the order of lists."""
     keys = [key for key in dict.fromkeys(frame["score"]) if key not in HIDDEN and not key.startswith(COMPOSITION)]
     return in_order(keys)
 
 
 def colours(keys: Sequence[str]) -> list[str]:
-    """The scores, and the pattern class where the heads' maps were classified."""
+    """Return the scores, and the pattern class if maps were classified."""
     return [CLASS] * any(key.startswith(CLASS_SHARE) for key in keys) + list(keys)
 
 
 def kinds(frame: pd.DataFrame, key: str) -> pd.DataFrame | None:
-    """The heads' pattern classes or groups (layer, head, kind); None where `key` is another score."""
+    """Return the pattern classes or groups of heads (layer, head, kind); None if `key` is another score."""
     if key == GROUP:
         grouped = frame[frame["score"] == GROUP]
         return grouped.assign(kind=[f"group {value:.0f}" for value in grouped["value"]])
@@ -104,23 +105,23 @@ def kinds(frame: pd.DataFrame, key: str) -> pd.DataFrame | None:
 
 
 def pick_score(label: str, keys: Sequence[str], usual: str, *, key: str) -> str:
-    """One score."""
+    """Ask for one score."""
     usual = usual if usual in keys else keys[0]
     return url.pick(st.selectbox, label, keys, key=key, default=usual, format_func=label_of_any)
 
 
 def label_of_any(key: str) -> str:
-    """How pages show a score, or the pattern class."""
+    """Return the label of a score, or of the pattern class."""
     return CLASS if key == CLASS else label_of(key)
 
 
 def meaning(key: str) -> str:
-    """A score's formula and source, for captions."""
+    """Return the formula and source of a score, for captions."""
     if key == CLASS:
         return "pattern class: the most frequent class among the maps of the head (Kovaleva et al. 2019)"
     return meaning_of(key)
 
 
 def is_task(name: str | None) -> bool:
-    """Whether it is one of GLUE's, whose rows are bundled."""
+    """Return whether a name is a GLUE task, which has bundled samples."""
     return name in TASKS

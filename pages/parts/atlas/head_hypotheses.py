@@ -31,7 +31,7 @@ ICONS = {"met": "✓", "not met": "✗", "not tested": "·", SEEN_BEFORE: "seen 
 
 
 def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
-    """What was registered about this head, then what could be."""
+    """Show the registered hypotheses about this head, then proposals."""
     registered = _registered(checkpoint, head)
     if registered:
         _show_registered(registered, checkpoint)
@@ -52,7 +52,7 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
 
 
 def judged_of(checkpoint: str, head: Head) -> list[JudgedHypothesis]:
-    """What was registered about this head here, then what ships about it."""
+    """Return the hypotheses about this head registered here, then the bundled ones."""
     registered = [
         JudgedHypothesis(
             hypothesis_of(hypothesis).sentence,

@@ -1,4 +1,5 @@
-"""Heads that are like one head, as small maps of one input: the nearest here, and its counterparts elsewhere."""
+"""Heads similar to one head, as small maps of one input: the nearest here, and its counterparts in other
+checkpoints."""
 
 import pandas as pd
 import streamlit as st
@@ -22,7 +23,7 @@ MOST = 4  # other checkpoints
 
 
 def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
-    """Of each other checkpoint the newest match, of the weights of today."""
+    """Return the newest match in each other checkpoint, for the current weights."""
     newest: dict[str, Counterpart] = {}
     for stored in present_runs("counterparts"):
         if stored.checkpoint == checkpoint:
@@ -33,8 +34,7 @@ def counterparts_of(checkpoint: str, head: Head) -> list[Counterpart]:
 
 
 def matched_with(checkpoint: str, other_checkpoint: str | None) -> list[Counterpart]:
-    """The counterparts in the other checkpoint that are beyond chance, of the newest match; [] where the two were not
-    matched."""
+    """Return the significant counterparts in the other checkpoint by the newest match; [] if they were not matched."""
     for stored in present_runs("counterparts"):
         records = stored.among(Counterpart)
         counterparts = [
@@ -46,7 +46,7 @@ def matched_with(checkpoint: str, other_checkpoint: str | None) -> list[Counterp
 
 
 def at_its_counterparts(scores: pd.DataFrame, counterparts: list[Counterpart]) -> pd.DataFrame:
-    """Scores of the other checkpoint's heads, each at the place of the head that it is the counterpart of."""
+    """Return scores of the other checkpoint at the positions of the heads whose counterparts have them."""
     places = pd.DataFrame(
         [(record.layer, record.head, record.match_layer, record.match_head) for record in counterparts],
         columns=["layer", "head", "match_layer", "match_head"],
@@ -60,7 +60,7 @@ Input = tuple[str, str | None]
 
 
 def input_of(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> Input | None:
-    """The input that its strongest role is strongest on, which the thumbnails are of; None where nothing can be run."""
+    """Return the input with the highest score of the head's strongest role; None if no model can be run."""
     if is_missing(checkpoint):
         return None
     inputs = ordered_inputs(checkpoint, head, scores, task).inputs
@@ -68,7 +68,7 @@ def input_of(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None
 
 
 def thumbnail(checkpoint: str, head: Head, shown_input: Input, title: str) -> SmallMap | str:
-    """A head's map of an input, without tokens; why there is none, where the checkpoint cannot be run here."""
+    """Return a map of a head without tokens, or why the checkpoint cannot be run here."""
     if is_missing(checkpoint):
         return f"{title}: {checkpoint} is not on this machine."
     try:
@@ -79,7 +79,7 @@ def thumbnail(checkpoint: str, head: Head, shown_input: Input, title: str) -> Sm
 
 
 def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) -> None:
-    """The heads whose statistics are most alike, with their maps."""
+    """Show the heads with the most similar statistics, with their maps."""
     alike = nearest(scores, head)
     if not alike:
         return
@@ -103,7 +103,7 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
 
 
 def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
-    """The matched heads of other checkpoints with their maps of the same input; nothing where none was compared."""
+    """Show the matched heads of other checkpoints with their maps of the same input, if any were compared."""
     counterparts = counterparts_of(checkpoint, head)
     if not counterparts:
         return
@@ -135,7 +135,7 @@ def show_counterparts(checkpoint: str, head: Head, scores: pd.DataFrame, task: s
 
 
 def show_maps(maps: list[SmallMap | str], key: str) -> None:
-    """Small maps in a row, and below them why one is lacking."""
+    """Show small maps in a row, and below them why some are missing."""
     show_small_maps([small for small in maps if isinstance(small, SmallMap)], key=key, cell=CELL)
     for reason in (small for small in maps if isinstance(small, str)):
         st.caption(plain(reason))

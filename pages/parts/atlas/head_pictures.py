@@ -1,4 +1,4 @@
-"""What one head looks like: its maps on three inputs, and its scores with their baselines."""
+"""Figures about one head: its maps on three inputs, and its scores with their baselines."""
 
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ MOST = 10
 
 
 def strongest_role(scores: pd.DataFrame, head: Head) -> str:
-    """The role whose weight is furthest above its baseline, of those that a map has."""
+    """Return the role whose weight is furthest above its baseline, among roles that a map can show."""
     head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)].set_index("score")
     above = {
         name: float(head_scores.loc[f"roles/{name}", "value"] - head_scores.loc[f"roles/{name}", "baseline"])
@@ -39,7 +39,7 @@ def strongest_role(scores: pd.DataFrame, head: Head) -> str:
 
 @dataclass(frozen=True)
 class OrderedInputs:
-    """Short inputs of a task by a head's weight in its strongest role, the highest first."""
+    """Short inputs of a task by the weight of a head in its strongest role, the highest first."""
 
     role: str
     inputs: tuple[tuple[str, str | None], ...]
@@ -47,7 +47,7 @@ class OrderedInputs:
 
 
 def ordered_inputs(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> OrderedInputs:
-    """Some of a task's inputs, those of SST-2 where the task is a file."""
+    """Return some inputs of a task (SST-2 if the task is a file), ordered by score."""
     role = strongest_role(scores, head)
     rows = pickers.task_rows(task if task and is_task(task) else "sst2", "dev", pickers.data_folder())
     short = [row for row in rows if len(row.text.split()) + len((row.pair or "").split()) <= LONGEST // 2]
@@ -58,7 +58,7 @@ def ordered_inputs(checkpoint: str, head: Head, scores: pd.DataFrame, task: str 
 
 
 def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
-    """Its maps on the inputs where its strongest role is strongest, in the middle, and weakest."""
+    """Show the maps with the highest, a medium and the lowest score of the head's strongest role."""
     ordered = ordered_inputs(checkpoint, head, scores, task)
     count = len(ordered.inputs)
     if not count:
@@ -84,7 +84,7 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
 
 
 def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
-    """Its weights beside what chance gives, the furthest above it first."""
+    """Show the weights of the head with their baselines, the largest difference first."""
     head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head) & scores["baseline"].notna()]
     head_scores = head_scores[
         head_scores["score"].str.startswith(LOOKS) & ~head_scores["score"].str.endswith("without sink")

@@ -1,4 +1,4 @@
-"""Where heads lie when alike ones are near (Clark et al. 2019, Fig 6), and a line on each for its tooltip."""
+"""Positions of heads in the similarity plot (Clark et al. 2019, Fig 6), and a line about each head for its tooltip."""
 
 import pandas as pd
 import streamlit as st
@@ -17,7 +17,7 @@ SHIPPED = "statistics/place "  # before x, y and stress, in keys of scores
 
 
 def places(name: str, task: str | None, task_scores: pd.DataFrame, shape: tuple[int, int]) -> tuple[Axis, Axis, str]:
-    """The two axes of the scaling, and what they are; from the newest stored run of statistics, or what ships."""
+    """Return the two axes of the similarity plot with a description, from the newest stored or bundled statistics."""
     place_scores = _stored(name, task) or _shipped(task_scores)
     if not place_scores:
         st.info(
@@ -43,7 +43,7 @@ def _axis(place_scores: list[PlaceScore], values: list[float | None], label: str
 
 
 def lines(task_scores: pd.DataFrame, shape: tuple[int, int]) -> list[str]:
-    """The pattern class and the roles that each head has, in words; empty where neither is known."""
+    """Return the pattern class and the roles of each head as text; empty if neither is known."""
     role_scores = task_scores[
         task_scores["score"].str.startswith("roles/") & ~task_scores["score"].str.endswith("without sink")
     ]

@@ -1,4 +1,4 @@
-"""Measuring more scores of a checkpoint on a task's rows: those that are chosen, or all that are missing in one job."""
+"""Measuring further scores of a checkpoint: chosen studies, or all missing ones in one job."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ EFFECTS = (
 
 
 def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
-    """Studies to choose from, and how those that were started go on."""
+    """Show studies to choose from, and the progress of those that were started."""
     with st.expander("Measure more of this checkpoint", expanded=scores.empty, icon=":material/play_circle:"):
         if scores.empty:
             st.info("No results of this checkpoint are stored yet. Measure them here.", icon=":material/database:")
@@ -59,7 +59,7 @@ def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
 
 
 def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFrame, causal: bool) -> None:
-    """One button for every study of which nothing is stored here: one job, with how long it takes said before."""
+    """Show one button that runs every study without stored results as one job, with its expected time."""
     measured_studies = set(task_scores["score"].str.partition("/")[0])
     class_set, data = shipped_set(causal=causal).name, pickers.data_folder()
     unmeasured = missing(checkpoint, task, measured=measured_studies, class_set=class_set, data=data)

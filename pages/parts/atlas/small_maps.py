@@ -1,4 +1,4 @@
-"""A shelf of small maps: the inputs of a gallery, or the mean patterns of groups of heads."""
+"""Rows of small maps: the inputs of a gallery, or the mean maps of groups of heads."""
 
 import hashlib
 import json
@@ -16,7 +16,7 @@ _shelf = drawing_component("small_maps", Path(__file__).resolve().parent)
 
 @dataclass(frozen=True)
 class SmallMap:
-    """A map [query, key] with its title, a note and, where it is of one input, its tokens."""
+    """A map [query, key] with its title, a note and, if it belongs to one input, the tokens."""
 
     title: str
     weights: np.ndarray
@@ -24,14 +24,15 @@ class SmallMap:
     note: str = ""
 
     def packed(self, most: float) -> dict[str, Any]:
-        """What the browser reads. most: the weight that is drawn as full ink."""
+        """Return the data for the browser. `most` is the weight drawn in the darkest colour."""
         shares = np.rint(np.clip(self.weights / most, 0, 1) * 255).astype(int)
         return {"title": self.title, "note": self.note, "tokens": list(self.tokens), "length": len(self.weights),
                 "weights": shares.ravel().tolist(), "most": most}  # fmt: skip
 
 
 def show_small_maps(maps: Sequence[SmallMap], *, key: str, cell: int = 9, own_scale: bool = False) -> None:
-    """Draw them side by side. cell: pixels of a weight. own_scale: each map's largest weight is full ink, else 1 is."""
+    """Draw small maps side by side. `cell` is the number of pixels per weight; with `own_scale`, the largest weight of
+    each map has the darkest colour, otherwise 1 has."""
     packed = [small.packed(max(float(small.weights.max()), 1e-9) if own_scale else 1.0) for small in maps]
     payload: dict[str, Any] = {"cell": cell, "maps": packed}
     payload["id"] = hashlib.blake2b(json.dumps(payload).encode(), digest_size=8).hexdigest()

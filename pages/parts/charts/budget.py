@@ -1,4 +1,4 @@
-"""Attention budgets as stacked bars: one a head in a layer x head grid, or a few wide ones with numbers."""
+"""Attention budgets as stacked bars: one per head in a layer x head grid, or a few wide bars with numbers."""
 
 import altair as alt
 import pandas as pd
@@ -15,8 +15,10 @@ WRITTEN_FROM = 0.04  # share of a bar above which it has room for its number
 
 
 def budget_parts(scores: pd.DataFrame, statistic: str = "budget") -> pd.DataFrame:
-    """Each head's shares from left to right, as columns `start` and `end` of a bar from 0 to 1, with what is read of
-    each. scores: of the atlas (layer, head, score, value, low, high, baseline, n)."""
+    """Return the shares of each head as bar segments `start` to `end` from 0 to 1, with the columns of the tooltip.
+
+    `scores` are from the atlas (layer, head, score, value, low, high, baseline, n).
+    """
     prefix, order = f"budget/{statistic}/", list(BUDGET_CATEGORIES)
     parts = scores[scores["score"].str.startswith(prefix)].copy()
     parts["category"] = parts["score"].str.removeprefix(prefix)
@@ -50,7 +52,7 @@ def _tips() -> list[alt.Tooltip]:
 
 
 def budget_grid(parts: pd.DataFrame) -> alt.Chart:
-    """One stacked bar a head; layers run down, heads across. A click selects "cell" (layer, head)."""
+    """Return one stacked bar per head (rows: layers, columns: heads). A click selects "cell" (layer, head)."""
     heads = int(parts["head"].max()) + 1
     drawn = parts.assign(
         Layer=parts["layer"] + 1,
@@ -75,7 +77,7 @@ def budget_grid(parts: pd.DataFrame) -> alt.Chart:
 
 
 def budget_bars(bars: dict[str, pd.DataFrame]) -> Layers:
-    """Wide bars, one a name, with the share of each group that has room for its number."""
+    """Return one wide bar per name, with the number of each share that has room for it."""
     drawn = pd.concat([parts.assign(bar=name) for name, parts in bars.items()], ignore_index=True)
     groups = drawn.groupby(["bar", "group"], sort=False).agg(start=("start", "min"), end=("end", "max")).reset_index()
     groups["share"] = groups["end"] - groups["start"]

@@ -1,4 +1,4 @@
-"""Lines, bars and points over two columns, with their intervals, a colour a series."""
+"""Lines, bars and points over two columns, with intervals and one colour per series."""
 
 import textwrap
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from pages.parts.charts.encoding import SYMBOLS, Axes, Layers, baseline, categor
 def stacked_bars(
     frame: pd.DataFrame, axes: Axes, *, title: str, order: Sequence[str] | None = None, tooltip: Sequence[str] = ()
 ) -> alt.Chart:
-    """Shares or counts (x) of each bar (y), stacked by class (colour) from the left. order: of the classes."""
+    """Return shares or counts (x) of each bar (y), stacked by class (colour) in this order."""
     legend = alt.Legend(orient="bottom", columns=6, title=None)
     return (
         alt.Chart(frame, title=in_lines(title))
@@ -43,7 +43,7 @@ def line_with_band(
     rule: float | None = None,
     log: bool = False,
 ) -> Layers:
-    """A line, its interval as a band, one colour a series; `domain`: ends of y; `rule` draws a baseline; `log`: x."""
+    """Return lines with intervals as bands. `domain` is the range of y, `rule` a baseline, and `log` applies to x."""
     tick_axis = alt.Axis(format="d", tickMinStep=1) if pd.api.types.is_integer_dtype(frame[axes.x]) else alt.Axis()
     x_scale = alt.Scale(type="log") if log else alt.Undefined
     shared: dict[str, Any] = {"x": alt.X(field(axes.x, "Q"), title=axes.x_says, axis=tick_axis, scale=x_scale)}
@@ -70,9 +70,9 @@ FEW, LONG = 3, 18  # more than so many names, one of them longer than this (in c
 def values_with_intervals(
     frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = None, tooltip: Sequence[str] = ()
 ) -> Layers:
-    """Values in the order of the rows, side by side by colour: dots with their intervals, bars where there is none.
+    """Return values in the order of the rows, side by side by colour: dots with intervals, otherwise bars.
 
-    `rule` draws a baseline. Of many names, or of long ones, each has a line of its own.
+    `rule` draws a baseline. Many or long names are placed one per line.
     """
     lengths = frame[axes.x].astype(str).drop_duplicates().str.len()
     sideways = len(lengths) > MANY or (len(lengths) > FEW and lengths.max() > LONG)
@@ -114,7 +114,7 @@ def values_with_intervals(
 def bars(
     frame: pd.DataFrame, axes: Axes, *, title: str, domain: tuple[float, float], tooltip: Sequence[str] = ()
 ) -> Layers:
-    """A horizontal bar for each row, in the order of the rows, with its number (x)."""
+    """Return a horizontal bar with its number (x) for each row, in the order of the rows."""
     base = alt.Chart(frame).encode(
         y=alt.Y(field(axes.y, "N"), sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFlush=False)),
         x=alt.X(field(axes.x, "Q"), title=axes.x_says, scale=alt.Scale(domain=list(domain))),
@@ -129,10 +129,10 @@ def bars(
 def dots_and_controls(
     frame: pd.DataFrame, *, title: str, value: str, controls: Sequence[str], passing: str, others: str
 ) -> Layers:
-    """A dot with its interval for each head, in the order of the rows, and its controls as ticks.
+    """Return a dot with its interval for each head, in the order of the rows, and its controls as ticks.
 
-    frame: columns head, value, low, high, passes, and one for each of `controls`; NaN draws no tick. passing, others:
-    what the legend calls heads that pass and the others.
+    `frame` has columns head, value, low, high, passes, and one for each of `controls` (NaN: no tick). `passing` and
+    `others` name both kinds of heads in the legend.
     """
     y = alt.Y("head:N", sort=None, title=None, axis=alt.Axis(labelFlush=False))
     x = alt.X("value:Q", title=value, scale=alt.Scale(zero=True))
@@ -157,7 +157,8 @@ def dots_and_controls(
 
 
 def dumbbells(frame: pd.DataFrame, *, title: str, value: str, baseline: str, name: str = "head") -> Layers:
-    """A value and its baseline a row, joined by a line. frame: columns `name`, value, baseline, low, high."""
+    """Return a value and its baseline per row, joined by a line. `frame` has columns `name`, value, baseline, low,
+    high."""
     y = alt.Y(field(name, "N"), sort=None, title=None, axis=alt.Axis(labelLimit=260, labelFlush=False))
     base = alt.Chart(frame).encode(y=y)
     x = alt.X("value:Q", title=value, scale=alt.Scale(zero=True))
@@ -175,7 +176,7 @@ def dumbbells(frame: pd.DataFrame, *, title: str, value: str, baseline: str, nam
 
 
 def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> alt.Chart:
-    """Bars side by side: one group an entry of `order`, one bar a kind (colour)."""
+    """Return grouped bars: one group per entry of `order`, one bar per kind (colour)."""
     return (
         alt.Chart(frame)
         .mark_bar()
@@ -190,9 +191,10 @@ def grouped_bars(frame: pd.DataFrame, axes: Axes, *, order: Sequence[str]) -> al
 
 
 def ranked(frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = None, named: int = 3) -> Layers:
-    """Every value (y) as a dot, least first, with its interval; the `named` least and greatest are told by their name.
+    """Return every value (y) as a dot with its interval, in ascending order. The `named` smallest and largest are
+    labelled.
 
-    frame: a row a thing, whose name is in the column axes.name. `rule` marks a value.
+    `frame` has one row per item, named in the column axes.name. `rule` marks a value.
     """
     drawn = frame.dropna(subset=[axes.y]).sort_values(axes.y).reset_index(drop=True)
     drawn = drawn.assign(rank=range(1, len(drawn) + 1))
@@ -210,7 +212,7 @@ def ranked(frame: pd.DataFrame, axes: Axes, *, title: str, rule: float | None = 
 
 
 def in_lines(title: str) -> str | list[str]:
-    """A title as Vega draws it: in lines, where one would be cut beside another chart in a narrow window."""
+    """Split a title into lines if it would be cut next to another chart in a narrow window."""
     return title if len(title) <= HALF else textwrap.wrap(title, HALF)
 
 
@@ -223,8 +225,8 @@ def points(
     continuous: bool = False,
     square: bool = False,
 ) -> Layers:
-    """A scatter of points, optionally with their names beside them; `continuous` colours by a number, `square` makes a
-    unit as long up as across, for what is read as distances."""
+    """Return a scatter plot, optionally with names. `continuous` colours by a number; `square` uses equal units on both
+    axes."""
     span = 1.1 * max(float(frame[name].max() - frame[name].min()) for name in (axes.x, axes.y)) if square else 0.0
     shared: dict[str, Any] = {
         "x": alt.X(field(axes.x, "Q"), title=axes.x_says, scale=_reaching(frame[axes.x], span)),
@@ -256,9 +258,10 @@ def _reaching(values: pd.Series, span: float) -> alt.Scale:
 
 
 def apart(frame: pd.DataFrame, axes: Axes, *, span: float = 0.0, size: float = 1.0) -> list[bool]:
-    """Which names of points stand free of other points and of names before them; the others are read by pointing.
+    """Return which names of points do not overlap other points or earlier names; the others are shown on hover.
 
-    span: of both axes; 0 where they span what the points do. size: of a name, beside its size in a picture of HEIGHT.
+    `span` is the range of both axes (0: that of the points); `size` is the size of a name relative to its size at
+    HEIGHT.
     """
     wide, high = size * NAME_WIDTH, size * NAME_HEIGHT
     spans = [span or float(frame[name].max() - frame[name].min()) or 1.0 for name in (axes.x, axes.y)]
@@ -275,10 +278,8 @@ def apart(frame: pd.DataFrame, axes: Axes, *, span: float = 0.0, size: float = 1
 
 
 def calibration(frame: pd.DataFrame, axes: Axes, *, counted: str, title: str) -> Layers:
-    """Shares that were right (y) by the probability given (x), both 0 to 1, beside the diagonal where they are equal.
-
-    counted: the column of how many each point is of, which is written beside it.
-    """
+    """Return accuracy (y) by predicted probability (x), both 0 to 1, with the diagonal. `counted` is the column of
+    sample sizes."""
     ends = alt.Scale(domain=[0, 1])
     x = alt.X(field(axes.x, "Q"), title=axes.x_says, scale=ends)
     y = alt.Y(field(axes.y, "Q"), title=axes.y_says, scale=ends)

@@ -1,7 +1,7 @@
-"""What the charts of every page are told, as records, and what of Altair they share.
+"""Records that describe charts, and what all charts share.
 
-Altair only, colours from the theme in light and dark: scales name the theme's ranges ("ramp", "diverging",
-"category"), which .streamlit/config.toml defines, so a chart follows the theme.
+Only Altair is used, with colours from the theme in light and dark: scales name the ranges of the theme ("ramp",
+"diverging", "category") in .streamlit/config.toml, so charts follow the theme.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,8 +30,8 @@ COLOURS = CLASSES | ROLES
 
 
 def own_colours(names: Sequence[str]) -> dict[str, str]:
-    """The colours of names that are all classes of one set, as it is now: the set that is picked first, then the
-    shipped ones and people's own. The shipped colours where no set has them all."""
+    """Return the colours of names that are all classes of one class set: the chosen set first, then bundled and custom
+    sets; the bundled colours if no set has them all."""
     if not names or not streamlit_internals.has_page() or set(names) <= set(ROLES):
         return COLOURS
     db, picked = resources.database(), st.session_state.get("class_set")
@@ -44,7 +44,7 @@ def own_colours(names: Sequence[str]) -> dict[str, str]:
 
 
 def colours_of(names: Sequence[str]) -> list[str]:
-    """The colour of each name: its own wherever it is a class or a role."""
+    """Return the colour of each name; classes and roles have their own colours."""
     colour_of_name = own_colours(names)
     used = {colour_of_name[name] for name in names if name in colour_of_name}
     palette = list(theme()["chartCategoricalColors"])
@@ -56,7 +56,7 @@ def colours_of(names: Sequence[str]) -> list[str]:
 
 
 def has_own(names: Iterable[str]) -> bool:
-    """Whether any of these names has a colour of its own."""
+    """Return whether any of these names has its own colour."""
     all_names = list(names)
     return bool(all_names) and any(name in own_colours(all_names) for name in all_names)
 
@@ -70,11 +70,10 @@ LARGE = 44  # of one that has the width of the page, or the better part of it
 
 @dataclass(frozen=True, kw_only=True)
 class Axes:
-    """Which columns a chart draws.
+    """The columns that a chart draws.
 
-    low, high: the ends of y's interval. colour: a series each, or the class. classes: all classes of that column, in
-    the order that gives each its colour on every page. name: said beside a point. x_title, y_title: what the axes say
-    (default: the column).
+    low, high: interval of y. colour: series or class. classes: all classes of that column, in the order of their
+    colours. name: label of a point. x_title, y_title: axis titles (default: the column).
     """
 
     x: str
@@ -89,22 +88,20 @@ class Axes:
 
     @property
     def x_says(self) -> str:
-        """The title of x."""
         return self.x if self.x_title is None else self.x_title
 
     @property
     def y_says(self) -> str:
-        """The title of y."""
         return self.y if self.y_title is None else self.y_title
 
 
 @dataclass(frozen=True)
 class Shade:
-    """Which column colours the cells of a picture, and on what scale.
+    """The column that colours the cells of a heatmap, and its scale.
 
-    label: what the legend says (default: the column). diverging: blue below 0, orange above, symmetric about 0.
-    domain: ends of the scale (default: 0 or the least to the greatest value). categories: the column holds class
-    names, in this order. cell: pixels of a cell, at most.
+    label: title of the legend (default: the column). diverging: blue below 0, orange above, symmetric about 0. domain:
+    range of the scale (default: 0 or the smallest to the largest value). categories: class names in the column, in this
+    order. cell: largest size of a cell in pixels.
     """
 
     value: str
@@ -116,16 +113,15 @@ class Shade:
 
     @property
     def says(self) -> str:
-        """The title of the legend."""
         return self.label or self.value
 
     @property
     def kind(self) -> str:
-        """Vega-Lite's type of the column."""
+        """Return the Vega-Lite type of the column."""
         return "N" if self.categories else "Q"
 
     def colour(self, values: pd.Series) -> alt.Color:
-        """The cells' colour, with its scale over these values."""
+        """Return the colour encoding of the cells, with a scale over these values."""
         shorthand = field(self.value, self.kind)
         return alt.Color(shorthand, title=self.says, scale=self._scale(values), legend=legend(bool(self.categories)))
 
@@ -143,19 +139,20 @@ class Shade:
 
 
 def legend(categories: bool) -> alt.Legend:
-    """A legend on the right, of classes or of a ramp."""
+    """Return a legend on the right, of classes or of a colour ramp."""
     if categories:
         return alt.Legend(orient="right", **SYMBOLS)
     return alt.Legend(orient="right", gradientLength=140, format=".2~r")
 
 
 def tips(frame: pd.DataFrame, *names: str | None) -> list[alt.Tooltip]:
-    """What pointing at a mark reads: these columns."""
+    """Return tooltips with these columns."""
     return [alt.Tooltip(field(name, _kind(frame[name])), title=name) for name in dict.fromkeys(names) if name]
 
 
 def category(frame: pd.DataFrame, name: str, order: Sequence[str] | None = None) -> alt.Color:
-    """A colour a class of the column, in this order; a class or role has its own in every chart."""
+    """Return one colour per class of a column, in this order; classes and roles have their own colours in every
+    chart."""
     categories = [str(value) for value in frame[name].dropna().unique()]
     names = list(order) if order else categories
     if has_own(names):
@@ -167,7 +164,7 @@ def category(frame: pd.DataFrame, name: str, order: Sequence[str] | None = None)
 
 
 def interval(mark: alt.Chart, axes: Axes, *, along: str = "y", **options: Any) -> list[alt.Chart]:
-    """The mark from the low to the high end of the values, which lie along x or y; none where the axes have no ends."""
+    """Return the mark over the intervals of the values, along x or y; empty if the axes have no intervals."""
     if not (axes.low and axes.high):
         return []
     if along == "x":
@@ -176,7 +173,7 @@ def interval(mark: alt.Chart, axes: Axes, *, along: str = "y", **options: Any) -
 
 
 def baseline(rule: float | None, along: str = "y") -> list[alt.Chart]:
-    """A dashed line at a value of y (or x); none for None."""
+    """Return a dashed line at a value of y (or x); empty for None."""
     if rule is None:
         return []
     return [
@@ -187,7 +184,7 @@ def baseline(rule: float | None, along: str = "y") -> list[alt.Chart]:
 
 
 def field(name: str, kind: str) -> str:
-    """A column as Vega-Lite's shorthand, its special characters escaped."""
+    """Return a column as a Vega-Lite shorthand with escaped special characters."""
     for mark in ("\\", ":", ".", "[", "]"):
         name = name.replace(mark, "\\" + mark)
     return f"{name}:{kind}"

@@ -1,4 +1,4 @@
-"""Pictures of a number a head, or a number a word of each layer. Layers run down, heads across, counted from 1."""
+"""Heatmaps of one number per head, or per word and layer. Rows are layers, columns heads, counted from 1."""
 
 import textwrap
 from collections.abc import Collection, Sequence
@@ -15,7 +15,7 @@ WIDEST, SMALLEST_CELL = 640, 8  # pixels: of such a picture, and of a head of th
 
 
 def cell_of(heads: int, most: int = CELL) -> int:
-    """Pixels of one head where a layer has so many: `most`, and less where the picture would leave the page."""
+    """Return the size in pixels of one head's cell, at most `most`, so that the heatmap fits on the page."""
     return max(SMALLEST_CELL, min(most, WIDEST // max(heads, 1)))
 
 
@@ -30,12 +30,11 @@ def head_picture(
     select: bool = False,
     lines: int = 1,
 ) -> Layers:
-    """A layer x head picture of one number (or one class) per head.
+    """Return a layer x head heatmap of one number (or class) per head.
 
-    frame: one row a head with columns `layer`, `head` (zero-based) and the shade's. highlight: heads to outline.
-    full: heads to draw in full colour, the others faded (default: all). tooltip: more columns to read. select: a click
-    selects "cell" (layer, head). Heads without a value stay empty. lines: of the title at least, so that pictures side
-    by side begin at one height.
+    `frame` has one row per head with columns `layer`, `head` (zero-based) and that of the shade. highlight: heads to
+    outline. full: heads in full colour, with others faded (default: all). tooltip: further columns. select: a click
+    selects "cell" (layer, head). lines: smallest number of title lines, to align heatmaps side by side.
     """
     heads = [Head(int(layer), int(head)) for layer, head in zip(frame.layer, frame["head"], strict=True)]
     drawn = frame.assign(
@@ -67,17 +66,17 @@ def head_picture(
 
 
 def wrapped_title(title: str, columns: int, cell: int) -> list[str]:
-    """The lines of a title that is no wider than its picture of so many heads and its legend."""
+    """Split a title into lines that are no wider than the heatmap with its legend."""
     return textwrap.wrap(title, max(24, (cell * columns + 60) // 7))
 
 
 def clicked_heads(picked: Any) -> list[Head]:
-    """The heads that were clicked in a picture with `select`. picked: what Streamlit keeps of the chart."""
+    """Return the heads that were clicked in a heatmap with `select`, from the state of the chart."""
     return [Head(int(cell["layer"]), int(cell["head"])) for cell in picked.selection.get("cell", [])]
 
 
 def layer_word_picture(frame: pd.DataFrame, *, value: str, title: str, label: str) -> alt.Chart:
-    """A layer x word picture of one number, symmetric about 0. frame: columns `layer` (zero-based), `word`, `value`."""
+    """Return a layer x word heatmap, symmetric about 0. `frame` has columns `layer` (zero-based), `word`, `value`."""
     drawn = frame.assign(Layer=frame.layer + 1)
     shade = Shade(value, label, diverging=True)
     return (

@@ -1,4 +1,4 @@
-"""Pictures over classes or tokens: confusions, and distributions over the tokens of an input."""
+"""Heatmaps over classes or tokens: confusions, and distributions over the tokens of an input."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +15,7 @@ MIDDLE = 0.6  # share of the largest value from which the ramp is nearer its far
 def matrix(
     frame: pd.DataFrame, axes: Axes, *, value: str, title: str, order: Sequence[str], select: bool = False
 ) -> Layers:
-    """A square picture over two class axes (confusion, correlation), its numbers but 0 written in the cells."""
+    """Return a square heatmap over two class axes (confusion, correlation), with nonzero numbers in the cells."""
     places: dict[str, Any] = {
         "x": alt.X(
             field(axes.x, "N"),
@@ -47,9 +47,9 @@ def matrix(
 
 
 def token_strips(frame: pd.DataFrame, *, title: str) -> Layers:
-    """Distributions over the tokens of an input, one line each (Kovaleva et al., Fig 3's zoom).
+    """Return distributions over the tokens of an input, one line each (Kovaleva et al., Fig 3).
 
-    frame: columns `line`, `position`, `token`, `weight`, `mark` (said under the token: "target", "sink", ...).
+    `frame` has columns `line`, `position`, `token`, `weight`, `mark` (below the token: "target", "sink", ...).
     """
     marks = zip(frame.position, frame.token, frame.mark, strict=True)
     tokens = [f"{position + 1} {token}" + (f" ({mark})" if mark else "") for position, token, mark in marks]

@@ -1,4 +1,4 @@
-"""Pictures of a score taken apart: the largest terms of a cell, and maps between tokens."""
+"""Figures of decomposed attention scores: the largest terms of a cell, and maps between tokens."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,9 +14,9 @@ WRITTEN = 11  # pixels of a cell beside which a token is written
 
 
 def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
-    """Terms one below the other, each from where the one above ended; the last row is their sum.
+    """Return a waterfall chart of terms; the last row is their sum.
 
-    frame: columns term (text), start, end, value, kind ("raises", "lowers", "sum"), in the order of the rows.
+    `frame` has columns term (text), start, end, value, kind ("raises", "lowers", "sum").
     """
     order = list(frame["term"])
     base = alt.Chart(frame).encode(
@@ -40,7 +40,7 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
 
 def token_map(weights: np.ndarray, tokens: Sequence[str], keys: Sequence[str], *, title: str,
               marked: tuple[int, int] | None = None, select: bool = False) -> Layers:  # fmt: skip
-    """A head's map [query, key] between numbered tokens. marked: the cell with a ring, if any."""
+    """Return an attention map [query, key] between numbered tokens. `marked` is a cell with a ring."""
     queries, key_indices = np.indices(weights.shape)
     frame = pd.DataFrame(
         {"query": queries.ravel(), "key": key_indices.ravel(), "weight": weights.ravel().astype(float)}

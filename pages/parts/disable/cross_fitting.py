@@ -1,4 +1,4 @@
-"""Cross-fitted: sweeps, scores and pruning curves on all train rows, each tested by a model that never saw it."""
+"""Cross-fitted ablations, scores and pruning curves on all train examples, by models not trained on them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -31,7 +31,6 @@ SCORES = ("initialisation", "seed", "accuracy", "f1", "pearson", "train_rows", "
 
 
 def show_crossed() -> None:
-    """Start one; see what is running; look at results."""
     st.caption(
         "With a few hundred dev examples, most heads remain undecided. Cross-fitting uses all train examples "
         "instead: a model is fine-tuned on all parts of the train set but one, and its heads are ablated on the "

@@ -1,4 +1,4 @@
-"""Click heads, and see what the checkpoint says without them."""
+"""Live ablation of clicked heads on one sentence."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ SWEPT: "dict[Operator, str]" = OPERATORS | {
 
 
 def show_live() -> None:
-    """One sentence or pair, before and after."""
+    """Show the predictions for a sentence or pair before and after ablation."""
     view_context = context.now()
     name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     chosen = context.chosen()
@@ -65,8 +65,8 @@ def show_live() -> None:
 
 @dataclass(frozen=True)
 class LiveChange:
-    """Components of a checkpoint, as they were typed, under an operator on one input. task: whose train rows fit
-    constants; by: what a mean is over."""
+    """Components as the user typed them, ablated on one input. `task` has the examples that fit constants; `by` is what
+    a mean is over."""
 
     checkpoint: str
     text: str
@@ -121,7 +121,7 @@ def _compared(live_change: LiveChange) -> None:
 
 
 def opened(name: str) -> Any:
-    """The checkpoint with the head it was saved with: classes, words, or none."""
+    """Return the checkpoint with the head that it was saved with: classifier, language model, or none."""
     resources.refuse_missing(name)
     plain_name, revision = resources.split_revision(name)
     return resources.checkpoint(name, models.opening.saved_head(plain_name, revision=revision))

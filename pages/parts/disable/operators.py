@@ -1,4 +1,4 @@
-"""One head under every operator side by side, and how far operators agree on which heads matter."""
+"""Comparison of ablation methods on one head, and their agreement on which heads matter."""
 
 from dataclasses import asdict
 
@@ -31,7 +31,6 @@ AGREEMENT = ["name", "kendall", "low", "high", "itself", "same_rows"]
 
 
 def show_operators() -> None:
-    """Start the study; see what is running; look at results."""
     with drawer("Measure another checkpoint or task", "operators"):
         _start()
     job_progress.show_jobs("operators")

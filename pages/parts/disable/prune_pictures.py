@@ -1,4 +1,4 @@
-"""The figures of the view Pruning: importance of heads, pruning curves, and saving what is left."""
+"""Figures of the view Pruning: importance of heads, pruning curves, and saving of a pruned checkpoint."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ from pages.parts.widgets.tables import show_table
 
 
 def show_importance() -> None:
-    """The gradient of the loss for each head, and how its ranks agree with what zeroing each head does."""
+    """Show the gradient-based importance of each head, and its rank correlation with zeroing."""
     with shown_result(
         "importance",
         "No result is stored yet. Choose a fine-tuned checkpoint and press Measure importance.",
@@ -69,7 +69,7 @@ def show_importance() -> None:
 
 
 def show_curves() -> None:
-    """The metric by the share of removed heads, for each order; and a folder for what is left."""
+    """Show the metric by the fraction of pruned heads for each order, and offer to save a pruned checkpoint."""
     empty = "No pruning curve is stored yet. Choose a fine-tuned checkpoint and press Draw the curve."
     with shown_result("prune", empty, "curve") as stored:
         if stored is None:
@@ -88,7 +88,7 @@ def show_curves() -> None:
 
 
 def draw_curves(steps: Sequence[PruneStep]) -> None:
-    """The chart of some curves."""
+    """Draw the chart of pruning curves."""
     first = steps[0]
     st.altair_chart(
         line_with_band(

@@ -1,4 +1,4 @@
-"""The figures and numbers of a stored ablation of every head, layer or group."""
+"""Figures and numbers of a stored ablation of every head, layer or group."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -30,12 +30,8 @@ SURE = 0.05  # corrected p below which a change is significant
 
 
 def show_results(study: str = "disable", more: Callable[[StoredRun], None] | None = None) -> None:
-    """The answer, figure and details of a stored sweep.
-
-    Args:
-        study: disable or cross-fitted.
-        more: draws more of it, folded.
-    """
+    """Show the finding, figure and details of a stored ablation (study `disable` or cross-fitted); `more` draws further
+    details."""
     with shown_result(
         study,
         "No ablation of every head is stored yet. Choose a checkpoint and press Run.",
@@ -186,7 +182,7 @@ def _picture(variants: Sequence[AblatedTarget], metric: str, title: str) -> Any:
 
 
 def variant_sentence(variant: AblatedTarget, metric: str) -> str:
-    """One variant in words."""
+    """Return a sentence about one ablation target."""
     change = _change(variant, metric) or Estimate(float("nan"))
     low, high = _numbers(change.low, change.high)
     flips = f", {variant.flipped} predictions change" if variant.flipped is not None else ""

@@ -1,4 +1,4 @@
-"""What stands in for heads, as pages ask for it: what means are over, which rows fit constants and at what loss."""
+"""Inputs about replacement outputs: what means are over, and which examples fit constants."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def mean_by(operator: str, *, key: str) -> dict[str, str]:
-    """What the mean is taken over, as an option of studies; {} where the operator is another."""
+    """Ask what the mean is over, as an option of studies; {} for other ablation methods."""
     if operator != "mean":
         return {}
     return {"mean_by": url.pick(st.selectbox, "Mean by", MEANS, key=key)}
 
 
 def pick_fitting_task() -> str:
-    """The task whose train rows, with their labels, fit the constants."""
+    """Ask for the task whose labelled train examples fit the constants."""
     task = pickers.pick_task("Fit the constants on train examples of", key="fitted_on")
     st.caption(
         f"{FITTED_ROWS} examples are used, drawn with seed 0. The checkpoint must be a classifier for this task."
@@ -33,7 +33,7 @@ def pick_fitting_task() -> str:
 
 
 def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -> "StandInSource":
-    """The constants of these heads, each fitted alone; says on which rows, and its loss there."""
+    """Return the constants of these heads, each fitted alone, and show on which examples and with which loss."""
     if checkpoint.labels is None:
         raise InputError(
             f"The method “optimal constant” needs a classifier; {name} is not a classifier. Choose a fine-tuned "

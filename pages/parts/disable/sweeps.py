@@ -1,4 +1,4 @@
-"""Sweeps as jobs: every head, layer, lone head or group disabled on a task's rows."""
+"""Ablation jobs: every head, layer, single head or group on the examples of a task."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -25,7 +25,8 @@ WHAT = {
 
 @dataclass(frozen=True)
 class SweepInputs:
-    """What sweeps and pruning are run on. limit: rows, None for all; data: GLUE's folder, None for the samples."""
+    """The inputs of ablations and pruning. `limit` is the number of examples (None: all), `data` the GLUE folder (None:
+    samples)."""
 
     checkpoint: str
     task: str
@@ -34,7 +35,7 @@ class SweepInputs:
 
 
 def shared_options() -> SweepInputs | None:
-    """The choices that sweeps and pruning share: checkpoint, task, rows, data; None until there is a checkpoint."""
+    """Ask for checkpoint, task, examples and data of ablations and pruning; None until there is a checkpoint."""
     name, task = context.now().checkpoint, str(context.now().rows)
     left, right = st.columns([1, 4])
     limit = left.number_input(
@@ -53,7 +54,7 @@ def shared_options() -> SweepInputs | None:
 
 
 def start_sweep() -> None:
-    """Choose what to disable, and start the job."""
+    """Ask what to ablate, and start the job."""
     shared = shared_options()
     left, middle, right, last = st.columns([2, 2, 2, 1], vertical_alignment="bottom")
     unit_kind = url.pick(left.selectbox, "Change", WHAT, key="what")

@@ -1,4 +1,4 @@
-"""Fine-tuning with heads held at fixed patterns, beside the free model, in the form of Table 1."""
+"""Fine-tuning with heads fixed at patterns, compared with learned attention in the form of Table 1."""
 
 import streamlit as st
 
@@ -17,7 +17,6 @@ from pages.parts.widgets.tables import show_table
 
 
 def show_training() -> None:
-    """Start runs; see what is running; compare free and held."""
     with drawer("Train another", "fixed-pattern"):
         _start()
     job_progress.show_jobs("fixed-pattern")

@@ -1,4 +1,4 @@
-"""One sentence: propose targets and elements, let words be clicked, show every head between the two places."""
+"""One sentence: proposed targets and elements, words marked by clicks, and every head between the marked words."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -55,7 +55,7 @@ _sentence = st.components.v2.component(
 
 
 class Marked(NamedTuple):
-    """What is marked: the sentence's text, target, element, and what they are called."""
+    """The marked sentence: text, target, element, and their names."""
 
     text: str
     target: Spans
@@ -65,7 +65,7 @@ class Marked(NamedTuple):
 
 
 class Parsed(NamedTuple):
-    """A text with its words, the proposed targets and the frames that are known."""
+    """A text with its words, the proposed targets and the known frames."""
 
     text: str
     spans: list[Span]
@@ -74,20 +74,20 @@ class Parsed(NamedTuple):
     lexicon: Lexicon
 
     def phrase(self, words: Sequence[int]) -> str:
-        """These words as one string."""
+        """Return some words as one string."""
         return " ".join(self.text[slice(*self.spans[k])] for k in words)
 
 
 @st.cache_resource(show_spinner="Reading the frames ...", max_entries=2)
 def lexicon(folder: str | None) -> Lexicon:
-    """FrameNet's own index where a release folder is configured, else the bundled facts."""
+    """Return the index of FrameNet if a release folder is configured, otherwise the bundled lexicon."""
     if folder is None:
         return bundled_lexicon()
     return release_lexicon(open_release(folder))
 
 
 def parsed(text: str) -> Parsed:
-    """Words of a text with proposed targets; without a language pipeline words end at white space."""
+    """Return the words of a text with proposed targets; without a language pipeline, white space separates words."""
     folder = config.settings().framenet
     frame_lexicon = lexicon(str(folder) if folder else None)
     try:
@@ -98,7 +98,7 @@ def parsed(text: str) -> Parsed:
 
 
 def mark(text: str) -> Marked | None:
-    """Choose frame, target words and element words; None while something is missing."""
+    """Ask for frame, target words and element words; None while something is missing."""
     sentence = parsed(text)
     if len(sentence.spans) > MOST_WORDS:
         st.warning(
@@ -284,7 +284,7 @@ TOP = 10
 
 
 def null_of(name: str) -> Any:
-    """How much each head of a checkpoint looks over each distance in the bundled sentences."""
+    """Return the attention of each head over each distance in the bundled sentences."""
     opened = resources.checkpoint(name)
     with st.spinner("Looking at the bundled sentences ..."):
         return _null_of(opened.weights_hash, opened)
@@ -296,7 +296,7 @@ def _null_of(weights: str, _checkpoint: Any) -> Any:
 
 
 def show_lookup() -> None:
-    """The whole view; a fragment, so that a click reruns nothing else."""
+    """Show the view as a fragment, so that a click reruns nothing else."""
     with clear_errors():
         view_context = context.now()
         first, second, text = view_context.checkpoint, view_context.beside, view_context.text or ""
@@ -324,7 +324,7 @@ def show_lookup() -> None:
 
 
 def offer_examples() -> None:
-    """Examples as small buttons that fill the sentence field, so they must be outside the fragment."""
+    """Show examples as small buttons that fill the sentence field (outside the fragment)."""
     text = context.now().text or ""
     with st.container(horizontal=True, vertical_alignment="center", key="frame_examples"):
         st.caption("Examples:", width="content")
@@ -349,7 +349,7 @@ def _take(text: str) -> None:
 
 
 class LookupSettings(NamedTuple):
-    """How heads are read, alike for all checkpoints. zipped, sinkless: of the maps; by: what heads are ranked by."""
+    """How heads are scored for all checkpoints. `zipped` and `sinkless` apply to maps, `by` to the ranking."""
 
     zipped: bool
     sinkless: bool
@@ -357,7 +357,7 @@ class LookupSettings(NamedTuple):
 
 
 class LookedUp(NamedTuple):
-    """One checkpoint's maps of the sentence, the links in it, and its heads in both directions."""
+    """The maps of the sentence in one checkpoint, its links, and its heads in both directions."""
 
     name: str
     shown: resources.Shown
@@ -419,10 +419,9 @@ def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: Lookup
 
 
 def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, most: float, by: str) -> None:
-    """Both directions of one checkpoint, its best heads, and the strip of the chosen one.
+    """Show both directions of one checkpoint, its best heads, and the strip of the chosen head.
 
-    number: 1 or 2, of the checkpoints side by side; it tells their heads apart in the URL. most: the size of what
-    ranks heads that is full ink for both.
+    `number` (1 or 2) distinguishes two checkpoints in the URL; `most` is the value of the darkest colour.
     """
     st.markdown(f"**{plain(lookup.name)}**")
     answer = st.empty()  # the answer stands first, though it is known last
@@ -461,8 +460,8 @@ def _chosen(key: str, rows: pd.DataFrame) -> Head:
 
 
 def _pictures(name: str, readings: dict[str, Any], number: int, most: float, by: str) -> dict[str, Any]:
-    """The two layer x head pictures, where a click chooses a head; returns the charts by direction. Outlined: the
-    first three of the ranking."""
+    """Show two layer x head heatmaps with the first three heads outlined, where a click chooses a head; return them by
+    direction."""
     charts_made: dict[str, Any] = {}
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     for direction, reading in readings.items():

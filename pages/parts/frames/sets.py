@@ -1,4 +1,4 @@
-"""A set of sentences: start the study, show which heads survive, compare two checkpoints, export."""
+"""Sets of sentences: starting the study, showing significant heads, comparing two checkpoints, export."""
 
 from typing import Any
 
@@ -74,7 +74,6 @@ SENTENCES_LISTED = 200
 
 
 def show_sets() -> None:
-    """Choose, start, watch, read."""
     with clear_errors():
         show_runs()
     with drawer("Run with other settings", "frame-heads"):
@@ -175,7 +174,7 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
 
 
 def show_runs() -> None:
-    """The chosen result, or two, side by side."""
+    """Show the chosen result, or two side by side."""
     db = resources.database()
     stored_runs = {stored.run: stored for stored in known_runs("frame-heads")}
     if not stored_runs:
@@ -208,7 +207,8 @@ def show_runs() -> None:
 
 
 def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool) -> None:
-    """Heatmap, ranking with the line of the 99th percentile, table, sentences, files. wide: on the whole page."""
+    """Show heatmap, ranking with the 99th percentile, table, sentences and files. `wide`: on the whole width of the
+    page."""
     summary = FrameSummary.of(rows[0])
     heads = pd.DataFrame([row for row in rows if row["kind"] == "head"])
     survivors = [Head.parse(name) for name in summary.survivors]
@@ -250,9 +250,9 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
 
 
 def ranked_heads(heads: pd.DataFrame) -> pd.DataFrame:
-    """The heads of the figure: those that pass all four controls first, then the others, each by weight.
+    """Return up to SHOWN_BARS heads for the figure: all that pass the four controls first, then others by weight.
 
-    At most SHOWN_BARS, but all that pass. Columns head, value, low, high, passes and the means of the controls.
+    Columns are head, value, low, high, passes and the means of the controls.
     """
     passes = heads["survives"].fillna(False).astype(bool) if "survives" in heads else pd.Series(False, heads.index)
     order = heads.assign(passes=passes).sort_values(["passes", "value"], ascending=False, kind="stable")
@@ -331,6 +331,6 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
 
 
 def settings_folder() -> str:
-    """The configured release, as text."""
+    """Return the configured FrameNet folder as text."""
     folder = config.settings().framenet
     return "" if folder is None else str(folder)

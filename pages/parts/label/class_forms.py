@@ -1,4 +1,4 @@
-"""Forms about class sets: a new one of one's own, and what becomes of the classes of one that is there."""
+"""Forms for class sets: creation of a custom set, and changes of classes."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ CHANGES = ("add", "edit", "merge", "delete")
 
 
 def change_classes(db: Database, classes: ClassSet, annotator: str) -> None:
-    """Add a class, change how one looks, merge two, or delete one; labels keep what they said."""
+    """Add, edit, merge or delete a class; stored labels do not change."""
     action = st.segmented_control("Change", CHANGES, default="add", required=True, key="class_changes")
     {"add": _add, "edit": _edit, "merge": _merge, "delete": _delete}[str(action)](db, classes, annotator)
 
@@ -112,7 +112,7 @@ def _pick(classes: ClassSet, label: str, key: str, *, besides: str | None = None
 
 
 def new_class_set(db: Database, annotator: str) -> str | None:
-    """The form of a class set of one's own; its name once it is made."""
+    """Show the form for a custom class set, and return its name once it is created."""
     left, middle, right, last = st.columns([2, 3, 2, 1])
     name = left.text_input("Name of the set", key="new_set_name", max_chars=60)
     title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="if empty, the name")

@@ -1,4 +1,4 @@
-"""Retraining from where one labels: how many labels are new, a training in place, and what it changed."""
+"""Retraining on the Label page: number of new labels, training, and what it changed."""
 
 from typing import Any
 
@@ -22,15 +22,16 @@ OFTEN, SELDOM = 1.5, 2.0  # seconds between two looks, while something trains an
 
 
 def offer_retraining(db: Database, class_set: str) -> None:
-    """A button with the number of labels that the newest classifier has not seen; a line while it trains, and after.
+    """Show a button with the number of labels that are new to the newest classifier, and a line during and after
+    training.
 
-    The button is there from the start, so that the sheet stays where it is when the first label comes.
+    The button is always shown, so that the sheet does not move when the first label is added.
     """
     st.fragment(_watch, run_every=OFTEN if st.session_state.get("_label_training") else SELDOM)(db, class_set)
 
 
 def offer_only_mine(class_set: str, container: Any = st) -> bool:
-    """Whether to train without the bundled labels; nothing is asked if none are bundled for the class set."""
+    """Ask whether to train without the bundled labels, if there are any; return the answer."""
     return class_set not in labelled_folders() or container.toggle(
         "Train on my labels only",
         key="only_mine",
@@ -90,7 +91,7 @@ def _follow(db: Database, class_set: str, job: str) -> None:
 
 
 def report_on(db: Database, class_set: str, before: str | None, after: str) -> Report:
-    """What a training changed; its classifier is let suggest, unless it is worse on something than the one before."""
+    """Return what a training changed. The new classifier is used for suggestions unless a score is worse."""
     loading.wait()  # comparing asks a classifier, which needs torch
     figures = compared(db, before, after) if before else []
     changed, suggested = changed_suggestions(db, before, after)
@@ -100,7 +101,7 @@ def report_on(db: Database, class_set: str, before: str | None, after: str) -> R
 
 
 def changed_suggestions(db: Database, before: str | None, after: str) -> tuple[list[ChangedSuggestion], int]:
-    """The maps of this queue whose suggested class is another than the classifier's before, and of how many."""
+    """Return the maps of this queue whose suggested class has changed, and the number of compared maps."""
     names = st.session_state.get("queue", ("", []))[1][:MOST_COMPARED]
     if before is None or not names:
         return [], 0

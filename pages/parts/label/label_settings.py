@@ -1,4 +1,4 @@
-"""What somebody labels: which maps, in which order, with or without suggestions; remembered over pages and reloads."""
+"""Settings of labelling: which maps, in which order, with or without suggestions. They are remembered."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ ALL = "all"
 
 
 class Settings(NamedTuple):
-    """What somebody asked for, whether suggestions show, and all of it as it is remembered."""
+    """The chosen queue, whether suggestions are shown, and both as they are remembered."""
 
     wish: QueueOptions
     hinted: bool
@@ -30,12 +30,12 @@ class Settings(NamedTuple):
 
     @property
     def asks_classifier(self) -> bool:
-        """Whether a classifier has to look at the maps."""
+        """Return whether a classifier is needed."""
         return self.hinted or self.wish.order == "uncertain"
 
 
 def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: bool) -> Settings:
-    """The forms, in the bar: a drawer for the queue, and the switch of suggestions."""
+    """Show the forms in the bar: a drawer for the queue, and the switch for suggestions."""
     before = recalled().get("label", {})
     with st.popover("Queue", icon=":material/tune:"):
         chosen = _queue_filters(kinds, classes, before) | _how(before)

@@ -1,6 +1,6 @@
 """The labelling sheet: a queue of maps on one canvas (see label_sheet.js).
 
-Its labels come through a door of the server (team/http_routes.py): the browser keeps every event until the store has
+Labels are sent to an endpoint of the server (team/http_routes.py): the browser stores every event until the server has
 acknowledged it, and sends all of them each time.
 """
 
@@ -52,7 +52,7 @@ def payload(
     hints: dict[str, Hint],
     classifier: str | None,
 ) -> tuple[str, bytes]:
-    """The queue's name and its first maps with all the browser needs to label them; constant until it is made again."""
+    """Return the name of the queue and its first maps with all data for labelling; constant until it is rebuilt."""
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
     decisions = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
     standing = progress(db, wish)
@@ -70,7 +70,7 @@ def payload(
 def header_of(
     db: Database, classes: ClassSet, annotator: str, passing: int, order: str, *, mode: str = "single"
 ) -> dict[str, Any]:
-    """What the browser is told of every queue: whose it is, and of which classes. mode: one map at a time, or many."""
+    """Return the header that every queue sends to the browser. `mode`: one map at a time, or many."""
     return {
         "database": db.id,
         "class_set": classes.name,
@@ -98,7 +98,8 @@ def with_maps(
     hints: Mapping[str, Hint] = MappingProxyType({}),
     about: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> tuple[str, bytes]:
-    """The payload's name and its bytes: a header with maps up to MOST_BYTES. about: more to say of a map, by its id."""
+    """Return the name and bytes of the payload: a header with maps up to MOST_BYTES. `about` has further data by map
+    ID."""
     described: list[dict[str, Any]] = []
     offset = 0
     for row in rows:
@@ -117,7 +118,7 @@ def with_maps(
 
 
 def why(class_set: str, name: str, row: Row) -> str:
-    """What the codebook measures of a stored map beside its thresholds, and whether it disputes the suggested class."""
+    """Return the measurements of a map with the thresholds of the codebook, and whether they contradict the class."""
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     disputed = dispute_of(class_set, name, row)
@@ -127,14 +128,15 @@ def why(class_set: str, name: str, row: Row) -> str:
 
 
 def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
-    """How many maps this person has given each class in this pass."""
+    """Return the number of maps in each class by this person in this pass."""
     decisions = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing).values()
     class_names = [classes.present(name) for name in decisions if name is not None]
     return {name: class_names.count(name) for name in classes.names}
 
 
 def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, Hint]:
-    """What a stored classifier suggests for these maps, in the classes of today; not where its class was deleted."""
+    """Return the suggestions of a stored classifier for these maps, with current class names; deleted classes are left
+    out."""
     present = present_names(db, classifiers.class_set_of(db, classifier) or "bert")
     suggestions = _hints(db, classifier, tuple(names))
     return {name: (present[hint[0]], *hint[1:]) for name, hint in suggestions.items() if hint[0] in present}
@@ -153,10 +155,10 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
 
 
 def send_maps(payload: bytes) -> None:
-    """Hand the browser the maps of the queue."""
+    """Send the maps of the queue to the browser."""
     _maps(key="label_maps", data=payload)
 
 
 def show_sheet(queue: str) -> None:
-    """Mount the sheet; where it asks for more maps, the page makes its queue anew."""
+    """Show the sheet. If it requests more maps, the page rebuilds its queue."""
     _sheet(key="label_sheet", data={"queue": queue}, on_more_change=lambda: st.session_state.pop("queue", None))

@@ -1,4 +1,4 @@
-"""What stands around the labelling sheet: drawing maps, the codebook, changing classes, files in and out."""
+"""Tools around the labelling sheet: sampling maps, the codebook, classes, import and export."""
 
 import base64
 import tempfile
@@ -34,14 +34,14 @@ EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
 
 
 def pictures(db: Database, names: list[str], captions: list[str] | None = None, *, width: int = 160) -> None:
-    """Maps side by side, on the scale 0 to 1."""
+    """Show maps side by side, on the scale 0 to 1."""
     rows = labels.maps_of(db, names)
     map_captions = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
     show_pictures([map_picture(from_float16(row["weights"], row["length"])) for row in rows], map_captions, width=width)
 
 
 def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, width: int) -> None:
-    """Pictures of maps side by side, each read to who cannot see it by its caption. pixels: RGB, 0 to 255."""
+    """Show images of maps (RGB, 0 to 255) side by side, with captions as alternative text."""
     figures = "".join(
         f'<figure style="margin:0;width:{width}px">'
         f'<img alt="Attention map: {escape(caption, quote=True)}" width="{width}" '
@@ -53,8 +53,8 @@ def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, widt
 
 
 def show_disputed(db: Database, standing: pd.DataFrame, maps: list[str], *, named: bool = True) -> None:
-    """These maps, each with what everybody who labelled it says. standing: the labels that stand; named: with their
-    names, otherwise with the number of votes."""
+    """Show these maps with the labels of all annotators, with their names if `named`, otherwise with numbers of
+    votes."""
     opinions = agreement.opinions(standing).loc[maps]
     votes = [row.dropna() for _, row in opinions.iterrows()]
     captions = [
@@ -65,7 +65,7 @@ def show_disputed(db: Database, standing: pd.DataFrame, maps: list[str], *, name
 
 
 def codebook(db: Database, classes: ClassSet, container: DeltaGenerator) -> None:
-    """The codebook behind a button; its maps are looked for when it is opened."""
+    """Show the codebook behind a button; its maps are loaded when it is opened."""
     drawer = container.popover(
         "Codebook", icon=":material/menu_book:", width="stretch", key="codebook", on_change="rerun"
     )
@@ -75,7 +75,7 @@ def codebook(db: Database, classes: ClassSet, container: DeltaGenerator) -> None
 
 
 def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> None:
-    """Each class with what the eye sees and two maps that people gave it, or drawn from its words until they have."""
+    """Show each class with its description and two labelled maps, or synthetic maps until there are any."""
     standing = current_labels(db, classes.name)
     for member in classes.classes:
         text, maps = st.columns(2) if columns else (st.container(), st.container())
@@ -101,7 +101,7 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
 
 
 def show_borders(classes: ClassSet, *, width: int) -> None:
-    """Maps close to the borders between classes that people confuse, with what tells the two apart."""
+    """Show maps close to the borders between classes that are often confused, with the rules that separate them."""
     for border in borders(classes.name):
         if not set(border.classes) <= set(classes.names):
             continue  # somebody merged or deleted one of them
@@ -116,13 +116,13 @@ def show_borders(classes: ClassSet, *, width: int) -> None:
 
 
 def docked_codebook(db: Database, classes: ClassSet) -> None:
-    """The codebook beside the sheet: a class under the other, each with two small maps."""
+    """Show the codebook next to the sheet, with two small maps per class."""
     with st.container(height=620, border=True):
         show_codebook(db, classes, columns=False)
 
 
 def draw_maps() -> None:
-    """A form that draws maps of a checkpoint on task rows or pasted sentences into the store."""
+    """Show a form that samples maps of a checkpoint on examples or pasted sentences and stores them."""
     name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint", usual=context.chosen().checkpoint)
     tasks = pickers.pick_tasks("mrpc")
     pasted = st.text_area("Or your own sentences, one per line", height=68)
@@ -163,7 +163,7 @@ def _sentences(pasted: str) -> list[str]:
 
 
 def drawn(name: str, options: dict[str, Any]) -> int:
-    """Draw maps and keep them; returns how many were new."""
+    """Sample maps and store them; return how many are new."""
     with st.spinner("Drawing maps ..."):
         loading.wait()
         checkpoint = resources.checkpoint(name)
@@ -174,7 +174,7 @@ def drawn(name: str, options: dict[str, Any]) -> int:
 
 
 def files(db: Database, class_set: str) -> None:
-    """Labels out as JSONL or Parquet, and in from either, with what was refused."""
+    """Offer export of labels as JSONL or Parquet, and import with a list of refused rows."""
     ending = st.segmented_control("Form", ["jsonl", "parquet"], default="jsonl", required=True)
     weights = st.toggle("Include the attention weights of the maps", value=True)
 
@@ -198,13 +198,13 @@ def files(db: Database, class_set: str) -> None:
 
 
 def say_names_alike(db: Database, class_set: str) -> None:
-    """A warning where names among the labels look alike."""
+    """Show a warning if annotator names look alike."""
     if sentence := say_alike(labels.annotators(db, class_set)):
         st.warning(plain(sentence), icon=":material/group:")
 
 
 def say_imported(report: label_files.Imported) -> None:
-    """How many labels came in, and what was refused."""
+    """Show how many labels were imported and what was refused."""
     st.success(
         f"{counted(report.rows, 'rows')} read: {report.new} new labels, {report.already} already stored, "
         f"{counted(report.maps, 'new maps')}."
@@ -216,7 +216,7 @@ def say_imported(report: label_files.Imported) -> None:
 
 
 def pick_class_set(db: Database, *, bare: bool = False) -> str:
-    """A class set by its title; in the URL by its name. bare: for a bar, without the label above it."""
+    """Ask for a class set by title; the URL has its name. `bare`: without a label, as in a bar."""
     in_bar: dict[str, Any] = {"label_visibility": "collapsed", "width": 190} if bare else {}
     return url.pick(
         st.selectbox,
@@ -229,5 +229,5 @@ def pick_class_set(db: Database, *, bare: bool = False) -> str:
 
 
 def classes_now(db: Database, name: str) -> ClassSet:
-    """A class set with people's changes."""
+    """Return a class set with all stored changes."""
     return known_class_set(db, name)

@@ -1,4 +1,4 @@
-"""What an admin takes back for others: labels of no class, and one label of somebody in dispute."""
+"""Retraction of labels by an admin: labels with an unknown class, and single disputed labels."""
 
 import pandas as pd
 import streamlit as st
@@ -10,7 +10,7 @@ from pages.parts.shell.messages import clear_errors, plain
 
 
 def say_unknown(db: Database, class_set: str) -> None:
-    """Labels of no class of the set: how many, that no figure counts them, and the two ways to mend it."""
+    """Show how many labels have an unknown class, that they are not counted, and the two ways to fix them."""
     unknown = unknown_labels(db, class_set)
     for name, count in unknown.items():
         subject = "1 label is" if count == 1 else f"{count} labels are"
@@ -27,7 +27,7 @@ def say_unknown(db: Database, class_set: str) -> None:
 
 
 def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
-    """For admins: take back one label of these maps, whoever gave it. standing: the labels that stand."""
+    """Let admins retract one label of these maps, whoever gave it."""
     rows = standing[standing["map_id"].isin(maps)]
     if rows.empty or not db.person.may("admin"):
         return

@@ -1,5 +1,4 @@
-"""What a retraining changed: figures before and after, the suggestions that are others now, and the choice where the
-new classifier is worse on something."""
+"""Report on a retraining: scores before and after, changed suggestions, and the choice if a score is worse."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ HIGHEST = 460  # pixels: four parts of three figures
 
 @dataclass(frozen=True)
 class ChangedSuggestion:
-    """A map of the queue whose suggested class is another now, with the probability of each."""
+    """A map of the queue whose suggested class has changed, with the probability of each class."""
 
     map_id: str
     before: str
@@ -36,8 +35,8 @@ class ChangedSuggestion:
 
 @dataclass(frozen=True)
 class Report:
-    """What a training brought. before: the classifier that suggested, None where there was none. is_taken: whether the
-    new one suggests. compared: how many maps of the queue both were asked about."""
+    """The result of a training. `before` is the previous classifier or None, `is_taken` whether the new one is used for
+    suggestions, and `compared` the number of maps that both classified."""
 
     class_set: str
     before: str | None
@@ -49,12 +48,13 @@ class Report:
 
     @property
     def worse(self) -> list[RetrainingChange]:
-        """The figures whose whole interval of change is on the wrong side."""
+        """Return the scores that are significantly worse."""
         return [figure for figure in self.figures if figure.is_worse]
 
 
 def offer(db: Database, report: Report) -> None:
-    """One line, and behind a button all figures and maps; where nothing was taken, the two ways to go on."""
+    """Show one line, and all scores and maps behind a button; if the new classifier is not used, the two ways to
+    proceed."""
     st.caption(plain(headline(report)))
     with st.popover("What changed", icon=":material/compare_arrows:", key="retraining_report"):
         if report.worse and not report.is_taken:
@@ -71,7 +71,7 @@ def offer(db: Database, report: Report) -> None:
 
 
 def headline(report: Report) -> str:
-    """What became of the new classifier and how many suggestions are others."""
+    """Return a sentence on whether the new classifier is used and how many suggestions changed."""
     if report.is_taken:
         word = "The new classifier now makes the suggestions"
     elif report.worse:
@@ -89,7 +89,7 @@ def headline(report: Report) -> str:
 
 
 def worse_figures(worse: Sequence[RetrainingChange]) -> str:
-    """Each worse figure with its change and interval."""
+    """Return each worse score with its change and interval."""
     return "; ".join(
         f"{comparison.figure} on {comparison.on} {comparison.change.value:+.3f} (95 % {comparison.change.low:+.3f} to "
         f"{comparison.change.high:+.3f})"
@@ -98,7 +98,7 @@ def worse_figures(worse: Sequence[RetrainingChange]) -> str:
 
 
 def take(db: Database, class_set: str, classifier: str, word: str) -> None:
-    """A button that lets a classifier suggest."""
+    """Show a button that selects a classifier for suggestions."""
     if st.button(word, key=f"take_{classifier}"):
         with clear_errors():
             classifiers.choose(db, class_set, classifier, annotator=people.person().name)
@@ -109,7 +109,7 @@ def take(db: Database, class_set: str, classifier: str, word: str) -> None:
 
 
 def let_suggest(db: Database, class_set: str, classifier: str) -> bool:
-    """Whether it suggests now; not where an admin has to choose it."""
+    """Select the classifier for suggestions, and return whether this was allowed."""
     try:
         classifiers.choose(db, class_set, classifier, annotator=people.person().name)
     except RightsError:
@@ -118,7 +118,7 @@ def let_suggest(db: Database, class_set: str, classifier: str) -> bool:
 
 
 def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> None:
-    """Each figure of both classifiers on the same maps, with the interval of the change."""
+    """Show the scores of both classifiers on the same maps, with intervals of the changes."""
     if not figures:
         st.caption(
             "There is no previous classifier to compare with."

@@ -1,4 +1,4 @@
-"""Streamlit components that share one drawing path (core/drawing)."""
+"""Streamlit components that share one drawing code (core/drawing)."""
 
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,14 @@ HERE = Path(__file__).resolve().parent
 
 
 def drawing_component(name: str, folder: Path, *parts: str) -> Any:
-    """Register the component of <name>.js and <name>.css in `folder`; its script follows the shared drawing.
-
-    parts: names of further scripts in `folder`, put before its own.
-    """
+    """Register the component of <name>.js and <name>.css in `folder`, after the shared code and the scripts in
+    `parts`."""
     scripts = "".join((folder / f"{part}.js").read_text(encoding="utf-8") for part in (*parts, name))
     return _component(name, script("map_drawing") + scripts, (folder / f"{name}.css").read_text(encoding="utf-8"))
 
 
 def workbench_component() -> Any:
-    """Register the map workbench: in_streamlit.js behind the drawing."""
+    """Register the map workbench: in_streamlit.js after the drawing code."""
     return _component(
         "maps_grid", workbench_script() + (HERE / "in_streamlit.js").read_text(encoding="utf-8"), workbench_style()
     )

@@ -1,4 +1,4 @@
-"""What the maps page shows: a sentence or pair typed, of a sample, or of a list of one's own; and what it is beside."""
+"""Inputs of the maps page: a sentence or pair that is typed, from a sample or from a custom list, and a comparison."""
 
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ ALONE, CHECKPOINT, SENTENCE, EFFECTIVE = "one input", "two checkpoints", "two se
 
 
 class Input(NamedTuple):
-    """A sentence, and the second one of a pair or None."""
+    """A sentence, and the second sentence of a pair or None."""
 
     text: str
     pair: str | None
@@ -32,7 +32,7 @@ class Input(NamedTuple):
 
 
 def pick_beside() -> str:
-    """ALONE, SENTENCE or EFFECTIVE; a second checkpoint is the context's."""
+    """Ask what to compare with: ALONE, SENTENCE or EFFECTIVE; a second checkpoint belongs to the context."""
     return url.pick(
         st.selectbox,
         "Compare",
@@ -44,7 +44,7 @@ def pick_beside() -> str:
 
 
 def pick_part(name: str | None) -> str:
-    """Of an encoder-decoder the set of heads: encoder, decoder or cross; else ""."""
+    """Ask for the stack of an encoder-decoder: encoder, decoder or cross; "" for other models."""
     parts = parts_of(resources.split_revision(name)[0]) if name else ("",)
     if parts == ("",):
         return ""
@@ -58,7 +58,7 @@ def pick_part(name: str | None) -> str:
 
 
 def pick_other() -> Input:
-    """The sentence or pair that the first is compared with."""
+    """Ask for the sentence or pair to compare with."""
     for key in ("text2", "pair2"):
         if url.asks_link(key):
             st.session_state[key] = st.query_params.get(key, "")
@@ -74,14 +74,14 @@ def pick_other() -> Input:
 
 
 def offer_examples() -> None:
-    """Sentences to start from, where none is typed."""
+    """Offer example sentences if none is typed."""
     st.info("Type a sentence above and press Enter, or start with one of these.", icon=":material/edit:")
     for column, (label, chosen) in zip(st.columns(len(EXAMPLES)), EXAMPLES.items(), strict=True):
         column.button(label, on_click=_fill, args=chosen, help=chosen[0], width="stretch")
 
 
 def pick_row() -> None:
-    """A popover with rows of the bundled samples and a list of one's own; and the way through that list."""
+    """Show a popover with bundled examples and a custom list, and step through the list."""
     with st.popover(
         "Rows", icon=":material/list:", help="Choose the sentence from the examples of a task or from your own list."
     ):

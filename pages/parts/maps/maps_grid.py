@@ -1,6 +1,6 @@
-"""The map workbench: every head of one input on one canvas, or two stacks of maps beside their difference.
+"""The map workbench: every head for one input on one canvas, or two stacks of maps with their difference.
 
-Its drawing knows no host (core/drawing); in_streamlit.js makes it a component.
+The drawing code is independent of its host (core/drawing); in_streamlit.js makes it a component.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _workbench = workbench_component()
 
 
 def pane_of(shown: Shown, title: str) -> Pane:
-    """The maps of one input, with their scores."""
+    """Return the maps of one input with their scores."""
     return scored_pane(
         title, shown.maps, first=shown.first, separators=shown.separators, weights=shown.weights, scores=shown.scores
     )
@@ -42,11 +42,10 @@ def show_grid(
     head: str = "none",
     note: str = "",
 ) -> dict[str, Any]:
-    """Mount the workbench; returns the view the user set: the keys of USUAL, heads by name.
+    """Show the workbench and return the view that the user has set: the keys of USUAL, heads by name.
 
-    caption: written under downloaded pictures. head: enlarged where the view names none. opened: the view to start
-    from; both must stay the same between reruns, so that the payload stays the same and is not sent again. note: a
-    sentence over the maps.
+    caption: below downloaded images. head: enlarged by default. opened: the initial view; both must stay the same
+    between reruns, so that the payload is not sent again. note: a sentence above the maps.
     """
     header = header_of(panes, caption=caption, head=head, opened=opened, note=note)
     if turn := history.last_turn():
@@ -56,7 +55,7 @@ def show_grid(
 
 
 def show_kept(panes: Sequence[Pane], *, caption: str, key: str, head: str, note: str = "") -> dict[str, Any]:
-    """The same where it is the page's only workbench that the URL speaks of: its view stands there."""
+    """Show the workbench with its view in the URL, if it is the only one on the page."""
     view = show_grid(panes, caption=caption, key=key, opened=opened_view(), head=head, note=note)
     if view:
         keep_view(view, head, usual_scale(panes))
@@ -64,7 +63,7 @@ def show_kept(panes: Sequence[Pane], *, caption: str, key: str, head: str, note:
 
 
 def opened_view() -> dict[str, Any]:
-    """The view that the link to the page asked for; it stays until the page is entered anew (shell.arrive)."""
+    """Return the view that the link to the page requested; it stays until the page is opened again (shell.arrive)."""
     if "grid_opened" not in st.session_state:
         view: dict[str, Any] = {name: st.query_params[name] for name in USUAL if st.query_params.get(name)}
         for name in {"least", "line"} & set(view):
@@ -76,7 +75,7 @@ def opened_view() -> dict[str, Any]:
 
 
 def keep_view(view: Mapping[str, Any], head: str, scale: str) -> None:
-    """Write the view into the URL; what is as usual stays out of it, `head` and `scale` among it."""
+    """Write the view into the URL, without default values."""
     if history.went_back():
         return  # the URL is right, and what the browser says of the view is of the moment before
     usual = USUAL | {"head": head, "scale": scale}

@@ -1,4 +1,4 @@
-"""The stacks of maps that the page shows: one, or two and their difference."""
+"""The stacks of maps on the page: one, or two with their difference."""
 
 from typing import NamedTuple
 
@@ -14,25 +14,25 @@ from pages.parts.shell.resources import Shown
 
 
 class Compared(NamedTuple):
-    """What the workbench shows. note: why there is no difference, or a word about it; may be empty."""
+    """What the workbench shows. `note` states why there is no difference, or is a remark; may be empty."""
 
     panes: list[Pane]
     note: str = ""
 
 
 def beside(first: Shown, second: Shown, titles: tuple[str, str]) -> Compared:
-    """Two stacks of maps and their difference, second less first, where they can be subtracted."""
+    """Return two stacks of maps and, if possible, the second minus the first."""
     panes = [pane_of(shown, title) for shown, title in zip((first, second), titles, strict=True)]
     return _with_difference(panes, (first.maps.weights, second.maps.weights))
 
 
 def with_effective(name: str, shown: Shown) -> Compared:
-    """Raw and effective attention of one input. Errors: InputError, CheckpointError."""
+    """Return raw and effective attention of one input. Raises InputError or CheckpointError."""
     return raw_and_effective(shown, *studies.attention.measures.both_maps(resources.checkpoint(name), shown.encoding))
 
 
 def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Compared:
-    """The same of maps that are there: raw weights, and what is left of them [layer, head, query, key]."""
+    """Return panes of raw and effective weights, both [layer, head, query, key]."""
     raw = pane_of(shown, "raw")
     effective = Pane(
         "effective", raw.layers, raw.heads, raw.tokens, as_bytes(left), raw.causal, attending=raw.attending
@@ -52,7 +52,7 @@ def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Co
 
 
 def titles_of(first: Input, second: Input) -> tuple[str, str]:
-    """Two inputs by their first words."""
+    """Return titles for two inputs: their first words."""
     return str(first)[:40], str(second)[:40]
 
 

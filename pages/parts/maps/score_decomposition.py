@@ -1,4 +1,4 @@
-"""One head's scores on one input taken apart: click a cell for its terms; one group's map beside the real one."""
+"""Decomposition of the scores of one head for one input: the terms of a clicked cell, and the map of one group."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,10 +24,8 @@ SIDES: dict[str, Literal["key", "query"]] = {"the key": "key", "the query": "que
 
 @st.fragment
 def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
-    """The head's map, the map of one group of contributions alone, and the terms of the cell that was clicked.
-
-    A fragment: a click or another group draws these again and leaves the rest of the page.
-    """
+    """Show the map of the head, the map of one group of contributions, and the terms of the clicked cell (as a
+    fragment)."""
     with clear_errors():
         resources.checkpoint(name)
         scores = _layer(name, text, pair, head.layer, head.part, stamp_of(name))

@@ -1,4 +1,4 @@
-"""What is known of a pattern classifier, as pages say it."""
+"""Facts about a pattern classifier, as pages show them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from core.studies.records import record_of
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores on maps that a classifier did not see. on: of what; rows: all that its study measured; maps: each map."""
+    """Scores on held-out maps. `on` is what was held out, `rows` all results of the study, `maps` each map."""
 
     macro_f1: float
     on: str = "unseen inputs"
@@ -20,7 +20,7 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class KnownClassifier:
-    """A classifier that is stored or ships. labels: how many it was trained on."""
+    """A stored or bundled classifier. `labels` is the number of its training labels."""
 
     title: str
     labels: int
@@ -29,10 +29,10 @@ class KnownClassifier:
 
     @classmethod
     def of(cls, row: Row) -> "KnownClassifier":
-        """The record of what the store, or the file beside the bundled one, says."""
+        """Create the record from the store, or from the file of the bundled classifier."""
         return record_of(cls, row)
 
     @property
     def held_out(self) -> HeldOut:
-        """How good it is."""
+        """Return its scores on held-out maps."""
         return record_of(HeldOut, self.scores)

@@ -1,4 +1,4 @@
-"""Two inputs of one checkpoint: the first is typed, the second made from it or typed."""
+"""Two inputs of one checkpoint: the first is typed, the second derived from it or typed."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -38,8 +38,8 @@ class TwoInputs:
 
 
 def pick_two() -> TwoInputs | None:
-    """Widgets for both inputs; None until there is something to compare. Raises InputError where the second cannot be
-    made."""
+    """Ask for both inputs; None until there is something to compare. Raises InputError if the second cannot be
+    created."""
     view_context = context.now()
     name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     left, right = st.columns([2, 3])
@@ -92,7 +92,7 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
 
 
 def opened(name: str) -> Any:
-    """The checkpoint with the head it was saved with: classes, words, or none."""
+    """Return the checkpoint with the head that it was saved with: classifier, language model, or none."""
     resources.refuse_missing(name)
     plain_name, revision = resources.split_revision(name)
     return resources.checkpoint(name, models.opening.saved_head(plain_name, revision=revision))
@@ -102,7 +102,7 @@ def opened(name: str) -> Any:
 
 
 def show_pair() -> None:
-    """Pick both inputs, and see what differs."""
+    """Ask for both inputs, and show what differs."""
     with clear_errors():
         inputs = pick_two()
         if inputs is not None:
@@ -158,13 +158,13 @@ def _shown(inputs: TwoInputs) -> None:
 
 
 def head_rows(values: np.ndarray, name: str) -> pd.DataFrame:
-    """One row a head of [layer, head]."""
+    """Return one row per head from an array [layer, head]."""
     places = [{"layer": layer, "head": head} for layer, head in np.ndindex(values.shape)]
     return pd.DataFrame(places).assign(**{name: np.asarray(values, dtype=float).flatten()})
 
 
 def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> str:
-    """Classes, or the likeliest words, of two runs. Returns what became of the prediction, "" if there is none."""
+    """Show the classes or most likely tokens of two runs; return how the prediction changed, or ""."""
     if not choices:
         st.info(
             "No prediction is possible. Use a fine-tuned classifier, or a language model and a sentence with its "

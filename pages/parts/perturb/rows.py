@@ -1,4 +1,4 @@
-"""The same on a task's rows, as jobs: perturbed inputs, patching, cut edges, whether [SEP] is a no-op, and sinks."""
+"""Jobs on the examples of a task: perturbations, patching, cut edges, attention to [SEP], and sinks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -40,7 +40,6 @@ STUDIES = {module.STUDY.name: module.STUDY.question for module in (perturb, patc
 
 
 def show_rows() -> None:
-    """Start a study; see what is running; look at results."""
     study = url.pick(st.selectbox, "Question", STUDIES, key="study")
     with drawer("Measure another checkpoint or task", study):
         shared, told = shared_options(), _told(study)

@@ -9,14 +9,14 @@ from pages.parts.shell.messages import plain
 
 
 def shown(study: str, *, key: str, answered: bool = True):
-    """The stored result of a study, to draw inside `with`; None, and a hint, without any."""
+    """Yield the stored result of a study to draw inside `with`; None, with a hint, if there is none."""
     return shown_result(
         study, "No result is stored yet. Press Measure.", key, answered=answered, icon=":material/info:"
     )
 
 
 def caption_of(result: StoredRun) -> str:
-    """The checkpoint, what it was asked about, and when the result was made."""
+    """Return a caption with the checkpoint, the question, and the date of the result."""
     options = result.told
     words = [str(options.get("checkpoint", ""))]
     if "treebank" in options:
@@ -26,11 +26,11 @@ def caption_of(result: StoredRun) -> str:
 
 
 def table_of(result: StoredRun, *kinds: str) -> pd.DataFrame:
-    """The rows of some kinds (of all without any) for a file, without columns that none of them has."""
+    """Return the rows of some kinds (default: all) for a file, without empty columns."""
     rows = [row for row in result.result_rows if not kinds or row.get("kind") in kinds]
     return pd.DataFrame(rows).dropna(axis=1, how="all")
 
 
 def say(text: str) -> None:
-    """A caption whose text stays text."""
+    """Show a caption as plain text."""
     st.caption(plain(text))

@@ -1,4 +1,4 @@
-"""Start the studies of the Probes and Subnetworks pages as jobs."""
+"""Forms that start the studies of the Probes and Subnetworks pages as jobs."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from pages.parts.widgets import job_progress, pickers
 
 
 def start_study(study: str, *, view: str) -> None:
-    """A folded form: what is asked, and a button; below it the jobs under way. view: names the widgets."""
+    """Show a folded form with a button, and the active jobs below it. `view` names the widgets."""
     with st.expander("Measure another checkpoint", icon=":material/play_arrow:"):
         name = context.now().checkpoint
         container = st.container()

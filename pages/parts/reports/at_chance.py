@@ -1,4 +1,4 @@
-"""A word where a result rests on a model at chance: what its heads do to it says little."""
+"""Warnings for results of a model at chance level, for which effects of heads mean little."""
 
 from collections import Counter
 
@@ -18,8 +18,8 @@ from pages.parts.shell.short_names import short_names
 
 
 def constant_accuracy(stored: StoredRun) -> float | None:
-    """What the best constant prediction has right on a run's rows; where they are not at hand on those that its
-    checkpoint was fine-tuned and tested with; None where those are not known either."""
+    """Return the accuracy of the best constant prediction on the examples of a run, otherwise on those of its
+    checkpoint's fine-tuning, otherwise None."""
     task, split = stored.task or "", stored.split or "dev"
     try:
         if not task or "," in task or task_of(task).is_score:
@@ -44,8 +44,8 @@ def _constant_when_tuned(stored: StoredRun) -> float | None:
 
 
 def warn_by_other_run(stored: StoredRun) -> None:
-    """The same for a study whose rows do not say how good the untouched model is: as the newest sweep or pruning curve
-    of this checkpoint on this task has it; nothing where there is none."""
+    """Warn for a study without scores of the unmodified model, based on the newest ablation or pruning of this
+    checkpoint."""
     for study in (disable.STUDY, prune.STUDY):
         for other_run in known_runs(study.name):
             if (other_run.checkpoint, other_run.task) != (stored.checkpoint, stored.task) or not other_run.rows:
@@ -61,7 +61,7 @@ def warn_by_other_run(stored: StoredRun) -> None:
 
 
 def warn_of_tuning(stored: StoredRun) -> None:
-    """The same for a study of fine-tuned checkpoints that never scores them: as the runs that fine-tuned them say."""
+    """Warn for a study of fine-tuned checkpoints without scores, based on the runs that fine-tuned them."""
     folders = {name for part in (stored.checkpoint or "").split(" and ") for name in part.split(", ")}
     for tuned in known_runs("finetune"):
         scores = tuned.among(TunedScore)
@@ -76,7 +76,7 @@ def warn_of_tuning(stored: StoredRun) -> None:
 
 
 def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None:
-    """Say so where the untouched model is not shown to be above the better constant."""
+    """Warn if the unmodified model is not significantly above the better constant prediction."""
     constant = None if accuracy is None or not rows else constant_accuracy(stored)
     if accuracy is None or constant is None:
         return

@@ -1,4 +1,4 @@
-"""What the views of attention scores share: where scores come from, the heatmap of one place, the table of heads."""
+"""What the views of attention scores share: source of the scores, heatmap, and table of heads."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -55,8 +55,8 @@ class ShownScores(Generic[S]):
     """Scores to show.
 
     Attributes:
-        rows: that the scores were read from.
-        about: where the scores come from, in words.
+        rows: the rows behind the scores.
+        about: the source of the scores, in words.
         checkpoint, text, pair: for links.
         bundled: whether tasks are those of the bundled samples.
         stored: the run; None for typed sentences.
@@ -74,24 +74,24 @@ class ShownScores(Generic[S]):
     notes: Sequence[str] = ()
 
     def title(self, checkpoint_task: tuple[str, str]) -> str:
-        """The title of a figure of one checkpoint and task."""
+        """Return the title of a figure for one checkpoint and task."""
         return place_title(checkpoint_task, bundled=self.bundled)
 
     def where(self, condition: Callable[[S], bool]) -> "ShownScores[S]":
-        """The same of some of its scores."""
+        """Return the checkpoint and task of some scores, in words."""
         matching = [(score, row) for score, row in zip(self.scores, self.rows, strict=True) if condition(score)]
         return replace(self, scores=[score for score, _ in matching], rows=[row for _, row in matching])
 
     @property
     def frame(self) -> pd.DataFrame:
-        """Its rows, one column a key, for files."""
+        """Return the rows as a data frame for files."""
         return pd.DataFrame(self.rows)
 
 
 def measured_by(container: Any, study: str, statistics: Collection[str]) -> tuple[str, Callable[[Score], bool]]:
-    """The study itself, or the study of norms |alpha f(x)| if the user chooses norms; and which rows are `statistics`.
+    """Return the study, or the study of norms |alpha f(x)| if the user chooses norms, and the kind of its rows.
 
-    The study of norms has the statistics and the features of norm-based maps among its rows.
+    The study of norms also has the statistics and features of norm-based maps.
     """
     with container:
         chosen = url.pick(st.segmented_control, "Measured by", [WEIGHTS, NORMS], key="by", help=BY_NORMS,
@@ -103,14 +103,14 @@ def measured_by(container: Any, study: str, statistics: Collection[str]) -> tupl
 
 
 def pick_inputs(tools: Any, more: Mapping[str, str] | None = None) -> str:
-    """Whether the view shows stored results, sentences that are typed, or `more`; a control of the page's bar."""
+    """Ask whether to show stored results, typed sentences, or `more`."""
     with tools:
         return url.pick(st.segmented_control, "Inputs", INPUTS | dict(more or {}), key="inputs", required=True,
                         label_visibility="collapsed")  # fmt: skip
 
 
 def pick_kinds(label: str, labels: Mapping[str, str], *, key: str, help: str) -> list[str]:
-    """Features or relations to look for: all of these unless others are chosen, and any that is typed."""
+    """Ask for features or relations (default: all of these); others can be typed."""
     return url.pick_many(
         st.multiselect, label, list(labels), key=key, default=list(labels), accept_new_options=True, help=help,
         format_func=lambda name: labels.get(name, name),
@@ -121,10 +121,9 @@ def pick_kinds(label: str, labels: Mapping[str, str], *, key: str, help: str) ->
 def shown_scores(
     study: str, kind: type[S], inputs: str, *, task: str, options: Callable[[], dict[str, Any]]
 ) -> Iterator[ShownScores[S] | None]:
-    """Scores of typed sentences or of a stored run, to draw inside `with`; None, and what to do next, without any.
+    """Yield scores of typed sentences or of a stored run; None, with a hint, if there are none.
 
-    kind: of record that rows are read as. options: asks for what the study measures, beyond checkpoint, task and
-    texts; both ways of measuring use it.
+    `kind` is the record class of the rows. `options` asks for further options of the study.
     """
     if inputs == TYPED:
         yield _pasted(study, kind, options())
@@ -186,7 +185,7 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
 
 
 def typed_texts(text: str) -> list[Text]:
-    """The inputs of a text field: as own_rows reads them, and "first | second" on a line of a list is a pair."""
+    """Return the inputs of a text field, read as in own_rows; "first | second" on a line of a list is a pair."""
     if not text.strip():
         return []
     table = read_given(text)
@@ -197,7 +196,7 @@ def typed_texts(text: str) -> list[Text]:
 
 
 def measured(study: str, options: AttendingOptions) -> list[dict[str, Any]]:
-    """Rows of a study on a few sentences, at once, with the checkpoint and pipeline that this app keeps open."""
+    """Return the rows of a study on a few sentences, measured now with the open checkpoint and pipeline."""
     attending: Any = find_study(study)  # one of those that look at inputs
     return attending.measured_now(options, resources.checkpoint(options.checkpoint), resources.pipeline)
 
@@ -269,12 +268,12 @@ def _start(study: str, task: str, options: dict[str, Any]) -> None:
 
 
 def most_inputs(scores: Sequence[Score]) -> int:
-    """The largest n among these scores; 0 of none."""
+    """Return the largest n among these scores; 0 for none."""
     return max((int(score.n or 0) for score in scores), default=0)
 
 
 def by_place(scores: Sequence[Placed]) -> dict[tuple[str, str], list[Placed]]:
-    """The scores of each checkpoint and task, in order."""
+    """Return the scores by checkpoint and task, in order."""
     places: dict[tuple[str, str], list[Placed]] = {}
     for score in scores:
         places.setdefault((str(score.checkpoint), str(score.task)), []).append(score)
@@ -282,24 +281,24 @@ def by_place(scores: Sequence[Placed]) -> dict[tuple[str, str], list[Placed]]:
 
 
 def chosen_first(places: dict[tuple[str, str], list[Placed]]) -> dict[tuple[str, str], list[Placed]]:
-    """The same, those on the rows of the context before the others."""
+    """Return the same, with the task of the context first."""
     return dict(sorted(places.items(), key=lambda group: group[0][1] != context.now().rows))
 
 
 def place_title(checkpoint_task: tuple[str, str], *, bundled: bool) -> str:
-    """A checkpoint and a task in words; bundled: its rows are only like the task's."""
+    """Return a checkpoint and task in words. `bundled`: the examples only imitate the task."""
     checkpoint, task = checkpoint_task
     return f"{Path(checkpoint).name} · {task_said(task, bundled=bundled)}"
 
 
 def task_said(task: str, *, bundled: bool) -> str:
-    """A task by its name; "SST-2-like" where its rows are the bundled ones."""
+    """Return the name of a task; "SST-2-like" for bundled samples."""
     name = pickers.task_name(task)
     return sampled(name) if bundled else name
 
 
 def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
-    """The scores of the chosen task and of one checkpoint, or of the difference between two; a control chooses it."""
+    """Ask for a task, and for one checkpoint or the difference between two; return its scores."""
     places = chosen_first(by_place(scores))
     task = next(iter(places))[1]
     of_task = {checkpoint: found for (checkpoint, of), found in places.items() if of == task}
@@ -318,7 +317,7 @@ def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
 
 
 def heatmap(scores: Sequence[Score], value: str, label: str, *, title: str, diverging: bool = False) -> Any:
-    """A layer x head heatmap; heads that are not significant are faded."""
+    """Show a layer x head heatmap with heads that are not significant faded."""
     frame, changed = pd.DataFrame(scores), scores[0].checkpoint == DIFFERENCE
     tested_at_all = any(score.q is not None for score in scores)
     return head_picture(
@@ -331,8 +330,7 @@ def heatmap(scores: Sequence[Score], value: str, label: str, *, title: str, dive
 
 
 def against_baseline(scores: Sequence[Score], *, value: str, baseline: str) -> Any:
-    """The strongest heads as dots, each joined to its baseline. Heads that were tested and are not significant say
-    so."""
+    """Show the strongest heads as dots joined to their baselines; tested heads that are not significant are marked."""
     sure, tested = above_null(scores), any(score.q is not None for score in scores)
     strongest = sorted(
         (score for score in scores if score.value is not None and score.baseline is not None),
@@ -361,7 +359,7 @@ def answered(
     *,
     what: str = "inputs",
 ) -> None:
-    """Show the question and the answer of a view whose controls choose what is asked."""
+    """Show the question and the answer of a view whose controls choose the question."""
     n = most_inputs(scores)
     parts = [] if not scores else [measured.title((str(scores[0].checkpoint), str(scores[0].task)))]
     if measured.stored is None:
@@ -374,7 +372,7 @@ def answered(
 
 
 def above_null(scores: Sequence[Score]) -> list[Head]:
-    """Heads whose effect is above 0 (of a difference: either way) after the correction for all heads."""
+    """Return heads whose effect is significantly above 0 (for a difference: in either direction) after correction."""
     judged = any(score.effect is not None for score in scores)
     return [
         Head(int(score.layer or 0), int(score.head or 0))
@@ -386,14 +384,14 @@ def above_null(scores: Sequence[Score]) -> list[Head]:
 
 
 def shared_heads(scores: Sequence[Score]) -> list[Head]:
-    """Heads above their null in every task of a checkpoint that was measured on several."""
+    """Return heads that are significant on every task of a checkpoint that was measured on several."""
     tasks = dict.fromkeys(score.task for score in scores)
     groups = [set(above_null([score for score in scores if score.task == task])) for task in tasks]
     return sorted(set.intersection(*groups)) if len(groups) > 1 else []
 
 
 def table(measured: ShownScores, scores: Sequence[Score], columns: Sequence[str], *, by: str, key: str) -> None:
-    """Heads by name with these columns, most of `by` first; the chosen one, or the first, leads to its maps."""
+    """Show heads with these columns, the largest `by` first; the chosen head links to its maps."""
     if not scores:
         show_table(pd.DataFrame(columns=["checkpoint", "task", "head"]), key=f"table_{key}")
         return
@@ -420,7 +418,7 @@ def table(measured: ShownScores, scores: Sequence[Score], columns: Sequence[str]
 
 
 def tested(values: pd.Series) -> pd.Series:
-    """p or q for a table: "too few" in words where too few inputs differ from 0 for a test."""
+    """Return p or q for a table; "too few" if too few inputs are nonzero for a test."""
     numbers = pd.to_numeric(values)
     if numbers.notna().all():
         return numbers
@@ -428,7 +426,7 @@ def tested(values: pd.Series) -> pd.Series:
 
 
 def notes(scores: Sequence[Score]) -> list[str]:
-    """What no input has, in sentences."""
+    """Return sentences about what occurs in no input."""
     noted: dict[str, dict[str, None]] = {}
     for score in scores:
         if score.note is not None:

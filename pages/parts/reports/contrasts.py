@@ -1,4 +1,4 @@
-"""Why the verdicts of two studies of the same model can differ, shown where a reader would see a contradiction."""
+"""Reasons why two studies of the same model can have different verdicts."""
 
 import streamlit as st
 
@@ -24,7 +24,7 @@ WHY = {  # study: another study whose verdict seems to contradict it, the name o
 
 
 def explain_difference(stored: StoredRun) -> None:
-    """If another study of this model and task reports something else, show both and the reason in two sentences."""
+    """If another study of this model and task has a different verdict, show both and the reason."""
     other_study, view, reason = WHY.get(stored.study, ("", "", ""))
     for other in known_runs(other_study):
         if (other.checkpoint, other.task) == (stored.checkpoint, stored.task):

@@ -1,4 +1,4 @@
-"""What results say, computed once: rows of a stored run do not change."""
+"""Summaries of results, computed once, because the rows of a stored run do not change."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ DIFFERENCE = "difference"  # what the study of features calls it; its rows hold 
 
 
 def rows_second_less_first(rows: Sequence[Row]) -> list[Row]:
-    """Rows of a difference with their sign turned; the others as they are."""
+    """Reverse the sign of rows that are differences."""
     return [_turned_row(row) if row.get("checkpoint") == DIFFERENCE else row for row in rows]
 
 
@@ -30,18 +30,18 @@ def _turned_row(row: Row) -> Row:
 
 
 def headline_of(run: str, *, rows: str | None = None) -> Headline:
-    """A stored run in one sentence; of a run of several tasks, the sentence of `rows` where that is one of them."""
+    """Return a stored run in one sentence; for several tasks, that of the task in `rows` if it is one of them."""
     return _headline(run, rows, runs.holder(resources.database(), run))
 
 
 def has_picture(run: str) -> bool:
-    """Whether a stored run has numbers to draw."""
+    """Return whether a stored run has numbers to draw."""
     return _has_picture(run, runs.holder(resources.database(), run))
 
 
 def heads_of(rows: Sequence[Row]) -> list[Score]:
-    """The rows that are one number a head, of the first statistic and feature; of importance the gradient, which can be
-    compared across layers."""
+    """Return the rows with one number per head, of the first statistic and feature (for importance the gradient, which
+    can be compared across layers)."""
     rows = [
         row | {"value": row["gradient"], "statistic": "gradient of the loss"}
         if row.get("statistic") == "importance" and row.get("gradient") is not None

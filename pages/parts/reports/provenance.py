@@ -1,4 +1,4 @@
-"""What is known of a stored run, as pages say it."""
+"""Facts about a stored run, as pages show them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ORIGINS = {"yours": "your result", "shipped": "bundled", "imported": "imported, 
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun:
-    """A run: of which study, of what, when, and whose. source: a key of ORIGINS. rows: how many it has."""
+    """A stored run. `source` is a key of ORIGINS, and `rows` the number of its rows."""
 
     run: str
     study: str
@@ -43,24 +43,24 @@ class StoredRun:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """Its options as they are stored."""
+        """Return its options as stored."""
         return (from_json(self.options) if isinstance(self.options, str) else self.options) or {}
 
     @property
     def standing(self) -> Standing:
-        """Whether it is of the weights that its checkpoint's name leads to now. What ships says nothing else."""
+        """Return whether it used the current weights of its checkpoints; bundled runs always did."""
         about = {"checkpoint": self.checkpoint, "weights_hash": self.weights_hash, "options": self.told}
         now = standing(about | {"study": self.study})
         return "present" if now == "unrecorded" and self.source == "shipped" else now
 
     @property
     def is_outdated(self) -> bool:
-        """Whether it is of other weights than its checkpoint's name leads to now, or does not say of which."""
+        """Return whether it used other weights than the checkpoints have now, or does not record them."""
         return self.standing in ("earlier", "unrecorded")
 
     @property
     def origin(self) -> str:
-        """Whose it is, and of which weights where those are not the present ones."""
+        """Return the origin of the run, with a remark if it used other weights."""
         whose = ORIGINS[self.source]
         if self.standing == "earlier":
             return f"{whose}, measured on earlier weights ({str(self.weights_hash)[:8]}) of this checkpoint"
@@ -68,37 +68,37 @@ class StoredRun:
 
     @property
     def settings(self) -> Any:
-        """Its options as its study reads them. Raises InputError where an earlier version left what it cannot read."""
+        """Return its validated options. Raises InputError if an earlier version stored invalid ones."""
         return find_study(self.study).read(dict(self.told))
 
     @cached_property
     def result_rows(self) -> list[Row]:
-        """The rows that its study left, without those that cannot be read, which the page reports."""
+        """Return its rows, without unreadable ones, which the page reports."""
         return read_rows(resources.database(), self.run)
 
     def among(self, kind: type[K]) -> list[K]:
-        """Its rows of one kind. Raises StoreError where one lacks a column."""
+        """Return its rows of one kind. Raises StoreError if a column is missing."""
         return kind.among(self.result_rows)
 
     @property
     def inputs(self) -> int:
-        """How many rows of a task it used; 0 of several tasks."""
+        """Return how many examples of a task it used; 0 for several tasks."""
         return len((from_json(self.row_ids) if isinstance(self.row_ids, str) else self.row_ids) or ())
 
     @property
     def sampled(self) -> bool:
-        """Whether its rows are of the bundled samples, which are only like a task's."""
+        """Return whether its examples are bundled samples, which only imitate the task."""
         return not self.told.get("data")
 
     @property
     def task_said(self) -> str:
-        """Its tasks as people read them: "SST-2-like" of the bundled samples; "" without any."""
+        """Return the names of its tasks, "SST-2-like" for bundled samples; "" without tasks."""
         names = ", ".join(task_name(task) for task in self.task.split(", ")) if self.task else ""
         return sampled(names) if self.sampled else names
 
     @property
     def checkpoint_said(self) -> str:
-        """Its checkpoints by the last parts of their paths that tell them apart."""
+        """Return its checkpoints by the shortest distinct parts of their paths."""
         if not self.checkpoint:
             return ""
         between = " and " if " and " in self.checkpoint else ", "
@@ -106,29 +106,28 @@ class StoredRun:
 
     @property
     def of(self) -> str:
-        """Its checkpoint, as pickers of checkpoints name it."""
+        """Return its checkpoint, as pickers name it."""
         return str(self.checkpoint)
 
     @property
     def date(self) -> str:
-        """The day it was made."""
         return f"{self.created:%d %B %Y}"
 
 
 def known_runs(study: str) -> list[StoredRun]:
-    """The runs of a study that have rows: the user's own, newest first, then those that ship, then those imported;
-    after them those of weights that their checkpoints' names no longer lead to."""
+    """Return the runs of a study that have rows: the user's, newest first, then bundled, then imported ones, and last
+    those of other weights."""
     stored_runs = [record_of(StoredRun, row) for row in runs.known_runs(resources.database(), study).to_dict("records")]
     return sorted((stored for stored in stored_runs if stored.rows > 0), key=lambda stored: stored.is_outdated)
 
 
 def present_runs(study: str) -> list[StoredRun]:
-    """Those of the weights that are there now: what is looked up by a checkpoint's name."""
+    """Return the runs with the current weights."""
     return [stored for stored in known_runs(study) if not stored.is_outdated]
 
 
 def rows_said(checkpoint: str, task: str) -> str:
-    """A task as people read it beside stored scores of a checkpoint: "MRPC" where they are of its real rows alone."""
+    """Return the name of the task of stored scores: "MRPC" only if all are from original examples."""
     run_rows = runs.known_runs(resources.database(), None).to_dict("records")
     task_runs = [
         stored
@@ -139,5 +138,5 @@ def rows_said(checkpoint: str, task: str) -> str:
 
 
 def stored_run(run: str) -> StoredRun:
-    """One run. Raises StoreError if unknown."""
+    """Return one run. Raises StoreError if unknown."""
     return record_of(StoredRun, runs.one_run(resources.database(), run) | {"run": run})

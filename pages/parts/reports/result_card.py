@@ -1,4 +1,4 @@
-"""One result: its question and answer, how sure the answer is, where it comes from, and one menu."""
+"""One result: question, finding, certainty, provenance, and one menu."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ from pages.parts.widgets.undoing import take_away
 
 
 def show_answer(stored: StoredRun, *, key: str, question: str = "") -> None:
-    """The question, what the result is about, the finding in one sentence, how sure it is, and one menu."""
+    """Show the question, what the result is about, the finding in one sentence, its certainty, and one menu."""
     headline = headlines.headline_of(stored.run, rows=context.now().rows)
     show_own_answer(
         question,
@@ -51,7 +51,7 @@ def show_answer(stored: StoredRun, *, key: str, question: str = "") -> None:
 def show_own_answer(
     question: str, about_it: Sequence[str], sentence: str, sure: str, *, key: str, stored: StoredRun | None = None
 ) -> None:
-    """The same for an answer that the view words itself."""
+    """Show the same for an answer that the view formulates itself."""
     with st.container(key=f"result_{key}", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
             if question:
@@ -69,8 +69,8 @@ def show_own_answer(
 
 
 def about(stored: StoredRun, headline: Headline, rows: str | None = None) -> list[str]:
-    """Model, task, n, date and origin of a result, as far as they are known. rows: the task that the headline is about,
-    if the result has several."""
+    """Return model, task, n, date and origin of a result, as far as known. `rows` is the task of the headline, if there
+    are several."""
     several = (stored.task or "").split(", ")
     task = task_name(rows) if rows and rows in several else ""
     tasks = sampled(task) if stored.sampled else task
@@ -98,7 +98,7 @@ def support(headline: Headline) -> str:
 
 
 def show_menu(stored: StoredRun, *, key: str) -> None:
-    """One menu: files, the citation, a pin, a rerun, and the removal of a result that is not bundled."""
+    """Show one menu: files, citation, pin, rerun, and deletion of results that are not bundled."""
     note = (shipped_record.about() or {}).get("note") if stored.source == "shipped" else None
     menu = st.popover("Save or cite", icon=":material/ios_share:", key=f"menu_{key}", on_change="rerun",
                       help="Save this result as files, cite it with BibTeX, copy its command, pin it, or run it "
@@ -119,7 +119,7 @@ def show_menu(stored: StoredRun, *, key: str) -> None:
 
 
 def offer_citation(stored: StoredRun, *, key: str) -> None:
-    """A popover with the command, the BibTeX entry and the figures; they are made when it is opened."""
+    """Show a popover with the command, the BibTeX entry and the figures, which are created when it is opened."""
     cited = st.popover("Cite", icon=":material/format_quote:", key=key, on_change="rerun",
                        help="Save the figure as SVG, cite the result with BibTeX, or copy the command that "
                             "reproduces it.")  # fmt: skip
@@ -143,7 +143,7 @@ def _show_citation(stored: StoredRun, key: str) -> None:
 
 
 def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
-    """One of the other results: its headline, and a button that opens it. chosen: the key that says which is open."""
+    """Show the headline of another result with a button that opens it. `chosen` is the key of the open result."""
     headline = headlines.headline_of(stored.run)
     text, button = st.columns([6, 1], vertical_alignment="center")
     text.markdown(plain(headline.sentence))
@@ -152,12 +152,12 @@ def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
 
 
 def facts(headline: Headline, stored: StoredRun) -> list[str]:
-    """All that is known of a result in a list: how sure it is, and what it is about."""
+    """Return all known facts about a result in a list: its certainty, and what it is about."""
     return [fact for fact in (support(headline).removesuffix("."), *about(stored, headline)) if fact]
 
 
 def gone(stored: StoredRun) -> bool:
-    """Whether a checkpoint that the result is of is not there any more, or never was: its numbers stay."""
+    """Return whether a checkpoint of the result no longer exists on this machine; its numbers remain."""
     return any(is_missing(name) for part in stored.of.split(" and ") for name in part.split(", "))
 
 
@@ -194,8 +194,8 @@ def _files(run: str, key: str) -> None:
 
 
 def picture(study: str, rows: Sequence[Row]) -> Any:
-    """Layer x head pictures of a run's first statistic, one a checkpoint and task; of a study of anything else its
-    largest numbers with their intervals."""
+    """Show heatmaps of the first statistic of a run, one per checkpoint and task; for other studies, its largest
+    numbers."""
     scores = headlines.heads_of(rows)
     if not scores:
         return alt.Chart.from_dict(figures.pictures_of(study, rows)[0])

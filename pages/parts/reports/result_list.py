@@ -1,4 +1,4 @@
-"""Every stored result in one table: search, open, compare, cite, pin and delete."""
+"""All stored results in one table: search, open, compare, cite, pin and delete."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,20 +29,20 @@ EVERY = "all studies"
 
 
 def every_run() -> list[StoredRun]:
-    """The runs of all studies that have rows: one's own, newest first, then those that ship."""
+    """Return the runs of all studies that have rows: the user's, newest first, then bundled ones."""
     stored = runs.known_runs(resources.database(), None).to_dict("records")
     return [run for run in (record_of(StoredRun, row) for row in stored) if run.rows > 0]
 
 
 def matches(stored: StoredRun, words: str) -> bool:
-    """Whether every one of these words is in what the list says of a result."""
+    """Return whether all these words occur in the list entry of a result."""
     about = (stored.title, stored.study, stored.checkpoint, stored.task_said, stored.date, stored.source)
     text = " ".join(str(part) for part in about if part).lower()
     return all(word in text for word in words.lower().split())
 
 
 def show_results(tools: DeltaGenerator) -> None:
-    """The table of results with a search and a filter by study, and what can be done with the selected ones."""
+    """Show the table of results with a search, a filter by study, and actions on selected results."""
     stored = every_run()
     with tools:
         words = pickers.pick_text("Search", key="search", placeholder="checkpoint, task or date", bare=True)
@@ -96,7 +96,7 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
 
 
 def open_link(stored: StoredRun, label: str = "Open") -> None:
-    """A link to the view that shows this result, with its checkpoint and rows as the context."""
+    """Return a link to the view that shows this result, with its checkpoint and task as the context."""
     if (shown := RESULTS.get(stored.study)) is None:
         return
     about: dict[str, Any] = {
@@ -108,7 +108,7 @@ def open_link(stored: StoredRun, label: str = "Open") -> None:
 
 
 def show_selected(stored: StoredRun) -> None:
-    """One result: its finding, how sure it is, and what can be done with it."""
+    """Show one result: its finding, certainty, and actions."""
     headline = headlines.headline_of(stored.run)
     with st.container(border=True, key=f"line_{stored.run}", gap="small"):
         st.markdown(f"**{plain(headline.sentence)}**")
@@ -123,7 +123,7 @@ def show_selected(stored: StoredRun) -> None:
 
 
 def show_briefly(run: str) -> None:
-    """A link to a result and what it says."""
+    """Show a link to a result and its headline."""
     stored = stored_run(run)
     with st.container(horizontal=True, vertical_alignment="center"):
         open_link(stored)
@@ -150,7 +150,8 @@ def _compared(chosen: Sequence[StoredRun]) -> None:
 
 
 def numbers_beside(first: tuple[Number, ...], second: tuple[Number, ...]) -> pd.DataFrame:
-    """The numbers that two results share, second minus first, those furthest apart first; else both as they are."""
+    """Return the numbers that two results share, as second minus first, the largest difference first; otherwise both
+    lists."""
     sides = [{(number.what, number.name): number for number in side} for side in (first, second)]
     shared = [key for key in sides[0] if key in sides[1]]
     if not shared:

@@ -31,7 +31,7 @@ CHECKPOINT_OPTIONS = ("checkpoint", "before")  # options that name the checkpoin
 
 
 def title_of(stored: StoredRun) -> str:
-    """A run as pickers name it."""
+    """Return the name of a run in pickers."""
     return f"{stored.title} · {stored.checkpoint} · {stored.created:%d %B %Y %H:%M}"
 
 
@@ -94,8 +94,8 @@ def drawer(title: str, study: str):
 
 
 def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:
-    """The result that was opened or that the link names; a new one once it is stored; otherwise the one that fits the
-    chosen checkpoint and task best, also after these changed."""
+    """Return the opened or linked result, or a new one once it is stored; otherwise the one that fits the context
+    best."""
     run_ids, newest, asked_key = list(stored_runs), f"_{key}_newest", f"_{key}_context"
     checkpoint_rows = (context.now().checkpoint, context.now().beside, context.now().rows)
     newest_before, st.session_state[newest] = st.session_state.get(newest), run_ids[0]
@@ -116,9 +116,10 @@ def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[St
 
 
 def _rank(stored: StoredRun) -> tuple[bool, ...]:
-    """How well a result suits the chosen checkpoint and task; a larger tuple is shown first.
+    """Return how well a result fits the chosen checkpoint and task; larger tuples are shown first.
 
-    A result of both comes first. Otherwise the same task counts more than the same checkpoint."""
+    The task counts more than the checkpoint.
+    """
     of_checkpoint, on_rows = _fit(stored)
     now = context.now()
     return (
@@ -198,8 +199,8 @@ def _offer_run(stored: StoredRun, chosen: str, key: str) -> None:
 
 
 def options_for_chosen(stored: StoredRun) -> dict[str, Any]:
-    """The settings of a result with the chosen checkpoint and task in place of its own, and without folders that are
-    not on this machine."""
+    """Return the options of a result for the chosen checkpoint and task, without folders that are not on this
+    machine."""
     now, study = context.now(), find_study(stored.study)
     options = {
         name: value
