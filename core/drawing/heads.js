@@ -175,7 +175,7 @@ function seen(workbench, pane, index) {
   if (best && best.above > 0.25) {
     const rank = best.score.values.filter((value) => value !== null && value > best.value).length + 1, every = indexesOf(pane).length;
     const order = rank === 1 ? `This is the largest share among the ${every} heads.` : `${rank - 1} of the ${every} heads ${rank === 2 ? "has" : "have"} a larger share.`;
-    return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average, where even attention${over} gives ${best.even.toFixed(2)}. ${order}`;
+    return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average over all queries, where even attention${over} gives ${best.even.toFixed(2)}. ${order}`;
   }
   const spread = pane.scores["normalised entropy"]?.values[index];
   if (spread > 0.9) return `${name} spreads its weight almost evenly over ${window ? `the ${window} tokens that its layer sees` : "all it sees"}: entropy ${spread.toFixed(2)} of 1.`;

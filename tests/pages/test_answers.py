@@ -307,7 +307,7 @@ def test_every_view_with_an_answer_names_its_unit_once_in_the_explanation_of_the
 
 def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisations(db):
     texts = said(opened("finetuning/train"))
-    assert any("(random 85.0; untrained 48.0), which is significantly above" in text for text in texts)
+    assert any("(random weights: 85.0; not fine-tuned: 48.0), which is significantly above" in text for text in texts)
     texts = said(opened("interventions/subnetworks"))
     assert any("the same model scores 83.9 (see Fine-tuning > Train)" in text for text in texts)
     answer = next(text for text in texts if text.startswith("**"))

@@ -196,7 +196,12 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         beside = [
             (mean.initialisation, mean.of_metric(metric)) for mean in picked(tuned.means, task=task) if mean != best
         ]
-        others = [f"{initialisation} {100 * score:.1f}" for initialisation, score in beside if score is not None]
+        named = {"random": "random weights", "untrained": "not fine-tuned"}
+        others = [
+            f"{named.get(str(initialisation), initialisation)}: {100 * score:.1f}"
+            for initialisation, score in beside
+            if score is not None
+        ]
         floor, spread = constant_score(rows, task, metric), best.spread(metric)
         if metric == "accuracy":
             floor = better_constant(scores, task)

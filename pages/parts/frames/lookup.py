@@ -275,7 +275,7 @@ EXAMPLES = (
     "The old teacher explained the rules to her class.",
     "The captain was angry about the delay.",
 )
-RANKED = {"score": "weight", "difference": "weight minus mean at the same distance"}
+RANKED = {"score": "weight", "difference": "weight minus mean"}
 PROSE = {
     "target_to_element": "target → element (the target is the query, as in the text of Kovaleva et al. 2019)",
     "element_to_target": "element → target (the element is the query, as in the code of Kovaleva et al. 2019)",
@@ -432,8 +432,9 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
     with answer.container(gap=None):
         st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
         st.caption(
-            f"This is one sentence, so the heads are ranked but not tested. Colour: {RANKED[by]}. Outlined: the three "
-            f"heads with the largest value."
+            f"This is one sentence, so the heads are ranked but not tested. Colour: {RANKED[by]}"
+            f"{' weight at the same distance elsewhere' * (by == 'difference')}. Outlined: the three heads with the "
+            f"largest value."
         )
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)

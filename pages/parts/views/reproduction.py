@@ -88,7 +88,6 @@ def grid(records: Records) -> None:
     frame = cells_of(claims)
     styled = frame.style.map(_tinted, subset=[name for name in frame.columns if name != "claim"])
     event = show_table(styled, height=GRID_HEIGHT, on_select="rerun", selection_mode="single-row", key="claims_grid",
-                       row_height=52,
                        column_config={"claim": st.column_config.TextColumn(width="large")})  # fmt: skip
     sentence = frame["claim"].iloc[(event.selection.rows or [0])[0]]
     _behind([claimed for claimed in records.claims if claimed.sentence == sentence])

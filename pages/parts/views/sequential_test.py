@@ -168,7 +168,7 @@ def draw(stored: StoredRun) -> None:
     st.altair_chart(intervals(verdicts, race.margin))
     st.caption(
         "Bars are confidence intervals. Most bars end close to the margin, because the test stops for a head as soon "
-        f"as its whole interval lies inside the margin. Ablation method: {plain(race.operator)}."
+        f"as its whole interval lies inside the margin. Ablation method: {SWEPT.get(race.operator, race.operator)}."
     )
     explain_difference(stored)
     with details():
