@@ -18,6 +18,7 @@ from core.studies.probing.records import ParsedScore, Subnetwork
 from pages.parts.frames.sets import CONTROLS, ranked_heads
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import known_runs
+from pages.parts.team.bundled_labels import ANYBODY, labels_over_time
 from pages.parts.views.circuit import circuit_picture
 from pages.parts.views.gates_pairs import fits_picture
 from pages.parts.views.generation import attended
@@ -320,5 +321,13 @@ def test_progress_shows_first_how_many_bundled_maps_are_labelled_by_whom_over_ti
     answer = next(text for text in said(app) if text.startswith("**"))
     assert answer == "**2,142 of 2,142 bundled maps have a label, and 928 have labels by two or more annotators.**"
     (chart,) = charts(app)
-    assert (chart["title"], chart["encoding"]["x"]["field"]) == ("Labels over time, by annotator", "time")
-    assert chart["encoding"]["y"]["title"] == "labels so far"
+    assert (chart["title"], chart["encoding"]["x"]["field"]) == ("Maps with a label over time, by annotator", "time")
+    assert chart["encoding"]["y"]["title"] == "maps with a label"
+
+
+def test_the_progress_of_labels_ends_at_the_number_of_maps_that_the_answer_names():
+    days = pd.to_datetime(["2026-01-01", "2026-01-01", "2026-01-02", "2026-01-03"])
+    given = pd.DataFrame({"map_id": ["a", "b", "a", "a"], "annotator": ["x", "x", "y", "x"], "time": days})
+    drawn = next(iter(labels_over_time(given).to_dict()["datasets"].values()))
+    ends = {name: max(row["maps"] for row in drawn if row["annotator"] == name) for name in (ANYBODY, "x", "y")}
+    assert ends == {ANYBODY: 2, "x": 2, "y": 1}, "a map counts once, also if one annotator labels it again"

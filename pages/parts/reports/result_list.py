@@ -85,7 +85,7 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
         )  # fmt: skip
     columns = ["run", "finding", "date", "model", "task", "interval", "n", "baseline", "study", "origin"]
     frame = pd.DataFrame(lines, columns=columns).astype({"n": "Int64"})
-    widths = {"finding": 400, "date": 95, "model": 150, "task": 90, "interval": 210, "n": 60, "baseline": 150,
+    widths = {"finding": 380, "date": 92, "model": 145, "task": 85, "interval": 195, "n": 55, "baseline": 160,
               "study": 110, "origin": 80}  # fmt: skip
     event = show_table(
         frame.assign(origin=frame["origin"].replace({"shipped": "bundled"})),

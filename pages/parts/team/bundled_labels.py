@@ -85,25 +85,31 @@ def show_label_progress(db: Database, class_set: str = "bert") -> None:
     st.altair_chart(labels_over_time(labels.rename(columns={"happened": "time"})), key="bundled_progress")
 
 
+ANYBODY = "any annotator"
+
+
 def labels_over_time(labels: pd.DataFrame) -> alt.Chart:
-    """How many labels each annotator had given at each time. labels: annotator, time, one row a label."""
-    steps = labels.groupby(["annotator", "time"]).size().rename("new").reset_index().sort_values("time")
-    steps["labels"] = steps.groupby("annotator")["new"].cumsum()
-    everybody = steps["annotator"].unique()
+    """How many maps had a label at each time: by any annotator, and by each. labels: map_id, annotator, time."""
+    everybody = pd.concat([labels.assign(annotator=ANYBODY), labels], ignore_index=True)
+    first = everybody.groupby(["annotator", "map_id"], sort=False)["time"].min().reset_index()
+    steps = first.groupby(["annotator", "time"]).size().rename("new").reset_index().sort_values("time")
+    steps["maps"] = steps.groupby("annotator")["new"].cumsum()
+    names = list(dict.fromkeys(everybody["annotator"]))
+    start, end = labels["time"].min(), labels["time"].max()
     ends = [
-        pd.DataFrame({"annotator": everybody, "time": labels["time"].min(), "labels": 0}),
+        pd.DataFrame({"annotator": names, "time": start, "maps": 0}),
         steps,
-        steps.groupby("annotator", as_index=False)["labels"].max().assign(time=labels["time"].max()),
+        steps.groupby("annotator", as_index=False)["maps"].max().assign(time=end),
     ]
-    drawn = pd.concat(ends, ignore_index=True)[["annotator", "time", "labels"]]
+    drawn = pd.concat(ends, ignore_index=True)[["annotator", "time", "maps"]]
     return (
-        alt.Chart(drawn, title="Labels over time, by annotator")
+        alt.Chart(drawn, title="Maps with a label over time, by annotator")
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
             x=alt.X("time:T", title="time, UTC"),
-            y=alt.Y("labels:Q", title="labels so far"),
-            color=category(drawn, "annotator"),
-            tooltip=["annotator", "time", "labels"],
+            y=alt.Y("maps:Q", title="maps with a label"),
+            color=category(drawn, "annotator", names),
+            tooltip=["annotator", "time", "maps"],
         )
         .properties(height=300)
     )
