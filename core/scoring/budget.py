@@ -16,11 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from scipy.spatial.distance import jensenshannon
 from torch import Tensor
 
 from ..attention import visible_keys
 from ..map_sums import MapSums, Needs
-from .definitions import BUDGET_CATEGORIES
+from .corrections import holm_adjusted
+from .definitions import BUDGET_CATEGORIES, QUERY_CLASSES
 from .intervals import EVERY_LAYER, Means
 
 CATEGORIES = tuple(BUDGET_CATEGORIES)
@@ -41,6 +43,8 @@ class BudgetTokens:
         sentence: 0 or 1; for a special token, that of its segment.
         governors: (word, its syntactic head) as numbers of words; empty if syntax is unknown.
         classifying: the position that classifiers read.
+        classes: index of each word's class in QUERY_CLASSES, -1 for other tokens; then the same with the words of each
+            sentence permuted, once per draw. None if budgets by class are not measured. *Shape:* (1 + draw, position).
     """
 
     start: int | None
@@ -51,6 +55,7 @@ class BudgetTokens:
     punctuation: Bool[np.ndarray, " position"]
     governors: Sequence[tuple[int, int]]
     classifying: int
+    classes: Int[np.ndarray, "draw position"] | None = None
 
 
 def categories_of(
@@ -96,6 +101,7 @@ EXPECTED, CLASSIFYING_EXPECTED = (
     slice(BEYOND_DISTANCE.stop + k * WIDTH, BEYOND_DISTANCE.stop + (k + 1) * WIDTH) for k in range(2)
 )
 STATISTICS = CLASSIFYING_EXPECTED.stop
+CLASSES = len(QUERY_CLASSES)
 
 
 class _Input:
@@ -126,6 +132,26 @@ class _Input:
                     shares[1] = even[tokens.classifying - start]
         self._taken: tuple[int, np.ndarray, np.ndarray] | None = None
         self._sums = np.zeros((heads, SUMS))
+        self._by_class = np.zeros((heads, len(self.members), WIDTH))
+
+    def even_by_class(self, window: int | None) -> Float[np.ndarray, "query_class category"]:
+        """Return the sums of shares over the queries of each class under uniform attention."""
+        sums = np.zeros((CLASSES, WIDTH))
+        for start in range(0, self.length, ROWS):
+            some = slice(start, start + ROWS)
+            within = visible_keys(np.arange(self.length)[some], self.length, causal=self.causal, window=window)
+            counts = (within[:, None].astype(np.float32) @ _one_hot(self.rows(some)[0]))[:, 0]
+            sums += self.members[:CLASSES, some] @ (counts / within.sum(1)[:, None])
+        return sums
+
+    @cached_property
+    def members(self) -> Float[np.ndarray, "draw_class query"]:
+        """Return which queries belong to each class, in each draw; no rows if classes are not measured."""
+        classes = self.tokens.classes
+        if classes is None:
+            return np.zeros((0, self.length), dtype=np.float32)
+        is_class = classes[:, None] == np.arange(CLASSES)[:, None]
+        return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
         """Return the categories of some queries' keys (WIDTH for masked keys), and which keys fit two categories."""
@@ -183,12 +209,19 @@ class _Input:
             self._taken = (start, *self.rows(slice(start, stop)))
         _, categories, contested = self._taken
         block, queries = weights.double().cpu().numpy()[:, : self.length], self.queries[start:stop]
-        shares = np.bincount(categories[queries].ravel(), block[queries].ravel(), WIDTH + 1)[:WIDTH]
-        self._sums[head, :WIDTH] += shares / self.n
+        place = np.arange(len(block))[:, None] * (WIDTH + 1) + categories
+        shares = np.bincount(place.ravel(), block.ravel(), len(block) * (WIDTH + 1)).reshape(len(block), -1)[:, :WIDTH]
+        self._sums[head, :WIDTH] += shares[queries].sum(0) / self.n
+        self._by_class[head] += self.members[:, start:stop] @ shares
         self._sums[head, -1] += (block[queries] * contested[queries]).sum() / self.n
         if start <= (at := self.tokens.classifying) < stop:
             row = np.bincount(categories[at - start], block[at - start], WIDTH + 1)
             self._sums[head, WIDTH:-1] = row[:WIDTH]
+
+    def taken_by_class(self) -> Float[np.ndarray, "draw_class head category"]:
+        """Return the sums of shares by class of one layer and reset them for the next layer."""
+        sums, self._by_class = self._by_class, np.zeros_like(self._by_class)
+        return sums.swapaxes(0, 1)
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
         """Return the sums over all blocks of one layer and reset them for the next layer."""
@@ -198,11 +231,27 @@ class _Input:
 
 class BudgetAttention:
     """Observer of the attention budget of all heads; `means` has the mean over inputs. `windows` as in
-    `AttentionMaps`."""
+    `AttentionMaps`.
 
-    def __init__(self, layers: int, heads: int, *, causal: bool, windows: Sequence[int | None] = ()) -> None:
+    Attributes:
+        draws: number of permutations in `BudgetTokens.classes`; None if budgets by class are not measured.
+        by_class: mean share over the queries of each class, class by class.
+        drawn: sums of shares over the queries of each class with permuted classes. *Shape:* (draw, class, layer, head,
+            category).
+        counts: number of queries of each class, unpermuted first. *Shape:* (1 + draw, class, layer).
+        even: sums of shares over the queries of each class under uniform attention. *Shape:* (class, layer, category).
+    """
+
+    def __init__(
+        self, layers: int, heads: int, *, causal: bool, windows: Sequence[int | None] = (), draws: int | None = None
+    ) -> None:
         self.causal, self.heads, self.windows = causal, heads, tuple(windows) or (None,) * layers
         self.means = Means(layers, heads, STATISTICS)
+        self.draws = draws
+        self.by_class = Means(layers, heads, 0 if draws is None else CLASSES * WIDTH)
+        self.drawn = np.zeros((draws or 0, CLASSES, layers, heads, WIDTH), dtype=np.float32)
+        self.counts = np.zeros((0 if draws is None else 1 + draws, CLASSES, layers))
+        self.even = np.zeros((0 if draws is None else CLASSES, layers, WIDTH))
         self._tokens: Sequence[BudgetTokens] = ()
         self._numbers: Sequence[int] = ()
         self._batch: dict[int, _Input] = {}
@@ -218,6 +267,12 @@ class BudgetAttention:
         sums = torch.bmm(weights.double().cpu().flatten(2), cells).numpy()
         compared = np.stack([ready.compared for ready in prepared])[:, None]
         self._add(layer, sums[..., :SUMS], np.where(compared, sums[..., SUMS:], np.nan), inputs)
+        if self.draws is not None:
+            is_category = torch.from_numpy(np.stack([_one_hot(ready.rows(slice(None))[0]) for ready in prepared]))
+            members = torch.from_numpy(np.stack([ready.members for ready in prepared]))
+            shares = weights.float().cpu().transpose(1, 2) @ is_category  # batch, query, head, category
+            by_class = (members @ shares.flatten(2)).unflatten(2, shares.shape[2:])
+            self._add_classes(layer, by_class.numpy(), inputs)
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         self.update(EVERY_LAYER, weights, inputs)
@@ -227,8 +282,27 @@ class BudgetAttention:
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        sums = np.stack([ready.taken() for ready in self._prepared(inputs)])
-        self._add(layer, sums, np.full((*sums.shape[:2], len(BEYOND)), np.nan), inputs)
+        taken = np.stack([ready.taken() for ready in self._prepared(inputs)])
+        self._add(layer, taken, np.full((*taken.shape[:2], len(BEYOND)), np.nan), inputs)
+        if self.draws is not None:
+            self._add_classes(layer, np.stack([ready.taken_by_class() for ready in self._prepared(inputs)]), inputs)
+
+    def _add_classes(
+        self, layer: int | slice, sums: Float[np.ndarray, "batch draw_class layer_head category"], inputs: list[int]
+    ) -> None:
+        """Add the sums of shares over the queries of each class."""
+        by_draw = sums.reshape(len(inputs), -1, CLASSES, *sums.shape[2:])
+        members = np.stack([ready.members for ready in self._prepared(inputs)]).sum(-1).reshape(by_draw.shape[:3])
+        values = by_draw[:, 0].swapaxes(1, 2).reshape(len(inputs), sums.shape[2], -1)
+        numbers = [self._numbers[k] for k in inputs]
+        self.by_class.update(layer, values.astype(float), np.repeat(members[:, 0], WIDTH, -1).astype(float), numbers)
+        where = layer if isinstance(layer, slice) else slice(layer, layer + 1)
+        drawn = by_draw[:, 1:].sum(0)
+        self.drawn[:, :, where] += drawn.reshape(*drawn.shape[:2], drawn.shape[2] // self.heads, self.heads, WIDTH)
+        self.counts[:, :, where] += members.sum(0)[..., None]
+        for ready in self._prepared(inputs):
+            known = {window: ready.even_by_class(window) for window in ready.even}
+            self.even[:, where] += np.stack([known[window] for window in self.windows[where]], 1)
 
     def _prepared(self, inputs: list[int]) -> list[_Input]:
         """Return the inputs of a batch, prepared once for all its layers."""
@@ -271,3 +345,51 @@ class BudgetAttention:
 
 def _one_hot(categories: Int[np.ndarray, "query key"]) -> Float[np.ndarray, "query key category"]:
     return (categories[..., None] == np.arange(WIDTH, dtype=np.int8)).astype(np.float32)
+
+
+# ---------------------------------------------------------------- budgets by class of the query
+
+
+FEWEST = 20  # queries of a class that is compared with the others
+
+
+@dataclass(frozen=True)
+class ClassDistances:
+    """How far the budget of each class of queries is from that of all other queries of the same head.
+
+    Attributes:
+        value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.
+        even: the same under uniform attention, because words of each class have other neighbours and dependents.
+        p: of the permutation test, corrected over classes (Holm).
+    """
+
+    value: Float[np.ndarray, "layer head query_class"]
+    even: Float[np.ndarray, "layer head query_class"]
+    p: Float[np.ndarray, "layer head query_class"]
+
+
+def class_distances(
+    by_class: Means,
+    drawn: Float[np.ndarray, "draw query_class layer head category"],
+    counts: Float[np.ndarray, "_ query_class layer"],
+    even: Float[np.ndarray, "query_class layer category"],
+) -> ClassDistances:
+    """Compare the budget of each class of queries with that of all other queries; see `BudgetAttention`."""
+    layers, heads = by_class.sums.shape[1:3]
+    own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
+    every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)
+
+    def apart(sums: np.ndarray, axis: int) -> np.ndarray:
+        others = (sums.sum(axis, keepdims=True) - sums).clip(0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.nan_to_num(jensenshannon(sums, others, base=2, axis=-1))
+
+    distances = apart(every, 1)
+    known = (counts[0] >= FEWEST) & (counts[0].sum(0) - counts[0] >= FEWEST)
+    p = ((distances[1:] >= distances[:1] - 1e-9).sum(0) + 1) / (1 + len(drawn))
+    corrected = np.full((layers, heads, CLASSES), np.nan)
+    for layer, head in np.ndindex(layers, heads):
+        corrected[layer, head, known[:, layer]] = holm_adjusted(p[known[:, layer], layer, head])
+    mask = np.where(known.T[:, None], 1.0, np.nan)
+    uniform = np.broadcast_to(apart(even, 0).T[:, None], corrected.shape)
+    return ClassDistances(distances[0].transpose(1, 2, 0) * mask, uniform * mask, corrected)

@@ -37,6 +37,15 @@ BUDGET_GROUPS = {
     "syntactic heads and dependents": ("governor", "dependent"),
     "all other tokens": ("punctuation", "same sentence", "other sentence", "rest"),
 }
+QUERY_CLASSES = {  # classes of query words, with the universal parts of speech of each
+    "nouns": ("NOUN", "PROPN"),
+    "verbs": ("VERB", "AUX"),
+    "adjectives and adverbs": ("ADJ", "ADV"),
+    "pronouns": ("PRON",),
+    "function words": ("ADP", "CCONJ", "DET", "PART", "SCONJ"),
+    "punctuation": ("PUNCT", "SYM"),
+    "other words": ("INTJ", "NUM", "SPACE", "X", ""),
+}
 GROUP_OF = {category: group for group, categories in BUDGET_GROUPS.items() for category in categories}
 BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head is of a kind
 CLASS_SHARE, MAJORITY = "class ", 0.5  # scores "class NAME": the share of a head's maps of a pattern class

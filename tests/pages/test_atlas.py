@@ -118,12 +118,19 @@ def test_the_overview_opens_on_budgets_and_a_link_to_a_score_on_the_score(filled
 def test_a_head_shows_its_budget_as_one_bar_and_what_its_sink_does(filled):
     for category, share in SHARES.items():
         stored(filled, "budget", "budget", np.full((2, 3), share), feature=category, baseline=0.25)
+    stored(filled, "budget", "budget of nouns", np.full((2, 3), 1.0), feature="separator", baseline=0.25)
+    stored(
+        filled, "budget", "distance of a part of speech", np.full((2, 3), 0.5), feature="nouns", baseline=0.1, q=0.02
+    )
     for name, value in (("sink share", 0.55), ("whole head removed", 0.4), ("sink removed", 0.02)):
         stored(filled, "sinks", name, np.full((2, 3), value), feature="separators", baseline=0.1)
     stored(filled, "sinks", "sink replaced by its mean", np.full((2, 3), 0.01), feature="separators", baseline=0.1)
     app = opened("heads/one")
     text = " ".join(one.value for one in app.markdown).replace("\\", "")
     assert "is a sink head: 55% of its attention goes to the separators. The sink is a no-op" in text
+    assert "The budget of nouns differs most from that of other words: Jensen-Shannon distance 0.50" in " ".join(
+        one.value for one in app.caption
+    )
     assert "change of the output" in " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
     assert app.markdown[0].value.replace("\\", "") == (
         "**From the tokens of the text, L1H1 gives 55.0% of its attention to separators. Uniform attention would give "

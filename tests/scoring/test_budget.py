@@ -1,8 +1,11 @@
 """Attention budgets against a loop over queries and keys; planted budgets; even attention; coverage of intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from core.attention import visible_keys
 from core.scoring import budget
@@ -204,3 +207,97 @@ def test_blocks_of_queries_give_the_same_as_whole_maps(causal):
     kept[budget.BEYOND_DISTANCE] = False
     np.testing.assert_allclose(found[..., kept], whole[..., kept], atol=1e-12)
     assert np.isnan(found[..., budget.BEYOND_DISTANCE]).all()
+
+
+# ---------------------------------------------------------------- budgets by part of speech
+
+CLASS = np.array([-1, 4, 2, 0, 0, 1, 4, 0, 5, -1, 3, 1, -1])  # of each position
+
+
+def _by_class(maps, orders, *, causal=False):
+    """Observe maps [layer, input, head, query, key], with the classes [draw, position] of each input."""
+    observer = BudgetAttention(len(maps), maps.shape[2], causal=causal, draws=len(orders[0]) - 1)
+    observer.take([replace(_tokens(12 if causal else 0), classes=order) for order in orders], list(range(len(orders))))
+    for layer, weights in enumerate(maps):
+        observer.update(layer, weights, list(range(len(orders))))
+    return observer
+
+
+def _orders(chance, draws):
+    """The classes of the words, then permuted within the two sentences."""
+    orders = [CLASS]
+    for _ in range(draws):
+        order = CLASS.copy()
+        for words in ([[1], [2], [3, 4], [5], [6], [7], [8]], [[10], [11]]):
+            own = chance.permutation([CLASS[word[0]] for word in words])
+            for word, kind in zip(words, own, strict=True):
+                order[word] = kind
+        orders.append(order)
+    return np.array(orders)
+
+
+def test_budgets_by_part_of_speech_equal_a_loop():
+    maps, chance = random_maps(2, 3, 2, 13, 13), np.random.default_rng(5)
+    orders = [_orders(chance, 2) for _ in range(3)]
+    observer = _by_class(maps, orders)
+    value = observer.by_class.result().value.reshape(2, 2, budget.CLASSES, -1)
+    for kind in range(6):
+        queries = np.flatnonzero(kind == CLASS)
+        for number, name in enumerate(budget.CATEGORIES):
+            cells = [(q, k) for q in queries for k in range(13) if _category(q, k) == name]
+            share = sum(maps[..., q, k].double() for q, k in cells).mean(1) / len(queries) if cells else 0.0
+            np.testing.assert_allclose(value[:, :, kind, number], share, atol=1e-6)
+    for draw in range(2):
+        of_draw = _by_class(maps, [order[[draw + 1]] for order in orders])
+        sums = of_draw.by_class.sums.sum(0).reshape(2, 2, budget.CLASSES, -1)
+        np.testing.assert_allclose(observer.drawn[draw].transpose(1, 2, 0, 3), sums, atol=1e-5)
+        np.testing.assert_array_equal(observer.counts[draw + 1], of_draw.counts[0])
+    together = BudgetAttention(2, 2, causal=False, draws=2)
+    together.take([replace(_tokens(), classes=order) for order in orders], [0, 1, 2])
+    together.update_layers(maps.transpose(0, 1).flatten(1, 2), [0, 1, 2])
+    np.testing.assert_allclose(together.drawn, observer.drawn, atol=1e-5)
+    np.testing.assert_allclose(together.counts, observer.counts)
+
+
+def test_blocks_of_queries_give_the_same_budgets_by_part_of_speech():
+    maps, orders = random_maps(1, 1, 2, 13, 13), _orders(np.random.default_rng(5), 2)
+    whole = _by_class(maps, [orders])
+    observer = BudgetAttention(1, 2, causal=False, draws=2).take([replace(_tokens(), classes=orders)], [0])
+    (needs,) = observer.needs([0], 13, 13)
+    for start in (0, 5, 10):
+        for head in range(2):
+            needs.blocks(head, start, maps[0, 0, head, start : start + 5])
+    observer.update_sums(0, [], [0])
+    np.testing.assert_allclose(observer.drawn, whole.drawn, atol=1e-5)
+    np.testing.assert_allclose(observer.by_class.sums, whole.by_class.sums, atol=1e-6)
+
+
+@pytest.mark.parametrize("heads", [60, pytest.param(1000, marks=pytest.mark.slow)])  # a rate of 1,000 heads
+def test_a_head_that_attends_otherwise_from_nouns_is_told_apart_and_others_at_the_level_of_the_test(heads):
+    """Of heads whose attention does not depend on words, about one in twenty has a class with a p of at most .05."""
+    inputs, chance = 20, np.random.default_rng(7)
+    orders = [_orders(chance, 200)[1:] for _ in range(inputs)]
+    maps = random_maps(1, inputs, 1 + heads, 13, 13)
+    for number, order in enumerate(orders):
+        maps[0, number, 0, order[0] == 0] *= 0.4
+        maps[0, number, 0, order[0] == 0, 9] += 0.6
+    found = _distances(_by_class(maps, orders))
+    assert found.value[0, 0, 0] > found.even[0, 0, 0] + 0.1
+    assert found.p[0, 0, 0] <= 0.05
+    false = (np.nanmin(found.p[0, 1:], -1) <= 0.05).sum()
+    assert false <= stats.binom.ppf(0.99, heads, 0.05)
+    assert np.isnan(found.p[..., 6]).all()  # no such words
+
+
+def _distances(observer):
+    return budget.class_distances(observer.by_class, observer.drawn, observer.counts, observer.even)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_even_attention_is_as_far_as_its_baseline(causal):
+    observer = _by_class(
+        _even(13, causal=causal).expand(1, 20, 1, 13, 13), [CLASS[None].repeat(2, 0)] * 20, causal=causal
+    )
+    found = _distances(observer)
+    np.testing.assert_allclose(found.value, found.even, atol=1e-3)
+    assert (found.p[np.isfinite(found.p)] == 1).all()

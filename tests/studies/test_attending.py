@@ -83,12 +83,15 @@ def test_rows_fit_in_json_and_say_what_was_not_found(checkpoint, pipeline, name)
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["budget", "features", "relations", "statistics"])
-def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name):
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [("budget", {}), ("budget", {"parts_of_speech": True}), ("features", {}), ("relations", {}), ("statistics", {})],
+)
+def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline, name, asked):
     module = MEASURED[name]
     monkeypatch.setattr(worker_cache, "get_checkpoint", lambda *_, **__: checkpoint)
     monkeypatch.setattr(worker_cache, "pipeline", lambda *_: pipeline)
-    options = _options(module, PAIRS, checkpoint="tiny")
+    options = _options(module, PAIRS, checkpoint="tiny", **asked)
     found = {}
     for cuts in ([(0, 3)], [(2, 3), (0, 2)]):
         partials = []
@@ -100,6 +103,21 @@ def test_pieces_of_the_work_merge_to_one_pass(monkeypatch, checkpoint, pipeline,
     for one, two in zip(found[1], found[2], strict=True):
         for key in ("statistic", "layer", "head", "n", "value", "low"):
             assert one.get(key) == pytest.approx(two.get(key), abs=1e-5, nan_ok=True)
+
+
+def test_the_budget_of_a_part_of_speech_adds_up_to_one_and_needs_a_pipeline(checkpoint, pipeline):
+    rows = _now(
+        "budget", checkpoint, pipeline, ["The old dog saw her cat and the small bird ."] * 10, parts_of_speech=True
+    )
+    nouns = [
+        row["value"] for row in rows if row["statistic"] == "budget of nouns" and (row["layer"], row["head"]) == (1, 2)
+    ]
+    assert sum(nouns) == pytest.approx(1)
+    apart = [row for row in rows if row["statistic"] == "distance of a part of speech"]
+    assert {"nouns", "adjectives and adverbs"} <= {row["feature"] for row in apart}
+    assert all(0 < row["p"] <= 1 and 0 <= row["value"] <= 1 for row in apart)
+    with pytest.raises(InputError, match="need a language pipeline"):
+        budget.STUDY.measure(_options(budget, PAIRS, parts_of_speech=True, pipeline="none"), checkpoint)
 
 
 @pytest.mark.thorough

@@ -46,6 +46,7 @@ HOMONYMS = {
     "core/capture/selfcheck.py": "disable is an operator",
     "core/commands/study_commands.py": "finetune is a command",
     "core/report/claims/disabling.py": "an order of pruning",
+    "core/report/claims/maps.py": "separators are a kind of sink",
     "core/report/claims/scores.py": "finetune is a command",
     "core/sign_in.py": "a key of the settings",
     "core/store/hypotheses.py": "hypothesis is a kind of stored record",

@@ -6,20 +6,26 @@ for the token that classifiers read. Each row has a head, category, checkpoint a
 interval). For other occurrences of a word, its syntactic head and its dependents, `effect` is the share minus attention
 to other words at the same distances. The row "contested" is the attention to a syntactic head or dependent that is
 counted in an earlier category. `core.scoring.budget` defines the categories.
+
+With `parts_of_speech`, "budget of nouns" and so on are budgets of these queries, and "distance of a part of speech" is
+the Jensen-Shannon distance between the budget of one class and that of all other words. Its baseline is the distance
+under uniform attention, and p is from 199 permutations of the words of each sentence, corrected over classes (Holm).
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
 
 from ... import scoring, studies
-from ...scoring.definitions import BUDGET_CATEGORIES, GROUP_OF
+from ...errors import InputError
+from ...scoring.definitions import BUDGET_CATEGORIES, GROUP_OF, QUERY_CLASSES
 from ...scoring.registry import CLARK, HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_name
+from ..contract import Flag
 from ..headline import Fact, Headline, HeadScores, each, head_interval
 from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, ends, of_heads, score_of
@@ -31,6 +37,10 @@ if TYPE_CHECKING:
     from .measures import BudgetMeasure
 
 BUDGET, CLASSIFYING, CONTESTED = "budget", "classifying budget", "contested"
+BY_CLASS = "budget of "  # and the name of a class of queries
+DISTANCE = "distance of a part of speech"
+DRAWS = 199  # permutations
+LEAST_DISTANCE, LEVEL = 0.1, 0.05
 SYNTAX = ("governor", "dependent")
 WITHOUT = "none"  # the pipeline that is none
 
@@ -40,6 +50,9 @@ class BudgetOptions(AttendingOptions):
     """Options of attention budgets. The pipeline "none" leaves out syntax, for languages without a parser."""
 
     pipeline: Pipeline = None
+    parts_of_speech: Annotated[
+        bool, Flag("also measure the budget for each part of speech of the query, and test whether the budgets differ")
+    ] = False
 
 
 class Budget(Attending[BudgetOptions, BudgetSums]):
@@ -55,6 +68,12 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         HeadScore(CLASSIFYING, "share of the classifying token's attention",
                   "attention of the classifying token to the category's keys", ("weights", "links"), 0.0, 1.0,
                   CLARK, about="category"),
+        *(HeadScore(f"{BY_CLASS}{name}", f"share of attention, {name} as queries",
+                    f"mean over queries that are {name} of the attention to the category's keys",
+                    ("weights", "links"), 0.0, 1.0, CLARK, about="category") for name in QUERY_CLASSES),
+        HeadScore(DISTANCE, "difference between parts of speech",
+                  "Jensen-Shannon distance between the budget of these queries and of all others",
+                  ("weights", "links"), 0.0, 1.0, CLARK, about="feature"),
     )  # fmt: skip
     section = "where it looks"
     said_at = 2
@@ -67,7 +86,13 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
                 studies.worker_cache.pipeline(options.pipeline)
             except studies.tagging.NoParserError:
                 syntax = False
-        return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax)
+        if options.parts_of_speech and not syntax:
+            raise InputError(
+                "Budgets by part of speech need a language pipeline that tags and parses; got none. Choose another "
+                "pipeline, or leave the parts of speech out."
+            )
+        draws = DRAWS if options.parts_of_speech else None
+        return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax, draws=draws, seed=options.seed)
 
     def scores(self, options: BudgetOptions, sums: BudgetSums) -> list[BudgetScore]:
         """Return the share of every category for each head in both budgets, then of tokens in several categories."""
@@ -100,6 +125,33 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         if sums.syntax:
             contested = whole.part(layout.CONTEST)
             scores += of_heads(BudgetScore, sums, contested, CONTESTED, otherwise="no input has two tokens")
+        return scores + (self._by_class(sums, left_out) if sums.counts.size else [])
+
+    def _by_class(self, sums: BudgetSums, left_out: set[str]) -> list[BudgetScore]:
+        """Return the budget of each class of queries, and how far it is from that of all other queries."""
+        whole, scores, width = sums.by_class.result(), list[BudgetScore](), len(BUDGET_CATEGORIES)
+        found = scoring.budget.class_distances(sums.by_class, sums.drawn, sums.counts, sums.even)
+        q = scoring.corrections.q_of_all(list(np.moveaxis(found.p, -1, 0)))
+        for number, name in enumerate(QUERY_CLASSES):
+            n = int(sums.counts[0, number].max())
+            if not n:
+                continue
+            for k, category in enumerate(BUDGET_CATEGORIES):
+                if category not in left_out:
+                    about, share = (
+                        score_of(BudgetScore, sums, BY_CLASS + name, category),
+                        whole.part(number * width + k),
+                    )
+                    scores += [at_head(about, share, *head, most=1.0) for head in sums.names]
+            about = replace(score_of(BudgetScore, sums, DISTANCE, name), n=n)
+            for head in sums.names:
+                at = (*head, number)
+                if np.isfinite(found.value[at]):
+                    numbers = (float(part[at]) for part in (found.value, found.even, found.p))
+                    own = dict(zip(("value", "baseline", "p"), numbers, strict=True))
+                    scores.append(
+                        replace(about, layer=head.layer, head=head.head, q=float(q[number][tuple(head)]), **own)
+                    )
         return scores
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -112,7 +164,18 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             source = row["source"]
         most = sorted(shares, key=lambda group: -shares[group])[:2]
         told = " and ".join(f"{group} ({shares[group]:.0%})" for group in most)
-        return [Fact(self.name, f"The largest shares of its attention go to {told}.", source)] if told else []
+        found = [Fact(self.name, f"The largest shares of its attention go to {told}.", source)] if told else []
+        apart = scores.own[scores.own["score"].str.startswith(f"{self.name}/{DISTANCE}/")]
+        is_apart = (apart["value"] - apart["baseline"] >= LEAST_DISTANCE) & (apart["q"] <= LEVEL)
+        apart = apart[is_apart].sort_values("value")
+        if len(apart):
+            best = apart.iloc[-1]
+            text = (
+                f"The budget of {best['score'].rpartition('/')[2]} differs from that of other words: Jensen-Shannon "
+                f"distance {best['value']:.2f}, under uniform attention {best['baseline']:.2f}."
+            )
+            found.append(Fact(self.name, text, best["source"]))
+        return found
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         all_scores = [score for score in BudgetScore.of_heads(rows) if score.statistic == BUDGET]

@@ -14,7 +14,7 @@ from ...models.checkpoint import Checkpoint
 from ...models.classifier import random_copy
 from ...models.encoding import Encoding
 from ...scoring.budget import BudgetAttention, BudgetTokens
-from ...scoring.definitions import TYPES
+from ...scoring.definitions import QUERY_CLASSES, TYPES
 from ...scoring.distances import HeadDistances
 from ...scoring.effective import correlation, effective_attention, mass_by_type
 from ...scoring.features import FeatureAttention, Kinds, Marked, Rhombi, mark, rhombi_of_inputs
@@ -188,13 +188,21 @@ def features_again(sums: FeatureSums) -> FeatureAttention:
 # ---------------------------------------------------------------- budgets
 
 
-class BudgetMeasure:
-    """Accumulates attention budgets over the inputs of one checkpoint. `syntax` states whether the texts are parsed."""
+CLASS_OF = {tag: number for number, tags in enumerate(QUERY_CLASSES.values()) for tag in tags}
 
-    def __init__(self, checkpoint: Checkpoint, *, syntax: bool):
+
+class BudgetMeasure:
+    """Accumulates attention budgets over the inputs of one checkpoint. `syntax` states whether the texts are parsed.
+
+    draws: permutations of the parts of speech of queries, with this seed; None if budgets are not measured by part of
+    speech.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, *, syntax: bool, draws: int | None = None, seed: int = 0):
         self.causal, self.attending, self.tags = checkpoint.causal, checkpoint.attending, syntax
+        self.draws, self.seed = draws, seed
         self.attention = BudgetAttention(
-            checkpoint.layers, checkpoint.heads, causal=checkpoint.causal, windows=checkpoint.windows
+            checkpoint.layers, checkpoint.heads, causal=checkpoint.causal, windows=checkpoint.windows, draws=draws
         )
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
@@ -224,12 +232,37 @@ class BudgetMeasure:
         )
         at = classifying(encoding, causal=self.causal)
         return BudgetTokens(
-            encoding.first, encoding.separators, word, spelling, sentences, punctuation, linked.links[0], at
+            encoding.first,
+            encoding.separators,
+            word,
+            spelling,
+            sentences,
+            punctuation,
+            linked.links[0],
+            at,
+            self._classes(ready),
         )
 
+    def _classes(self, ready: Prepared) -> np.ndarray | None:
+        """Return the class of each token's word, then with the words of each sentence permuted, once per draw."""
+        if self.draws is None:
+            return None
+        chance = np.random.default_rng([self.seed, ready.number])
+        classes = np.full((1 + self.draws, len(ready.encoding)), -1)
+        for tagged, pieces in zip(ready.tagged, ready.pieces, strict=True):
+            own = np.array([CLASS_OF.get(word.pos, CLASS_OF[""]) for word in tagged.words], dtype=int)
+            orders = np.stack([own, *(chance.permutation(own) for _ in range(self.draws))])
+            word = np.repeat(np.arange(len(pieces)), [len(positions) for positions in pieces])
+            classes[:, [position for positions in pieces for position in positions]] = orders[:, word]
+        return classes
+
     def sums(self, at: InputOffset) -> BudgetSums:
-        means = self.attention.means
-        return BudgetSums(at, *means.sums.shape[1:3], self.causal, means, self.tags, attending=self.attending)
+        observed, means = self.attention, self.attention.means
+        sums = BudgetSums(at, *means.sums.shape[1:3], self.causal, means, self.tags, attending=self.attending)
+        if self.draws is None:
+            return sums
+        by_class = {name: getattr(observed, name) for name in ("by_class", "drawn", "counts", "even")}
+        return replace(sums, **by_class)
 
 
 # ---------------------------------------------------------------- relations

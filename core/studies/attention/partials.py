@@ -70,9 +70,16 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of attention budgets. `syntax` states whether syntactic heads and dependents were measured."""
+    """Sums of attention budgets. `syntax` states whether syntactic heads and dependents were measured.
+
+    `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
+    """
 
     syntax: bool
+    by_class: Summed[Means] = field(default_factory=lambda: Means(0, 0, 0), kw_only=True)
+    drawn: Summed[np.ndarray] = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    counts: Summed[np.ndarray] = field(default_factory=lambda: np.zeros(0), kw_only=True)
+    even: Summed[np.ndarray] = field(default_factory=lambda: np.zeros(0), kw_only=True)
 
 
 @dataclass(frozen=True)

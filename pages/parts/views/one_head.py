@@ -17,6 +17,7 @@ from core.drawing.page import MapsSource
 from core.errors import AtlasError
 from core.findings.pinning import HeadFacts, Remark, pin_head
 from core.models.present import present_weights
+from core.scoring.definitions import QUERY_CLASSES
 from core.store.findings import Number
 from core.studies.attention import norms, statistics
 from core.studies.circuits.records import CircuitEdge
@@ -486,6 +487,19 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
         "in decoders) is a query of its own, so its bar can differ from the other bar. A key counts in the first "
         "category of the legend that fits. Hover to see all categories."
     )
+    classes = {name: parts for name in QUERY_CLASSES if len(parts := budget_parts(own, f"budget of {name}"))}
+    if classes:
+        with st.expander("By part of speech of the query"):
+            st.altair_chart(budget_bars(classes))
+            apart = own[own["score"].str.startswith("budget/distance of a part of speech/")].sort_values("value")
+            for row in apart.tail(1).itertuples():
+                st.caption(
+                    plain(
+                        f"The budget of {row.score.rpartition('/')[2]} differs most from that of other words: "
+                        f"Jensen-Shannon distance {row.value:.2f}, under uniform attention {row.baseline:.2f} "
+                        f"(q {row.q:.2g}, permutation test, n = {int(row.n)} tokens)."
+                    )
+                )
 
 
 def budget_sentence(scores: pd.DataFrame, head: Head) -> tuple[str, str]:
