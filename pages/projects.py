@@ -1,4 +1,4 @@
-"""Projects: maps that several people label, from setting up to one class a map."""
+"""Projects: maps that several people label, from setting up to one class per map."""
 
 from pages.parts.views.page import show_page
 

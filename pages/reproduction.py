@@ -1,4 +1,4 @@
-"""Reproduction: the papers' figures, tables and claims beside what this app measures."""
+"""Reproduction: published figures, tables and claims compared with measurements."""
 
 from pages.parts.views.page import show_page
 

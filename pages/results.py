@@ -1,4 +1,4 @@
-"""Results: everything stored, what was pinned, and jobs."""
+"""Results: everything stored, pinned findings, and jobs."""
 
 from pages.parts.views.page import show_page
 

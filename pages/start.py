@@ -1,4 +1,4 @@
-"""Start: what this is, all heads of a sentence, and the ways in."""
+"""Start: what the app is, all heads for a sentence, and entry points."""
 
 from pages.parts.views.page import show_page
 

@@ -1,4 +1,4 @@
-"""Statistics: of every head, of effective attention, and of pattern classes."""
+"""Statistics of every head, effective attention, and pattern classes."""
 
 from pages.parts.views.page import show_page
 

@@ -1,9 +1,8 @@
-"""The private names of Streamlit, Starlette and uvicorn that the app relies on: no other module uses any.
+"""The private names of Streamlit, Starlette and uvicorn that the app relies on. No other module uses any.
 
-Each function has one purpose and names the public feature that would replace it. `check` tries every name on the
-installed versions when the app starts: a missing name that guards something is an InternalsError, which stops the
-start; any other is one warning, and the function does without. tests/pages/test_streamlit_internals.py has a contract
-test for each.
+Each function has one purpose and names the public feature that would replace it. `check` tests every name on the
+installed versions when the app starts. If a name needed for security is missing, InternalsError prevents the start; any
+other is one warning. tests/pages/test_streamlit_internals.py has a contract test for each.
 """
 
 import importlib
@@ -37,7 +36,8 @@ _ROUTES, _LIMIT, _UPLOADS = "the list of open routes", "the limit on connections
 
 
 class InternalsError(RuntimeError):
-    """A private name that guards something is missing in the installed version of Streamlit, Starlette or uvicorn."""
+    """Error: a private name needed for security is missing in the installed version of Streamlit, Starlette or
+    uvicorn."""
 
     def __init__(self, what: str, missing: str):
         super().__init__(
@@ -64,9 +64,9 @@ def _warn(what: str, missing: str) -> None:
 
 
 def check() -> None:
-    """Try every private name once, before the app serves anybody. A version that was not tried is one warning.
+    """Test every private name before the app serves requests. Raises InternalsError for a name needed for security.
 
-    Errors: InternalsError for a name that guards something.
+    An untested version causes one warning.
     """
     for package, known in TRIED.items():
         if version(package).split(".")[:2] != known.split("."):
@@ -84,12 +84,10 @@ def check() -> None:
 
 
 def server_settings(receive: Any) -> uvicorn.Config:
-    """The settings of the uvicorn server whose lifespan messages come from `receive`.
+    """Return the settings of the uvicorn server whose lifespan messages come from `receive`.
 
-    uvicorn reads the protocol class of its connections from them at each connection. Streamlit would replace this by
-    an argument of `st.App` for settings of uvicorn.
-
-    Errors: InternalsError where another server runs the app, or the settings name no protocol class.
+    uvicorn reads the protocol class of its connections from them. Streamlit would replace this by an argument of
+    `st.App` for settings of uvicorn. Raises InternalsError for another server, or settings without a protocol class.
     """
     settings = getattr(getattr(receive, "__self__", None), "config", None)
     if not (isinstance(settings, uvicorn.Config) and isinstance(getattr(settings, "http_protocol_class", None), type)):
@@ -100,10 +98,10 @@ def server_settings(receive: Any) -> uvicorn.Config:
 def bounded_protocol(
     protocol: Any, *, most: int, most_waiting: int, seconds: float, made: Callable[[Any], None]
 ) -> type[Any]:
-    """uvicorn's protocol of a connection, the number of connections and how long each waits for a request bounded.
+    """Return uvicorn's protocol of a connection with limits on the number of connections and the wait for a request.
 
-    uvicorn's `limit_concurrency` answers 503 and keeps the connection; it names no limit on the time of a request's
-    head. uvicorn would replace this by a setting for both. made: called with the transport of each new connection.
+    `limit_concurrency` of uvicorn answers 503 and keeps the connection, and there is no limit on the time of headers.
+    uvicorn would replace this by a setting for both. `made` is called with the transport of each new connection.
     """
     waiting: dict[Any, Any] = {}  # the one that waits longest first
 
@@ -117,7 +115,7 @@ def bounded_protocol(
         connection.transport.abort()
 
     class Bounded(protocol):  # type: ignore[misc]
-        """A connection that ends where its request does not come."""
+        """A connection that is closed if its request does not arrive."""
 
         def connection_made(self, transport: Any) -> None:
             made(transport)
@@ -156,9 +154,9 @@ def bounded_protocol(
 
 
 def check_protocol(settings: uvicorn.Config) -> None:
-    """Errors: InternalsError if uvicorn's connections lack what `bounded_protocol` reads, or it has no websockets.
+    """Raise InternalsError if connections of uvicorn lack what `bounded_protocol` reads, or it has no websockets.
 
-    It needs the running event loop, which uvicorn's connections ask for.
+    Requires the running event loop.
     """
     state = _named(_LIMIT, "uvicorn.server", "ServerState")
     protocol: Any = (
@@ -197,7 +195,7 @@ _UPLOAD = re.compile(r"/_stcore/upload_file/([^/]+)/[^/]+$")
 
 
 def session_of_upload(path: str) -> str | None:
-    """The session that a request to upload, or delete, a file names; None for any other path.
+    """Return the session of a request that uploads or deletes a file; None for other paths.
 
     Streamlit would replace this by a hook before an upload.
     """
@@ -224,10 +222,10 @@ class _ClosedRoute:
 
 
 def close_routes(app: Any, base: str, own: Iterable[Any]) -> list[str]:
-    """Close every route of a Starlette app that is neither in OPEN nor one of `own`; returns their paths.
+    """Close every route of a Starlette app that is neither in OPEN nor in `own`, and return the paths.
 
-    base: the path that the app lives at, "" for none. Streamlit would replace this by an option that names the routes
-    to serve. Errors: InternalsError if the app has no routes, or lacks one in OPEN.
+    `base` is the path of the app. Streamlit would replace this by an option with the routes to serve. Raises
+    InternalsError if the app has no routes, or lacks one in OPEN.
     """
     routes = getattr(getattr(app, "router", None), "routes", None)
     if not isinstance(routes, list):
@@ -252,10 +250,9 @@ def close_routes(app: Any, base: str, own: Iterable[Any]) -> list[str]:
 
 
 async def opens_websocket(app: Callable[..., Awaitable[None]], scope: Message, base: str) -> bool:
-    """Whether the websocket of a page is accepted, asked within the process.
+    """Return whether the websocket of a page is accepted, tested within the process.
 
-    scope: of the lifespan, whose app and state the request shares. Streamlit would replace this by a health check
-    that covers its websocket.
+    `scope` is that of the lifespan. Streamlit would replace this by a health check that covers its websocket.
     """
     hosts = st.get_option("server.allowedHosts") or ["localhost"]
     host = str(hosts[0]).replace("*", "localhost")
@@ -291,10 +288,9 @@ async def opens_websocket(app: Callable[..., Awaitable[None]], scope: Message, b
 
 
 def static_files() -> tuple[Path | None, int]:
-    """The folder with the files of Streamlit's own pages, and how many seconds a browser may keep them.
+    """Return the folder with the files of Streamlit's own pages, and how many seconds a browser may cache them.
 
-    Without it Streamlit answers them itself, more slowly. Streamlit would replace this by a route that reads files
-    without a thread.
+    Without it, Streamlit serves them itself, more slowly. Streamlit would replace this by a faster route.
     """
     try:
         folder = _named("", "streamlit.file_util", "get_static_dir")()
@@ -308,9 +304,9 @@ def static_files() -> tuple[Path | None, int]:
 
 
 def uploaded_files() -> Mapping[str, Mapping[str, Any]]:
-    """What visitors uploaded, by session and file. Streamlit would replace this by a limit on uploads of a session.
+    """Return the uploads by session and file. Streamlit would replace this by a limit on the uploads of a session.
 
-    Errors: InternalsError where the store of files has no `file_storage`.
+    Raises InternalsError if the store of files has no `file_storage`.
     """
     if not runtime.exists():
         return {}
@@ -321,10 +317,10 @@ def uploaded_files() -> Mapping[str, Mapping[str, Any]]:
 
 
 def refuse_infinite_numbers() -> None:
-    """Treat `?field=1e999` like any other value that a field of numbers cannot have; Streamlit's own check lets it pass
-    and the page fails. Streamlit would replace this by catching OverflowError where it reads a field from the address.
+    """Treat `?field=1e999` like any other invalid number; Streamlit's own check accepts it, and the page fails.
 
-    Errors: InternalsError if the function that reads a parameter of the address is missing.
+    Streamlit would replace this by catching OverflowError. Raises InternalsError if its function that reads parameters
+    is missing.
     """
     session_state = importlib.import_module(_STATE)
     parse = _named("the check of numbers in addresses", _STATE, "parse_url_param")
@@ -345,18 +341,18 @@ def refuse_infinite_numbers() -> None:
 
 
 def is_set(option: str) -> bool:
-    """Whether somebody set an option of Streamlit, in a file, on the command line or in the environment.
+    """Return whether an option of Streamlit was set in a file, on the command line or in the environment.
 
-    Streamlit would replace this by `st.get_option` saying where a value comes from.
+    Streamlit would replace this by an origin in `st.get_option`.
     """
     return bool(_named("who is let in", "streamlit.config", "is_manually_set")(option))
 
 
 def options_in_environment() -> dict[str, Any]:
-    """Options of Streamlit that environment variables set, such as STREAMLIT_SERVER_PORT, by name.
+    """Return the options of Streamlit that environment variables set, such as STREAMLIT_SERVER_PORT, by name.
 
-    `streamlit run` reads these variables, and `App.run()` does not, although its documentation says so; it reads only
-    secret ones. Streamlit would replace this by reading them. Errors: ValueError if a number is not one.
+    `streamlit run` reads these variables, but `App.run()` reads only secret ones. Streamlit would replace this by
+    reading all. Raises ValueError for an invalid number.
     """
     try:
         known = _named("", "streamlit.config", "_config_options_template")
@@ -386,13 +382,13 @@ def options_in_environment() -> dict[str, Any]:
 
 
 def is_host_allowed(host: str | None) -> bool:
-    """Whether `server.allowedHosts` lets a request name this host. Streamlit would replace this by a check of its
-    own that covers the routes of `st.App`."""
+    """Return whether `server.allowedHosts` permits this host. Streamlit would replace this by a check for the routes of
+    `st.App`."""
     return bool(_named(_FORGERY, _SOCKET, "is_host_allowed")(host))
 
 
 def forged(token: str | None, cookies: Mapping[str, str]) -> bool:
-    """Whether a request lacks the token against forgery that belongs to its cookie, where one is asked for.
+    """Return whether a request lacks the XSRF token of its cookie, if one is required.
 
     Streamlit would replace this by a dependency for the routes of `st.App`.
     """
@@ -403,20 +399,22 @@ def forged(token: str | None, cookies: Mapping[str, str]) -> bool:
 
 
 def user_cookie() -> str:
-    """The name of the cookie of whoever signed in. Streamlit would replace this, and the functions below, by a hook
-    that chooses what the cookie of a sign-in holds."""
+    """Return the name of the cookie of a signed-in user.
+
+    Streamlit would replace this and the functions below by a hook for the content of the cookie.
+    """
     return str(_named(_SIGN_IN, _CONFIG, "USER_COOKIE_NAME"))
 
 
 def cookie_secret() -> str:
-    """The secret that cookies of sign-ins are signed with."""
+    """Return the secret that signs the cookies of sign-ins."""
     return str(_named(_SIGN_IN, "streamlit.web.server.server_util", "get_cookie_secret")())
 
 
 def signed(name: str, value: str, secret: str | None = None) -> bytes | None:
-    """What a cookie of this name holds, None if this app did not sign it. secret: the app's own by default.
+    """Return the content of a cookie of this name, None if it was not signed with `secret` (default: that of this app).
 
-    Errors: ValueError for a value that no cookie has.
+    Raises ValueError for a value that no cookie can have.
     """
     secret = cookie_secret() if secret is None else secret
     held: bytes | None = _named(_SIGN_IN, _UTIL, "decode_signed_value")(secret, name, value.encode("latin-1"))
@@ -424,38 +422,38 @@ def signed(name: str, value: str, secret: str | None = None) -> bytes | None:
 
 
 def joined(name: str, cookies: Mapping[str, str], secret: str | None = None) -> bytes | None:
-    """What a cookie holds, alone or in chunks, as Streamlit reads it."""
+    """Return the content of a cookie, whole or in chunks, as Streamlit reads it."""
     read = _named(_SIGN_IN, "streamlit.auth_util", "get_cookie_with_chunks")
     held: bytes | None = read(lambda part: signed(part, cookies.get(part, ""), secret), name)
     return held
 
 
 def cookies_in(header: str) -> dict[str, str]:
-    """Names and values in a Cookie header, as Starlette reads them. Starlette would replace this by documenting it."""
+    """Return names and values in a Cookie header, as Starlette reads them. Starlette would replace this by documenting
+    it."""
     found: dict[str, str] = _named(_SIGN_IN, "starlette.requests", "cookie_parser")(header)
     return found
 
 
 async def answer_callback(request: Request, base: str) -> Response:
-    """Streamlit's answer to a provider that sends somebody back from signing in."""
+    """Return Streamlit's answer to a provider that redirects a user back from signing in."""
     answer: Response = await _named(_SIGN_IN, _AUTH, "_auth_callback")(request, base)
     return answer
 
 
 async def answer_sign_out(request: Request, base: str) -> Response:
-    """Streamlit's answer that clears the cookies of a sign-in."""
+    """Return Streamlit's answer that clears the cookies of a sign-in."""
     answer: Response = await _named(_SIGN_IN, _AUTH, "_auth_logout")(request, base)
     return answer
 
 
 def write_user_cookie(response: Response, request: Request, held: str) -> None:
-    """Set the cookie of a sign-in to one signed value, in the place of any other and its chunks."""
+    """Set the cookie of a sign-in to one signed value, and remove any other and its chunks."""
     _named(_SIGN_IN, _AUTH, "_clear_single_auth_cookie_and_chunks")(response, request, user_cookie())
     _named(_SIGN_IN, _AUTH, "_set_single_cookie")(response, user_cookie(), held)
 
 
 def clear_cookies(response: Response, request: Request) -> None:
-    """Clear all cookies of a sign-in."""
     _named(_SIGN_IN, _AUTH, "_clear_auth_cookie")(response, request)
 
 
@@ -463,9 +461,9 @@ def clear_cookies(response: Response, request: Request) -> None:
 
 
 def went_back() -> bool:
-    """Whether this run of a page is because the user went back or forward in the browser.
+    """Return whether this run of a page follows Back or Forward in the browser.
 
-    Streamlit would replace this by saying so in `st.context`.
+    Streamlit would replace this by a field of `st.context`.
     """
     context = _script_context()
     if context is not None and not hasattr(context, "is_history_navigation"):
@@ -474,9 +472,9 @@ def went_back() -> bool:
 
 
 def drawn(key: str) -> bool:
-    """Whether the browser told, with what made this run, what a field holds.
+    """Return whether the message that caused this run contains the value of a field.
 
-    Streamlit would replace this by saying in `st.session_state` which values the browser sent.
+    Streamlit would replace this by a list of sent values in `st.session_state`.
     """
     context = _script_context()
     if context is None:
@@ -490,12 +488,12 @@ def drawn(key: str) -> bool:
 
 
 def has_page() -> bool:
-    """Whether this thread runs the script of a page. Streamlit would replace this by saying so in `st.context`."""
+    """Return whether this thread runs the script of a page. Streamlit would replace this by a field of `st.context`."""
     return _script_context() is not None
 
 
 def quiet_thread(name: str) -> None:
-    """Keep Streamlit from logging that a thread of this name draws without a page.
+    """Suppress Streamlit's log messages about drawing without a page in threads of this name.
 
     Streamlit would replace this by caches that can be filled without a page.
     """
@@ -508,8 +506,11 @@ def quiet_thread(name: str) -> None:
 
 
 def warm_first_element() -> None:
-    """Ask beforehand what Streamlit asks when it draws the first element: whether Python runs interactively, which
-    reads where every module lies. Streamlit would replace this by asking when it starts."""
+    """Check in advance whether Python runs interactively, as Streamlit does when it draws the first element, which is
+    slow.
+
+    Streamlit would replace this by checking when it starts.
+    """
     try:
         _named("", "streamlit.env_util", "is_repl")()
     except InternalsError:

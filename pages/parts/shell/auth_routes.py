@@ -1,8 +1,5 @@
-"""Streamlit's routes of sign-in, as this app has them: a small cookie with a session, for a token meant for this app;
-and a way out that no other site can send somebody.
-
-They stand before Streamlit's own of the same path and call them.
-"""
+"""Sign-in routes that replace those of Streamlit: a small cookie with a session for a token meant for this app, and a
+sign-out that no other site can trigger."""
 
 import json
 import logging
@@ -30,7 +27,8 @@ BY_THE_BUTTON = "You are still signed in. To sign out, use the button in the sid
 
 
 async def came_back(request: Request) -> Response:
-    """The provider's answer (oauth2callback): Streamlit checks it; its cookie is made anew with what is needed."""
+    """Handle the answer of the provider (oauth2callback): Streamlit checks it, and the cookie is reduced to what is
+    needed."""
     response = await streamlit_internals.answer_callback(request, _base())
     claims = _claims_set(response)
     if claims is None:
@@ -50,15 +48,16 @@ async def came_back(request: Request) -> Response:
 
 
 def meant_for(audience: Any, client: str | None) -> bool:
-    """Whether an ID token's `aud` names this app (OpenID Connect Core 3.1.3.7); Authlib passes an empty one."""
+    """Return whether the `aud` of an ID token names this app (OpenID Connect Core 3.1.3.7); Authlib accepts an empty
+    one."""
     listed = audience if isinstance(audience, list) else [audience]
     return bool(client) and all(isinstance(name, str) for name in listed) and client in listed
 
 
 async def sign_out(request: Request) -> Response:
-    """Clears the cookies of a session that the app's button has ended (people.sign_out), and of none that holds.
+    """Clear the cookies of a session that the app's button has ended (people.sign_out); valid sessions are unaffected.
 
-    A link or a picture of another site can lead a browser here, with its cookies; it cannot press the button.
+    A link or image on another site can open this route with the cookies, but cannot press the button.
     """
     if sign_in_cookie.claims_of(request.cookies):
         return HTMLResponse(f"<!doctype html><title>Attention Atlas</title><p>{BY_THE_BUTTON}</p>", 403)
@@ -66,7 +65,7 @@ async def sign_out(request: Request) -> Response:
 
 
 def routes() -> list[Route]:
-    """To be put before Streamlit's own."""
+    """Return the routes, to be placed before those of Streamlit."""
     base = _base().strip("/")
     prefix = f"/{base}" if base else ""
     return [

@@ -1,7 +1,7 @@
-"""The files of Streamlit's own pages, answered at once.
+"""Fast answers for the files of Streamlit's own pages.
 
-A first page asks for about a hundred of them. Streamlit answers each through several turns of a thread, 9 ms in all
-(2.7 of them work), and a browser asks for six at a time; read here, one takes less than a millisecond.
+A first page requests about a hundred of them. Streamlit needs 9 ms for each (2.7 ms of work), and a browser requests
+six at a time; here, each takes less than a millisecond.
 """
 
 import mimetypes
@@ -17,10 +17,8 @@ _ASKS_MORE = {b"range", b"if-none-match", b"if-modified-since"}
 
 
 class Bundle:
-    """Answers a request for a whole file of the bundle and hands everything else on (ASGI).
-
-    base: the path that the app lives at behind a proxy, "" for none.
-    """
+    """Answers requests for whole files of the bundle, and passes everything else on (ASGI). `base` is the path behind a
+    proxy."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], base: str = ""):
         self._app = app

@@ -1,7 +1,7 @@
-"""The routes that are open, and a sentence for a proxy that leads to none.
+"""The open routes, and a message for a proxy that is set up wrongly.
 
-Streamlit adds routes with new versions, and some answer without sign-in (its metrics, its agent API). Only those that
-the app knows are open: every other one answers 404.
+Streamlit adds routes with new versions, and some answer without sign-in (its metrics, its agent API). Only routes that
+the app knows are open; all others return 404.
 """
 
 import logging
@@ -26,10 +26,11 @@ NO_WEBSOCKET = (
 
 
 class Closed:
-    """Closes unknown routes when the server starts, tries the websocket of a page, and hands everything on (ASGI).
+    """Closes unknown routes when the server starts, tries the websocket of a page, and passes everything else on
+    (ASGI).
 
-    base: the path that the app lives at behind a proxy, "" for none; what comes without it gets a sentence, because a
-    proxy that strips the prefix would otherwise leave whoever set it up with an empty page. own: the app's own routes.
+    `base` is the path behind a proxy; requests without it get a message, because a proxy that strips the prefix would
+    otherwise lead to an empty page. `own` are the routes of the app.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]], base: str = "", own: Iterable[Any] = ()):

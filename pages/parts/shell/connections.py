@@ -1,8 +1,7 @@
-"""Connections and files of the server: bounded in number and in time, from the process's limit on open files.
+"""Limits on connections and open files of the server, derived from the limit of the process on open files.
 
-uvicorn waits for the rest of a request's head as long as its sender likes, and Streamlit, which makes its settings,
-names no limit. The middleware here sets both in uvicorn's own settings when the server starts, so they hold under
-`streamlit run app.py`, `App.run()` and `uvicorn app:app` alike.
+uvicorn waits for the headers of a request without a time limit, and Streamlit sets none. This middleware sets limits in
+the settings of uvicorn when the server starts, under `streamlit run app.py`, `App.run()` and `uvicorn app:app` alike.
 """
 
 import asyncio
@@ -39,11 +38,10 @@ LOG_EVERY = 60.0  # seconds between two lines about the same thing
 
 @dataclass(frozen=True)
 class Limits:
-    """files: open files of the process.
-    connections: of the server at once, websockets among them.
-    waiting: connections whose request has not come; beyond, the connection that waits longest is closed.
-    sessions: open pages (websockets); strangers: of them, those of nobody who signed in where people sign in.
-    person, address: open pages of one person who signed in, or of one address without sign-in."""
+    """files: open files of the process. connections: of the server at once, including websockets. waiting: connections
+    without a request; beyond, the one that has waited longest is closed. sessions: open pages (websockets); strangers:
+    those of visitors without sign-in, if sign-in is set up. person, address: open pages of one signed-in person, or of
+    one address without sign-in."""
 
     files: int
     connections: int
@@ -55,7 +53,7 @@ class Limits:
 
 
 def limits_for(files: int) -> Limits:
-    """The limits of a process that may have so many open files."""
+    """Return the limits for a process with this many open files."""
     spare = max(0, files - RESERVED_FILES)
     requests = max(8, min(MOST_REQUESTS, spare // 4))
     sessions = max(4, min(MOST_SESSIONS, (spare - requests) // FILES_A_SESSION))
@@ -72,12 +70,12 @@ def limits_for(files: int) -> Limits:
 
 @cache
 def limits() -> Limits:
-    """The limits of this process, whose limit on open files is raised to the most that the system allows."""
+    """Return the limits of this process, after raising its limit on open files to the maximum."""
     return limits_for(raise_file_limit())
 
 
 def raise_file_limit() -> int:
-    """Raise the limit on open files of the process to its hard limit; returns the limit that holds then."""
+    """Raise the limit on open files of the process to its hard limit, and return it."""
     if resource is None:
         return FALLBACK_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -92,9 +90,9 @@ def raise_file_limit() -> int:
 
 
 class BoundedServer:
-    """Sets the limits in uvicorn's settings before it listens, and hands everything on (ASGI).
+    """Sets the limits in the settings of uvicorn before it listens, and passes everything on (ASGI).
 
-    A server that does not tell when it starts (uvicorn's `--lifespan off`) has no limits, so nothing is answered.
+    A server that does not report its start (`--lifespan off` of uvicorn) has no limits, so all requests are refused.
     """
 
     def __init__(self, app: Callable[..., Awaitable[None]]):
@@ -117,7 +115,7 @@ class BoundedServer:
 
 
 def bound_server(receive: Receive) -> None:
-    """Set the limits in the settings of the server that is about to listen. Errors: InternalsError."""
+    """Set the limits in the settings of the server that is about to listen. Raises InternalsError."""
     settings, most = streamlit_internals.server_settings(receive), limits()
     streamlit_internals.check_protocol(settings)
     settings.http_protocol_class = streamlit_internals.bounded_protocol(
@@ -136,8 +134,7 @@ def bound_server(receive: Receive) -> None:
 
 
 class FewLines:
-    """Logs that the process has no open file left as one line a minute; asyncio logs a traceback each time, and tries
-    to accept again after a second. Everything else is logged as usual."""
+    """Log filter that reduces the tracebacks of asyncio about missing open files to one line per minute."""
 
     def __init__(self) -> None:
         self._last = float("-inf")
@@ -157,8 +154,8 @@ class FewLines:
 def send_at_once(transport: asyncio.BaseTransport) -> None:
     """Set TCP_NODELAY on a connection.
 
-    Streamlit makes its socket without naming TCP as its protocol, so asyncio, which asks for that name, leaves Nagle's
-    algorithm on: the second packet of every answer then waits for the browser's delayed acknowledgement, 40 ms.
+    Streamlit creates its socket without naming TCP as its protocol, so asyncio does not disable Nagle's algorithm, and
+    the second packet of every answer waits 40 ms for the browser's delayed acknowledgement.
     """
     connection = transport.get_extra_info("socket")
     if connection is not None and connection.family in (socket.AF_INET, socket.AF_INET6):

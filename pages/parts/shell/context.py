@@ -1,7 +1,7 @@
-"""What every analysing page is about: checkpoint, the one to compare with, rows, a sentence or pair, and a head.
+"""The context of all analysing pages: checkpoint, comparison, examples, a sentence or pair, and a head.
 
-The record stands in the URL and in the session, so that it goes from page to page with the sidebar's links. A field
-that nobody chose is None: a view then reads what it starts with (`View.starts`).
+It is stored in the URL and in the session, so that it follows the links of the sidebar. A field that was not chosen is
+None; a view then uses its default (`View.starts`).
 """
 
 from collections.abc import Mapping
@@ -29,11 +29,9 @@ _CHOSEN, _NOW, _LEFT = "_context_chosen", "_context_now", "_context_left"
 
 @dataclass(frozen=True)
 class Context:
-    """checkpoint: a bundled name, a folder, or a hub id.
-    beside: another one to compare it with.
-    rows: a task's key, or the path of a file of one's own.
-    text, pair: a sentence, and the second one of a pair; pair is "" or None where there is none.
-    head: by its name, "L2H3"."""
+    """checkpoint: a bundled name, a folder, or a hub ID. beside: another checkpoint to compare with. rows: key of a
+    task, or path of a custom file. text, pair: a sentence, and the second sentence of a pair; pair is "" or None
+    without one. head: name of a head, such as "L2H3"."""
 
     checkpoint: str | None = None
     beside: str | None = None
@@ -44,35 +42,35 @@ class Context:
 
     @property
     def pair_or_none(self) -> str | None:
-        """The second sentence, None where it is empty."""
+        """Return the second sentence, or None if it is empty."""
         return self.pair if self.pair and self.pair.strip() else None
 
 
 def chosen() -> Context:
-    """What the user chose, on this page or one before."""
+    """Return what the user has chosen, on this page or an earlier one."""
     stored: Context = st.session_state.get(_CHOSEN, Context())
     return stored
 
 
 def now() -> Context:
-    """What this view reads: what was chosen, and else what the view starts with."""
+    """Return the context of this view: the user's choices and otherwise the defaults of the view."""
     stored: Context = st.session_state.get(_NOW, chosen())
     return stored
 
 
 def set_now(context: Context) -> None:
-    """The view that is about to be drawn reads this."""
+    """Set the context of the view that is about to be drawn."""
     st.session_state[_NOW] = context
 
 
 def choose(**values: str | None) -> None:
-    """Keep what was chosen; None takes a choice back."""
+    """Store choices; None removes a choice."""
     st.session_state[_CHOSEN] = replace(chosen(), **values)
     st.session_state[_NOW] = replace(now(), **{name: value for name, value in values.items() if value is not None})
 
 
 def from_link() -> None:
-    """What the page's link names wins over what was chosen before."""
+    """Let the values in the link override earlier choices."""
     linked = {field.name: st.query_params[field.name] for field in fields(Context) if field.name in st.query_params}
     if "text" in linked:
         linked.setdefault("pair", "")  # a sentence of the link does not go with an older second one
@@ -81,12 +79,12 @@ def from_link() -> None:
 
 
 def leave() -> None:
-    """Remember what the address says of the context at the end of a run."""
+    """Remember the context in the URL at the end of a run."""
     st.session_state[_LEFT] = _addressed()
 
 
 def came_by_link() -> bool:
-    """Whether the address says something else of the context than the run before left there: a link did."""
+    """Return whether a link changed the context in the URL since the last run."""
     return _LEFT in st.session_state and st.session_state[_LEFT] != _addressed()
 
 
@@ -95,13 +93,13 @@ def _addressed() -> dict[str, str]:
 
 
 def forget_for_link() -> None:
-    """The user went back: what the address does not name was not chosen then."""
+    """After the user went back, remove choices that the URL does not have."""
     st.session_state.pop(_CHOSEN, None)
     from_link()
 
 
 def parameters(context: Context | None = None) -> dict[str, str]:
-    """The chosen context as parameters of a link; a sentence too long for one is named by its length alone."""
+    """Return the chosen context as parameters of a link; a long sentence is replaced by its length."""
     parameters = {name: value for name, value in asdict(context or chosen()).items() if value}
     texts = len(parameters.get("text", "")) + len(parameters.get("pair", ""))
     if texts > LINK_CHARACTERS:
@@ -111,7 +109,7 @@ def parameters(context: Context | None = None) -> dict[str, str]:
 
 
 def heads_named(text: str) -> list[Head]:
-    """The heads among components written as people do; none where it cannot be read."""
+    """Return the heads among components that a user typed; empty if they cannot be parsed."""
     try:
         return [component for component in parse_components(text.replace(";", ",")) if isinstance(component, Head)]
     except AtlasError:
@@ -119,7 +117,7 @@ def heads_named(text: str) -> list[Head]:
 
 
 def with_starts(context: Context, starts: Mapping[str, Any]) -> Context:
-    """The context with what a view starts with where nothing was chosen; a chosen sentence keeps its own pair."""
+    """Return the context with the defaults of a view; a chosen sentence keeps its own pair."""
     left_out = {"pair"} if context.text is not None else set()
     missing = {name: value for name, value in starts.items() if getattr(context, name) is None and name not in left_out}
     return replace(context, **missing)

@@ -1,6 +1,6 @@
-"""What stands before every request and websocket (ASGI): where it comes from, whose it is, how much and how long.
+"""Checks of every request and websocket (ASGI): origin, user, number, size and time.
 
-Streamlit asks for a sign-in inside a page alone; its uploads, and its websockets before that page, ask nobody.
+Streamlit requires sign-in only inside a page; its uploads and websockets do not require it.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ SESSIONS_TOTAL = 4  # uploads of all sessions together: so many times what one s
 
 
 class Guard:
-    """Lets in what comes from this app's own pages, of a bounded number and size, and hands it on.
+    """Accepts limited requests from pages of this app, and passes them on.
 
-    files: what is uploaded by session, as Streamlit keeps it; bounds: how many pages may be open; both for tests.
+    `files` are the uploads by session in Streamlit, and `bounds` the limits on open pages; both can be set by tests.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class Guard:
 
 
 class TooManyError(Exception):
-    """A page beyond what the server, a person or an address may have open."""
+    """Error: the server, a person or an address has too many open pages."""
 
 
 class Visitor(NamedTuple):
-    """Whose page a request opens: a person who signed in, or an address; stranger: nobody where people sign in."""
+    """Who opens a page: a signed-in person or an address. `stranger`: not signed in although sign-in is set up."""
 
     person: str
     address: str
@@ -121,7 +121,8 @@ class Visitor(NamedTuple):
 
 
 def visitor(scope: Message) -> Visitor:
-    """Who asks. The address is the browser's where uvicorn trusts the proxy in front (FORWARDED_ALLOW_IPS)."""
+    """Return who sends a request. Behind a proxy that uvicorn trusts (FORWARDED_ALLOW_IPS), the address is that of the
+    browser."""
     host = (scope.get("client") or ("", 0))[0]
     try:
         address = ipaddress.ip_address(host)
@@ -137,7 +138,7 @@ def visitor(scope: Message) -> Visitor:
 
 
 class Sessions:
-    """Pages that are open, by person and address. bounds: how many may be."""
+    """The open pages by person and address, with their limits (`bounds`)."""
 
     def __init__(self, bounds: Callable[[], Limits]):
         self._bounds = bounds
@@ -145,7 +146,7 @@ class Sessions:
         self._logged = float("-inf")
 
     def check(self, who: Visitor) -> None:
-        """Errors: TooManyError where no further page may be opened."""
+        """Raise TooManyError if no further page may be opened."""
         most = self._bounds()
         person, address = f"person {who.person}", f"address {who.address}"
         if self._open["all"] >= most.sessions or (who.stranger and self._open["strangers"] >= most.strangers):
@@ -158,7 +159,7 @@ class Sessions:
 
     @contextmanager
     def place(self, who: Visitor) -> Iterator[None]:
-        """Count a page while it is open. Errors: TooManyError."""
+        """Count a page while it is open. Raises TooManyError."""
         self.check(who)
         held = ["all", f"person {who.person}" if who.person else f"address {who.address}"]
         held += ["strangers"] if who.stranger else []
@@ -186,11 +187,11 @@ class Sessions:
 
 
 class TooMuchError(Exception):
-    """An upload beyond what a session, or all of them, may hold."""
+    """Error: an upload exceeds the limit of a session or of all sessions."""
 
 
 class Uploads:
-    """How much is uploaded and on its way. files: what is kept, by session and file."""
+    """The sizes of stored and running uploads, by session and file."""
 
     def __init__(self, files: Callable[[], Mapping[str, Mapping[str, Any]]]):
         self._files = files
@@ -198,7 +199,7 @@ class Uploads:
 
     @contextmanager
     def room(self, session: str, scope: Message) -> Iterator[None]:
-        """Hold room for the body of a request until it is kept. Errors: TooMuchError without room or a length."""
+        """Reserve space for the body of a request within the context. Raises TooMuchError without space or a length."""
         size = _length(Headers(scope=scope)) if scope["method"] == "PUT" else 0
         most = 2 * (int(st.get_option("server.maxUploadSize")) << 20)
         bytes_held = {
@@ -232,7 +233,7 @@ def _length(headers: Headers) -> int:
 
 
 class Body:
-    """Reads a request's body for the app as long as it keeps coming; one that stalls is answered 408 and let go."""
+    """Reads the body of a request for the app; if it stalls, the answer is 408."""
 
     def __init__(self, app: App):
         self._app = app
@@ -240,7 +241,7 @@ class Body:
         self._bytes = 0
 
     async def run(self, scope: Message, receive: Receive, send: Send) -> None:
-        """Hand the request on. Errors: those of the app, unless it failed for want of a body."""
+        """Pass the request on. Raises the errors of the app, unless the body is missing."""
         began = asyncio.get_running_loop().time()
 
         async def coming() -> Message:

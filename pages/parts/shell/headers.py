@@ -1,4 +1,5 @@
-"""Headers of every answer: which sites may frame the app, what its pages may load, and what they tell other sites."""
+"""Headers of all answers: which sites may frame the app, what its pages may load, and what they reveal to other
+sites."""
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
@@ -16,7 +17,7 @@ LOADED = (  # by a page: from the app alone, so that no text in data makes a bro
 
 
 def headers(ancestors: Sequence[str]) -> dict[bytes, bytes]:
-    """The headers by name. ancestors: origins of sites that may frame the app, besides the app itself."""
+    """Return the headers by name. `ancestors` are origins of other sites that may frame the app."""
     sites = " ".join(["'self'", *ancestors])
     framing = {} if ancestors else {"x-frame-options": "SAMEORIGIN"}  # it cannot name a site
     named = {
@@ -29,9 +30,9 @@ def headers(ancestors: Sequence[str]) -> dict[bytes, bytes]:
 
 
 class Headers:
-    """Adds the headers to every answer of HTTP (ASGI); an answer that has a policy of its own keeps it as well.
+    """Adds the headers to every HTTP answer (ASGI), in addition to the policy of the answer.
 
-    Where people come back from their sign-in over https, every cookie is Secure; Streamlit sets none so.
+    If sign-in uses https, every cookie is Secure; Streamlit does not set this.
     """
 
     def __init__(self, app: App):
@@ -55,6 +56,6 @@ class Headers:
 
 
 def secured(cookie: bytes) -> bytes:
-    """A Set-Cookie header that browsers send over https alone."""
+    """Return a Set-Cookie header for HTTPS only."""
     flags = {part.strip().lower() for part in cookie.split(b";")[1:]}
     return cookie if b"secure" in flags else cookie + b"; Secure"

@@ -1,7 +1,7 @@
-"""What stands in the URL, and the browser's Back and Forward.
+"""Parameters in the URL, and Back and Forward in the browser.
 
-Streamlit pushes an entry for every message that changes the URL, so what changes together is written together; on
-Back it runs the page again with the old URL, and what the page kept for itself must give way to it.
+Streamlit adds a history entry for every message that changes the URL, so related changes are written together. After
+Back, the page runs again with the old URL, which must override the state of the page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,32 +15,29 @@ _TURNS, _ASKED = "_history_turns", "_history_asked"
 
 
 def keyed(name: str) -> str:
-    """A key for what holds its choice itself and must forget it when the user goes back or forward."""
+    """Return a key for a widget with its own state, which is reset when the user goes back or forward."""
     turns = st.session_state.get(_TURNS, 0)
     return f"{name}_{turns}" if turns else name
 
 
 def count_turn() -> None:
-    """The page calls it once in a run, before anything asks for a key."""
+    """Count a navigation; called once per run, before any call of `keyed`."""
     if went_back():
         st.session_state[_TURNS] = st.session_state.get(_TURNS, 0) + 1
         st.session_state[_ASKED] = {name: "\n".join(st.query_params.get_all(name)) for name in st.query_params}
 
 
 def last_turn() -> dict[str, Any]:
-    """When the user last went back or forward: its number, and what the address asked for; {} before the first.
+    """Return the number of the last Back or Forward with the requested parameters; {} before the first.
 
-    A component that keeps its own state in the browser knows by it that the page has answered.
+    Components with state in the browser use it to detect that the page has answered.
     """
     turns = st.session_state.get(_TURNS, 0)
     return {"turn": turns, "asked": st.session_state.get(_ASKED, {})} if turns else {}
 
 
 def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:
-    """Write these parameters into the URL as one entry of the history; None takes a parameter out.
-
-    Several values of one name stand there one after another.
-    """
+    """Write parameters into the URL as one history entry; None removes a parameter, and several values are repeated."""
     changed = {
         name: value
         for name, value in values.items()

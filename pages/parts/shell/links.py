@@ -1,4 +1,4 @@
-"""Links from one page to another: they carry the context, so that nobody chooses it twice."""
+"""Links between pages, which carry the context."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 
 
 def query_of(page: str, view: str | None = None, **parameters: str | None) -> dict[str, str]:
-    """The parameters of a link: the view, the chosen context, and what is asked for, which wins."""
+    """Return the parameters of a link: the view, the chosen context, and overriding parameters."""
     chosen = context.parameters()
     if parameters.get("text"):  # a sentence of the link does not go with an older second one
         chosen = {name: value for name, value in chosen.items() if name not in ("pair", context.CUT)}
@@ -28,7 +28,7 @@ def link(
     bold: bool = False,
     **parameters: Any,
 ) -> None:
-    """A link to "page" or "page/view". Its title and the page's icon unless told; other parameters of its URL."""
+    """Show a link to "page" or "page/view", by default with the title and icon of the page."""
     page, _, view = target.partition("/")
     table = page_of(page)
     shown = table.view(view).title if view else table.title

@@ -1,4 +1,4 @@
-"""One thread at a time imports the models' libraries: transformers cannot be imported by two threads at once."""
+"""A lock for importing model libraries, because two threads cannot import transformers at once."""
 
 import threading
 
@@ -8,7 +8,7 @@ _free.set()
 
 
 def begin() -> None:
-    """From now on `wait` waits, until `end`."""
+    """Make `wait` block until `end` is called."""
     _free.clear()
 
 
@@ -17,10 +17,10 @@ def end() -> None:
 
 
 def busy() -> bool:
-    """Whether somebody loads them now."""
+    """Return whether a thread is importing them."""
     return not _free.is_set()
 
 
 def wait() -> None:
-    """Until nobody does."""
+    """Wait until no thread is importing them."""
     _free.wait(LONGEST)

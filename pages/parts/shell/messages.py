@@ -1,4 +1,4 @@
-"""What a page says when something is wrong, and text that stays text."""
+"""Error messages on pages, and text that is shown without formatting."""
 
 import logging
 import re
@@ -21,27 +21,27 @@ log = logging.getLogger("atlas")
 
 
 def plain(text: object) -> str:
-    """Text from a user or from data, safe inside markdown: shown as it is, never as formatting, image or link.
+    """Return text from a user or from data so that Markdown shows it literally, without formatting, images or links.
 
-    The one function that renders such text (tests/pages/test_untrusted_text.py looks for calls without it).
+    All such text must pass through this function (checked by tests/pages/test_untrusted_text.py).
     """
     one_line = " ".join(str(text).replace("\x00", "").splitlines())
     return _MARKDOWN.sub(r"\\\1", _ADDRESS.sub(_JOINER, one_line))
 
 
 def as_code(text: object) -> str:
-    """Text from a user or from data as code inside Markdown, between backticks."""
+    """Return text from a user or from data as code in Markdown, between backticks."""
     return "`" + " ".join(str(text).replace("\x00", "").replace("`", "").split()) + "`"
 
 
 def counted(count: int, plural: str) -> str:
-    """ "1 map", "2,142 maps", "1 person": a count as a person writes it. plural: the noun, in the plural."""
+    """Return a count with its noun, such as "1 map" or "2,142 maps". `plural` is the noun in the plural."""
     singular = {"people": "person"}.get(plural, plural.removesuffix("s"))
     return f"{count:,} {singular if count == 1 else plural}"
 
 
 def say_left_out(place: Any, texts: Sequence[str]) -> None:
-    """Say at the top of a page which stored rows it left out, if any."""
+    """Show which stored rows the page left out, if any."""
     if texts:
         more = f" {len(texts) - MOST_SAID} more are in the log of the server." if len(texts) > MOST_SAID else ""
         place.warning("\n\n".join([plain(text) for text in texts[:MOST_SAID]]) + more, icon=":material/rule:")
@@ -49,9 +49,9 @@ def say_left_out(place: Any, texts: Sequence[str]) -> None:
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Show an AtlasError as its sentence; anything else as one honest sentence, its traceback in the server's log.
+    """Show an AtlasError as its message; for other errors, show one sentence and log the traceback.
 
-    Fragments use it themselves: they rerun without the shell around them.
+    Fragments must use it themselves, because they rerun without the shell.
     """
     try:
         yield

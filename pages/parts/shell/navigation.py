@@ -1,4 +1,4 @@
-"""The sidebar's links, which carry the context from page to page; who only labels sees Label and Codebook alone."""
+"""The links of the sidebar, which carry the context; annotators see only Label and Codebook."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -10,7 +10,8 @@ _ALONE = "labels_alone"
 
 
 def streamlit_pages() -> list:
-    """Every page; paths are absolute, so a cold link to any of them opens it. The first is at the app's own address."""
+    """Return all pages with absolute paths, so that a link opens any of them. The first page has the address of the
+    app."""
     return [
         st.Page(PAGES_FOLDER / f"{page.name}.py", title=page.title, icon=page.icon, url_path=page.name,
                 default=page is PAGES[0])
@@ -19,9 +20,9 @@ def streamlit_pages() -> list:
 
 
 def labels_alone(arrived_at: str) -> bool:
-    """Whether this visitor sees Label and Codebook alone: an annotator by role, or who came by a project's link.
+    """Return whether this visitor sees only Label and Codebook: an annotator by role, or a visitor of a project link.
 
-    arrived_at: the page that the address names.
+    `arrived_at` is the page in the URL.
     """
     if _ALONE not in st.session_state:
         by_link = arrived_at == "annotate" and "project" in st.query_params
@@ -31,12 +32,12 @@ def labels_alone(arrived_at: str) -> bool:
 
 
 def leave_labels() -> None:
-    """Show the other pages too, to those whose role has more to do."""
+    """Show the other pages to visitors whose role allows more than labelling."""
     st.session_state[_ALONE] = False
 
 
 def views_of(page: Page) -> tuple[View, ...]:
-    """The views of a page that this visitor sees."""
+    """Return the views of a page that this visitor sees."""
     if not st.session_state.get(_ALONE):
         return page.views
     names = ANNOTATOR.get(page.name, ())
@@ -44,13 +45,13 @@ def views_of(page: Page) -> tuple[View, ...]:
 
 
 def view_of(page: Page) -> View:
-    """The view that the URL names, of those that this visitor sees; else the first of them."""
+    """Return the view in the URL if this visitor sees it, otherwise the first view."""
     views, view_name = views_of(page), st.query_params.get("view")
     return next((view for view in views if view.name == view_name), views[0])
 
 
 def pick_view(page: Page) -> None:
-    """The views of a page side by side; nothing of a page with one. A click is one entry of the browser's history."""
+    """Show the views of a page side by side (nothing for one view). A click is one history entry."""
     views, key = views_of(page), f"views_{page.name}"
     if len(views) < 2:
         return
@@ -66,7 +67,7 @@ def _open(page: Page, key: str) -> None:
 
 
 def show_links(container: DeltaGenerator) -> None:
-    """The pages that this visitor sees, each with the chosen context."""
+    """Show links to the pages that this visitor sees, with the chosen context."""
     labels_alone = st.session_state.get(_ALONE)
     with container.container(gap=None):
         for page in PAGES:
@@ -75,11 +76,11 @@ def show_links(container: DeltaGenerator) -> None:
 
 
 def offer_all_pages() -> None:
-    """For who came by a project's link and may do more than label."""
+    """Offer all pages to visitors of a project link who may do more than label."""
     if st.session_state.get(_ALONE) and people.person().role != "annotator":
         st.button("All pages", icon=":material/apps:", type="tertiary", on_click=leave_labels, key="all_pages")
 
 
 def shown_links() -> tuple[object, ...]:
-    """What the links say now; another answer asks for drawing them again."""
+    """Return the content of the links; if it changes, they must be drawn again."""
     return st.session_state.get(_ALONE), tuple(context.parameters().items())

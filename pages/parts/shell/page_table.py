@@ -1,4 +1,4 @@
-"""The pages in the order of the sidebar, and the views of each: a new view is one line here and its module."""
+"""The pages in the order of the sidebar, and the views of each page. A new view needs one line here and its module."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -15,12 +15,12 @@ class View(NamedTuple):
 
     Attributes:
         name: in the URL (`view=`).
-        module: of pages/parts/views, whose `show(tools)` draws the view; it is imported when the view is opened.
-        uses: what of the context it reads (pages/parts/shell/context.py); nothing: it shows no context at all.
-        starts: what it reads where the context names nothing: pairs of a field and its value.
-        ready: whether it stands without a model, so that it need not wait while models load.
-        bundled: whether it opens with the bundled encoder even if a real model is installed, whose results are not
-            bundled.
+        module: in pages/parts/views; its `show(tools)` draws the view. It is imported when the view is opened.
+        uses: fields of the context that it reads (pages/parts/shell/context.py); empty: no context is shown.
+        starts: default values of the context, as pairs of a field and its value.
+        ready: whether it needs no model, so that it does not wait while models load.
+        bundled: whether it opens with the bundled encoder even if a real model is installed, which has no bundled
+            results.
     """
 
     name: str
@@ -33,7 +33,7 @@ class View(NamedTuple):
 
 
 class Page(NamedTuple):
-    """One entry of the sidebar. name: of pages/<name>.py and of its URL."""
+    """One entry of the sidebar. `name` is that of pages/<name>.py and of its URL."""
 
     name: str
     title: str
@@ -41,7 +41,7 @@ class Page(NamedTuple):
     views: tuple[View, ...]
 
     def view(self, name: str | None) -> View:
-        """The view of this name; the first where there is none."""
+        """Return the view with this name, otherwise the first."""
         return next((view for view in self.views if view.name == name), self.views[0])
 
 
@@ -126,13 +126,13 @@ ANNOTATOR = {"annotate": ("label", "codebook")}  # the pages and views of who on
 
 
 def page_of(name: str) -> Page:
-    """A page by its name. Raises KeyError where there is none."""
+    """Return a page by name. Raises KeyError for an unknown name."""
     return {page.name: page for page in PAGES}[name]
 
 
 class Shown(NamedTuple):
-    """The view that opens a study's stored results. key: its parameter that names the run; "" where the view shows what
-    is stored of a checkpoint together. query: what more the link says, so that the view shows them."""
+    """The view that shows stored results of a study. `key` is the parameter that names the run ("" if the view shows
+    all results of a checkpoint), and `query` has further parameters of the link."""
 
     view: str
     key: str

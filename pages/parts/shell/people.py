@@ -1,7 +1,7 @@
-"""Who visits: the one signed in (OIDC, `[auth]` in .streamlit/secrets.toml), or whoever sits at this machine.
+"""The visitor: the signed-in user (OIDC, `[auth]` in .streamlit/secrets.toml), or the user of this machine.
 
-Roles stand in the `[roles]` of the same file; docs/explanation/security.md shows one. What a role allows is decided in
-core.store.people and asked wherever something is written; here it is only shown.
+Roles are in `[roles]` of the same file (docs/explanation/security.md). core.store.people checks rights where data are
+written; pages only show them.
 """
 
 import ipaddress
@@ -23,23 +23,23 @@ from pages.parts.shell.messages import plain
 
 @cache
 def configured() -> SignIn:
-    """What secrets.toml said when the app started; a change holds from the next start. Errors: ConfigError."""
+    """Return the configuration of secrets.toml at the start of the app. Raises ConfigError."""
     files = st.get_option("secrets.files")
     return sign_in(files, chosen=streamlit_internals.is_set("secrets.files"))
 
 
 def check() -> None:
-    """Before the app starts: secrets that can be read, roles of the right form. Errors: ConfigError, RightsError."""
+    """Check the secrets and roles before the app starts. Raises ConfigError or RightsError."""
     role_of("", configured().roles)
 
 
 def sign_in_configured() -> bool:
-    """Whether visitors must sign in."""
+    """Return whether visitors must sign in."""
     return configured().required
 
 
 def person() -> Person:
-    """Who visits now, in page scripts, fragments and callbacks alike. Errors: RightsError for faulty [roles]."""
+    """Return the current visitor, in page scripts, fragments and callbacks. Raises RightsError for invalid [roles]."""
     return person_of(_claims())
 
 
@@ -48,7 +48,7 @@ def _claims() -> dict[str, Any]:
 
 
 def person_of(claims: Mapping[str, Any]) -> Person:
-    """Return the person of a sign-in cookie's claims while the session holds; a visitor if nobody signs in."""
+    """Return the person in the claims of a sign-in cookie with a valid session; a visitor if sign-in is not set up."""
     secrets = configured()
     if not secrets.required:
         return Person(role=config.settings().visitors or ("admin" if listens_here_only() else "viewer"))
@@ -64,7 +64,7 @@ def _name(claims: Mapping[str, Any]) -> str:
 
 
 def sessions() -> SignInSessions:
-    """The sign-ins that hold, beside the database."""
+    """Return the active sign-in sessions, stored next to the database."""
     return _sessions(config.settings().database.expanduser())
 
 
@@ -74,28 +74,28 @@ def _sessions(database: Path) -> SignInSessions:
 
 
 def begin_session(claims: Mapping[str, Any]) -> str:
-    """Begin a session of whom these claims name; returns its secret, which their cookie holds."""
+    """Begin a session for the person in these claims, and return its secret for the cookie."""
     return sessions().begin(_name(claims))
 
 
 def signed_in(claims: Mapping[str, Any]) -> bool:
-    """Whether these are the claims of a sign-in whose session nobody ended, also of one without a name that counts."""
+    """Return whether these claims belong to an active session."""
     return claims.get("is_logged_in") is True and sessions().holds(claims.get("session"), _name(claims))
 
 
 def end_session(claims: Mapping[str, Any]) -> None:
-    """End the session of these claims, wherever its cookie went."""
+    """End the session of these claims."""
     sessions().end(claims.get("session"), _name(claims))
 
 
 def sign_out() -> None:
-    """End the session of whoever pressed the button, here and on the server, and let Streamlit clear the cookies."""
+    """End the session of the current user, here and on the server, and let Streamlit clear the cookies."""
     end_session(_claims())
     st.logout()
 
 
 def who_may_label() -> list[str] | None:
-    """The names whose role lets them label, or None where anybody could come: no sign-in, or a role for everybody."""
+    """Return the names whose role allows labelling; None if anybody may come (no sign-in, or a default role)."""
     roles = configured().roles
     if not configured().required or Person(role=str(roles.get("default", "none"))).may("annotator"):
         return None
@@ -103,12 +103,12 @@ def who_may_label() -> list[str] | None:
 
 
 def shared() -> bool:
-    """Whether others than the person at this machine may come."""
+    """Return whether other people than the user of this machine can use the app."""
     return sign_in_configured() or not listens_here_only()
 
 
 def listens_here_only() -> bool:
-    """Whether the server's address is this machine's own, so that nobody else can come."""
+    """Return whether the server listens only on this machine's own address."""
     address = str(st.get_option("server.address") or "").strip("[]")
     try:
         return address == "localhost" or ipaddress.ip_address(address).is_loopback
@@ -117,10 +117,7 @@ def listens_here_only() -> bool:
 
 
 def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bool = False) -> str:
-    """The name that labels carry: of the one signed in, else as typed here (remembered in this browser).
-
-    bare: for a bar, without the label above it.
-    """
+    """Return the annotator name: that of the signed-in user, otherwise as typed here (remembered in this browser)."""
     signed_in_name = person().name
     shown: Literal["collapsed", "visible"] = "collapsed" if bare else "visible"
     if signed_in_name:
@@ -142,7 +139,7 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bo
 
 
 def admitted() -> bool:
-    """Whether to run the page; otherwise what to do instead is shown: sign in, or ask for a role."""
+    """Return whether to run the page; otherwise show what to do instead (sign in, or request a role)."""
     who = person()
     if who.role != "none":
         return True
@@ -169,7 +166,7 @@ def admitted() -> bool:
 
 
 def who_is_here() -> None:
-    """For the sidebar: the one signed in, their role, and the way out; a word to visitors who may only look."""
+    """Show the signed-in user, the role and *Sign out* in the sidebar; viewers get a notice."""
     who = person()
     if who.name:
         st.caption(f"{plain(who.name)} · {who.role}")

@@ -1,7 +1,4 @@
-"""What somebody chose before, on any page and before a reload: in the session, and in a cookie of this browser.
-
-Only what stands in a form anyway (a name for labels, a queue's order); nothing of it says who may do what.
-"""
+"""Earlier choices on any page, remembered in the session and in a cookie of this browser. They grant no rights."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +18,7 @@ _cookie = st.components.v2.component(
 
 
 def recalled() -> dict[str, Any]:
-    """Everything that is remembered; nothing where the cookie cannot be read."""
+    """Return all remembered choices; empty if the cookie cannot be read."""
     if _KEPT not in st.session_state:
         cookie = st.context.cookies.get(COOKIE)
         try:
@@ -33,7 +30,7 @@ def recalled() -> dict[str, Any]:
 
 
 def remember(choices: Mapping[str, Any], *, key: str) -> None:
-    """Keep these choices beside the others. key: of the component, one a place on the page that remembers."""
+    """Add choices to the remembered ones. `key` is that of the component, one per place on the page."""
     everything = recalled() | dict(choices)
     text = json.dumps(everything)
     if len(text) <= LONGEST:

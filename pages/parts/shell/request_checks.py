@@ -1,4 +1,4 @@
-"""Whether a request comes from a page of this app, and whose it is: asked the same way at every door."""
+"""Checks that a request comes from a page of this app, and who sends it; used by all endpoints."""
 
 import ipaddress
 from urllib.parse import urlsplit
@@ -16,11 +16,11 @@ PORTS = {"http": 80, "https": 443}
 
 
 class RefusedError(Exception):
-    """A request that does not come from a page of this app."""
+    """Error: a request does not come from a page of this app."""
 
 
 def who_asks(request: Request) -> Person:
-    """Whoever sent a request from a page of this app. Errors: RefusedError for any other request."""
+    """Return who sent a request from a page of this app. Raises RefusedError for other requests."""
     check_source(request.headers)
     if streamlit_internals.forged(request.headers.get("x-xsrftoken"), request.cookies):
         raise RefusedError("the token against forgery is missing or wrong")
@@ -28,9 +28,9 @@ def who_asks(request: Request) -> Person:
 
 
 def check_source(headers: Headers) -> None:
-    """Errors: RefusedError for a host that this app is not reached by, and for another site's origin.
+    """Raise RefusedError for an unknown host, or the origin of another site.
 
-    Streamlit also takes the origin of any other server on the visitor's machine, and of this machine's addresses.
+    Streamlit also accepts origins of other servers on the visitor's machine, and of this machine's addresses.
     """
     origin, host = headers.get("origin"), headers.get("host")
     if not _is_own_host(host):
@@ -62,10 +62,10 @@ def _parts(origin: str) -> tuple[str, int | None] | None:
 
 
 def _is_own_host(host: str | None) -> bool:
-    """Whether the app may be asked for under this name.
+    """Return whether the app may be addressed by this host name.
 
-    An app of this machine alone, where everybody is admin, answers to this machine's own names: another site's name
-    that was made to lead here (DNS rebinding) is that site's page asking.
+    An app on this machine alone, where everybody is admin, accepts only names of this machine, which prevents DNS
+    rebinding.
     """
     if not streamlit_internals.is_host_allowed(host):
         return False

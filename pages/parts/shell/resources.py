@@ -1,4 +1,4 @@
-"""What is opened once and shared by all sessions: the only caches of the app."""
+"""The caches of the app: what is opened once and shared by all sessions."""
 
 import gc
 import os
@@ -52,10 +52,10 @@ _REVISION = re.compile(r"^(?P<name>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)$
 
 
 def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
-    """An opened checkpoint; `name` is a bundled name, a folder, or a hub id with an optional "@revision".
+    """Return an opened checkpoint; `name` is a bundled name, a folder, or a hub ID with an optional "@revision".
 
-    Raises CheckpointError, also for one that must be downloaded first: nothing that an address names is downloaded
-    before somebody agrees (`pages.parts.widgets.checkpoint_chooser`).
+    Raises CheckpointError, also if it must be downloaded first: a download needs the consent of a user
+    (`pages.parts.widgets.checkpoint_chooser`).
     """
     refuse_missing(name)
     plain_name, revision = split_revision(name)
@@ -80,9 +80,9 @@ def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
 
 
 class Shown(NamedTuple):
-    """One input as the maps page shows it. scores: by name, each [layer, head]. weights: as the grid reads them.
+    """One input as the maps page shows it. scores: by name, each [layer, head]. weights: packed for the grid.
 
-    first, separators: positions of [CLS] or BOS, and of the separators, among the maps' keys.
+    first, separators: positions of [CLS] or BOS, and of the separators, among the keys.
     """
 
     encoding: "Encoding"
@@ -96,9 +96,9 @@ class Shown(NamedTuple):
 def shown(
     name: str, text: str, pair: str | None = None, *, words: bool = False, most: int = PIECES_SHOWN, part: str = ""
 ) -> Shown:
-    """All maps of one input, between pieces or words, with each head's scores. part: of an encoder-decoder.
+    """Return all maps of one input, between tokens or words, with scores. `part` is the stack of an encoder-decoder.
 
-    An encoder-decoder reads `pair`, or its own greedy translation. Raises CheckpointError, InputError.
+    An encoder-decoder reads `pair`, or its own greedy translation. Raises CheckpointError or InputError.
     """
     stored_example = example.stored(name, text, pair)
     if stored_example is None:
@@ -113,7 +113,8 @@ def shown(
 
 
 def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
-    """Block maxima of every head on an input too long to show whole. Raises CheckpointError, InputError."""
+    """Return block maxima of every head for an input that is too long for whole maps. Raises CheckpointError or
+    InputError."""
     model = checkpoint(name)
     key = (name, text, pair, stamp_of(name))
     with st.spinner("Computing attention in blocks of rows ..."):
@@ -130,37 +131,37 @@ def long_shown(name: str, text: str, pair: str | None = None) -> "BlockMaps":
 def window_shown(
     name: str, text: str, pair: str | None, head: "Head", queries: tuple[int, int], keys: tuple[int, int]
 ) -> Any:
-    """The weights [query, key] of one head in a window, computed again. Raises as `long_shown`."""
+    """Return recomputed weights [query, key] of one head in a window. Raises the errors of `long_shown`."""
     model = checkpoint(name)
     with st.spinner("Computing the window ..."):
         return capture.long_maps.window(model, model.encode(text, pair), head, queries, keys)
 
 
 def open_database() -> None:
-    """Open the database before anybody asks for it. Raises StoreError."""
+    """Open the database in advance. Raises StoreError."""
     _database()
 
 
 def database() -> "Database":
-    """The one connection of this process, in the hands of whoever visits: their role is asked before each write.
+    """Return the database connection of this process for the current visitor, whose role is checked before each write.
 
-    Take a cursor of it per thread. Raises StoreError, RightsError.
+    Use one cursor per thread. Raises StoreError or RightsError.
     """
     return _database().acting_as(people.person())
 
 
 def database_for(who: "Person") -> "Database":
-    """The same connection in the hands of somebody whom a request of the browser names."""
+    """Return the same connection for a person whom a request names."""
     return _database().acting_as(who)
 
 
 def bundled_labels_database(class_set: str) -> "Database":
-    """The bundled labels in a read-only database of their own, for pages about labels while there are none."""
+    """Return the bundled labels in a read-only database, for pages about labels while there are none."""
     return _bundled_labels(class_set)[0].acting_as(READER)
 
 
 def pipeline(name: str | None = None) -> Any:
-    """A spaCy pipeline; None is the bundled one."""
+    """Return a spaCy pipeline (None: the bundled one)."""
     with st.spinner("Opening the language pipeline ..."):
         loading.wait()
         return open_pipeline(name)
@@ -168,29 +169,30 @@ def pipeline(name: str | None = None) -> Any:
 
 @st.cache_resource(show_spinner=False, max_entries=2)
 def open_pipeline(name: str | None = None) -> Any:
-    """The same; shows nothing, so that it can be opened before anybody asks."""
+    """Return the same without showing anything, so that it can be opened in advance."""
     opened = tagging.open_pipeline(name)
     _settle()
     return opened
 
 
 def stand_in(name: str, checkpoint: "Checkpoint", operator: str, *, paired: bool, by: str) -> "StandInSource | None":
-    """What stands in under "mean" and "resample": 200 train rows of the samples, sentences (SST-2) or pairs (MRPC).
-
-    by: what a mean is over."""
+    """Return replacement outputs for "mean" and "resample" from 200 train examples of the samples, sentences (SST-2) or
+    pairs (MRPC). `by` is what a mean is over."""
     if operator not in ("mean", "resample"):
         return None
     return _stand_in(name, checkpoint.weights_hash, operator, "mrpc" if paired else "sst2", by, checkpoint)
 
 
 def constants(name: str, checkpoint: "Checkpoint", task: str, heads: frozenset["Head"]) -> "FittedHere":
-    """These heads' optimal constants, fitted on train rows of a task. Raises CheckpointError where its labels are not
-    the checkpoint's, InputError without rows."""
+    """Return the optimal constants of these heads, fitted on train examples of a task.
+
+    Raises CheckpointError if its labels are not those of the checkpoint, and InputError without examples.
+    """
     return _constants(name, checkpoint.weights_hash, task, heads, str(config.settings().glue or ""), checkpoint)
 
 
 class FittedHere(NamedTuple):
-    """Constants, and how many rows of which folder (empty: the samples) fitted them."""
+    """Constants, with the number of examples and the folder (empty: samples) on which they were fitted."""
 
     fitted: "Fitted"
     rows: int
@@ -198,7 +200,7 @@ class FittedHere(NamedTuple):
 
 
 def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: str) -> Any:
-    """One score of every head on each of these inputs [input, layer, head]. Raises CheckpointError, InputError."""
+    """Return one score of every head on these inputs [input, layer, head]. Raises CheckpointError or InputError."""
     opened = checkpoint(name)
     with st.spinner("Scoring every head on every input ..."):
         return _input_scores(name, texts, key, stamp_of(name), opened)
@@ -234,7 +236,7 @@ def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _check
 
 
 def hub() -> Any:
-    """The module that downloads; imported once nobody imports the models' libraries, which import the same."""
+    """Return the download module, imported once no other thread imports the model libraries."""
     loading.wait()
     _ = models.hub.download  # loads it here and not in the thread of a download
     return models.hub
@@ -252,7 +254,7 @@ def refuse_missing(name: str) -> None:
 
 
 def split_revision(name: str) -> tuple[str, str | None]:
-    """Split "owner/model@v2" into the hub id and its revision; a folder keeps its name."""
+    """Split "owner/model@v2" into hub ID and revision; folders are unchanged."""
     match = _REVISION.match(name.strip())
     if match is None or config.is_folder(name):
         return name.strip(), None
@@ -299,9 +301,9 @@ def open_checkpoint(
     head: "HeadKind",
     on_progress: Callable[[float, str], None] | None = None,
 ) -> "Checkpoint":
-    """The checkpoint as it stands on disk now; shows nothing itself, so that it can be opened before anybody asks.
+    """Return the checkpoint in its present state, without showing anything, so that it can be opened in advance.
 
-    Models that were not asked for longest are let go of when all take more than MODELS_SHARE of the memory.
+    The least recently used models are closed if all together take more than MODELS_SHARE of the memory.
     """
 
     def make() -> "Checkpoint":
@@ -339,7 +341,7 @@ def _observed(name: str, text: str, pair: str | None, most: int, part: str) -> t
 
 @st.cache_resource(show_spinner=False)
 def settle(page: str) -> None:
-    """After the first run of a page, whose imports stay."""
+    """Freeze objects after the first run of a page, whose imports stay in memory."""
     _settle()
 
 

@@ -1,4 +1,4 @@
-"""What is around every page: page config, navigation, who may come in. `app.py` serves this file."""
+"""What surrounds every page: page config, navigation, access. `app.py` serves this file."""
 
 import re
 from pathlib import Path
@@ -20,10 +20,9 @@ _PAYLOADS = ("grid_opened", "maps_head", "label_payload", "project_sheet")
 
 
 def arrive(page: str, view: str) -> None:
-    """On the first run of a view, what its link says wins over what another left under the same names.
+    """On the first run of a view, let the values in its link override the state of widgets with the same names.
 
-    So it is when the user goes back or forward in the browser, and when a link of the view leads to itself: to another
-    head, say.
+    The same applies after Back or Forward, and when a link of the view leads to the view itself.
     """
     back = history.went_back()
     shown = st.session_state.get("_page_shown")
@@ -45,7 +44,7 @@ def arrive(page: str, view: str) -> None:
 
 
 def show() -> None:
-    """Run the page that the URL names."""
+    """Run the page in the URL."""
     streamlit_internals.refuse_infinite_numbers()
     st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide", initial_sidebar_state=230)
     dress()
@@ -91,7 +90,7 @@ def show() -> None:
 
 
 def running_indicator() -> None:
-    """ "2 jobs running" in the sidebar of every page, with the way to the Jobs page; nothing when none runs."""
+    """Show "2 jobs running" in the sidebar with a link to the Jobs page, if any job runs."""
     try:
         count = api.running_count(resources.database())
     except AtlasError:
@@ -121,16 +120,16 @@ _window = st.components.v2.component(
 
 
 def dress() -> None:
-    """Put style and mark on the page."""
+    """Add styles and logo to the page."""
     st.html(_STYLE)
     st.logo(ICON, size="large")
 
 
 def watch_window() -> None:
-    """Let the sidebar give its room to the page where the window is narrow; the browser says when a page stands.
+    """Collapse the sidebar in a narrow window, once the browser reports that a page is shown.
 
-    It says so to the server's route `painted`, not to this script: a component's message that leaves the browser
-    together with what was just typed elsewhere takes that along to its own fragment, and the page does not see it.
+    It reports to the route `painted` and not to this script, because a component message together with typed text would
+    be delivered to its own fragment only.
     """
     _window(key="window", data=None, height=1)
 

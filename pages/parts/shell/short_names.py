@@ -1,4 +1,4 @@
-"""Short names that differ: what a list shows of checkpoints whose paths begin alike."""
+"""Short distinct names for checkpoints whose paths begin alike."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ BETWEEN_NAMES = re.compile(r"(, | and )")  # of checkpoints in a cell, which may
 
 
 def short_names(names: Sequence[str]) -> dict[str, str]:
-    """Each name with the fewest last parts of its path that no other of these names has; hub ids stay whole."""
+    """Return each name reduced to the fewest last parts of its path that are unique; hub IDs are unchanged."""
     parts = {
         name: PurePath(name).parts if (name.startswith(("/", "~", "./", "../")) or name.count("/") > 1) else (name,)
         for name in names
@@ -30,8 +30,7 @@ def short_names(names: Sequence[str]) -> dict[str, str]:
 
 
 def short_titles(titles: Sequence[str], between: re.Pattern[str] = BETWEEN_WORDS) -> dict[str, str]:
-    """Each title with short names for the paths in it, which differ wherever two names of these titles do. between:
-    what stands between its names or words."""
+    """Return each title with short names for its paths. `between` separates names or words."""
     parts = {title: between.split(title) for title in titles}
     shorts = short_names(list({part for of_title in parts.values() for part in of_title}))
     return {title: "".join(map(shorts.__getitem__, of_title)) for title, of_title in parts.items()}

@@ -1,9 +1,8 @@
-"""The signed cookie of a sign-in: who it names, and the little that it holds.
+"""The signed cookie of a sign-in: who it names, with minimal content.
 
-Streamlit signs each chunk of a large cookie alone, so that chunks of two honest sign-ins can be joined into somebody
-else's address (docs/explanation/security.md). Here a cookie is a signed value: what the provider says beyond a name is
-left out,
-and a value in chunks is nobody's. It names a session, which the server ends at sign-out.
+Streamlit signs each chunk of a large cookie separately, so that chunks of two sign-ins can be combined to another
+address (docs/explanation/security.md). Here a cookie is one signed value, and values in chunks are invalid. It names a
+session, which the server ends at sign-out.
 """
 
 import json
@@ -23,13 +22,14 @@ LARGEST = 3000  # bytes of the claims: a browser keeps 4096 of name, signature a
 
 
 def claims_of(cookies: Mapping[str, str]) -> dict[str, Any]:
-    """The claims of a cookie that this app signed, {} for any other, for chunks, and where its session was ended."""
+    """Return the claims of a cookie that this app signed; {} for others, for chunks, and after the session has
+    ended."""
     claims = signed_claims(cookies.get(user_cookie()))
     return claims if people.signed_in(claims) else {}
 
 
 def signed_claims(value: str | None) -> dict[str, Any]:
-    """What a cookie's one signed value says; {} where it is not signed here, or is a part of several."""
+    """Return the content of a cookie's one signed value; {} if it is not signed by this app, or is a chunk."""
     try:
         signed_value = streamlit_internals.signed(user_cookie(), value or "")
         claims = json.loads(signed_value) if signed_value else None
@@ -39,22 +39,19 @@ def signed_claims(value: str | None) -> dict[str, Any]:
 
 
 def claims_of_request(request: Request) -> dict[str, Any]:
-    """Whose cookie a request of a page carries: with the origin that signed in, which a page's request always names."""
+    """Return the claims in the cookie of a request, with the origin of the sign-in."""
     claims = claims_of(request.cookies)
     return claims if claims.get("origin") == request.headers.get("origin") else {}
 
 
 def is_chunk(name: str) -> bool:
-    """Whether a cookie of this name is a part of a user cookie in several."""
+    """Return whether a cookie of this name is a chunk of a user cookie."""
     before, _, number = name.rpartition("_")
     return before == user_cookie() and number.isdigit()
 
 
 def without_strangers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """A request's headers, its user cookie left out where it is nobody's, and chunks of one always.
-
-    Streamlit joins chunks before it looks at them; it is to see none.
-    """
+    """Return the headers of a request without invalid user cookies and without chunks, which Streamlit would join."""
     values = Headers(raw=headers).getlist("cookie")
     if user_cookie() not in ";".join(values):
         return headers

@@ -1,4 +1,4 @@
-"""Things that are opened once and shared by all sessions, kept as long as they fit into a number of bytes together."""
+"""A shared cache that is limited by the total number of bytes."""
 
 import threading
 from collections import OrderedDict
@@ -9,9 +9,9 @@ T = TypeVar("T")
 
 
 class SizedCache(Generic[T]):
-    """What was asked for last stays; what was not asked for longest goes first, by size and not by count.
+    """A cache that removes the least recently used items first, by size.
 
-    room: bytes that all may take together, asked for anew at each turn. One thing that is larger is kept alone.
+    `room` returns the current limit in bytes. A single larger item is stored alone.
     """
 
     def __init__(self, room: Callable[[], int]) -> None:
@@ -24,11 +24,11 @@ class SizedCache(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Bytes of all that is kept."""
+        """Return the total size in bytes."""
         return sum(size for _, size in list(self._kept.values()))
 
     def get(self, key: Hashable, make: Callable[[], T], size_of: Callable[[T], int]) -> T:
-        """The value under `key`, made by the first who asks; others who ask meanwhile wait for it."""
+        """Return the value for `key`, created by the first caller; concurrent callers wait for it."""
         with self._lock:
             key_lock = self._making.setdefault(key, threading.Lock())
         with key_lock:
@@ -44,13 +44,12 @@ class SizedCache(Generic[T]):
             return value
 
     def make_room(self, needed: int) -> None:
-        """Let go of the oldest until `needed` bytes are free within the room, or nothing is left."""
+        """Remove the oldest items until `needed` bytes are free, or nothing is left."""
         with self._lock:
             while self._kept and self.size + needed > self.room():
                 self._kept.popitem(last=False)
 
     def clear(self) -> None:
-        """Let go of everything."""
         with self._lock:
             self._kept.clear()
 

@@ -1,4 +1,4 @@
-"""A place to drop a file, for those whose role may upload: guard.py asks again when the file comes."""
+"""File uploads, for users whose role allows them; guard.py checks the role again when the file arrives."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +11,6 @@ MAY_NOT = "To upload files, you need the role annotator. Ask an admin of this ap
 
 
 def ask_file(label: str, types: Sequence[str], *, help: str = "", **settings: Any) -> Any:
-    """Streamlit's uploader of one file; for visitors who may only look it stands there and takes nothing."""
+    """Show the file uploader of Streamlit; for viewers, it is disabled."""
     may = people.person().may("annotator")
     return st.file_uploader(label, list(types), help=help if may else MAY_NOT, disabled=not may, **settings)

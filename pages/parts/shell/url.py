@@ -1,8 +1,8 @@
-"""Choices that stand in the URL by their own name, whatever the page calls them, and that Back restores.
+"""Widgets whose values are in the URL under a stable name, and which Back restores.
 
-Streamlit's own `bind="query-params"` writes what is shown, so that a link says "SST-2" for the task sst2, and a page
-that renames a choice breaks every link to it; and it replaces the entry of the history, so that Back leaves the page.
-It is for what is typed: numbers, words, options of a job.
+`bind="query-params"` of Streamlit writes what is shown ("SST-2" for the task sst2), so that renaming a choice breaks
+links, and it replaces the history entry, so that Back leaves the page. It is used for typed values: numbers, words,
+options.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,10 @@ _KEYS, _USUAL = "_bound_keys", "_bound_usual"
 
 
 def asks_link(key: str) -> bool:
-    """Whether a choice is to be what the URL says: nothing is chosen on this page yet, or the user went back.
+    """Return whether a choice must be read from the URL: nothing is chosen on this page yet, or the user went back.
 
-    What the browser has not drawn yet is said to it again: the code of a field comes by itself, on a slow line after
-    the next run, whose message names no value; the field would begin empty, and its emptiness would be a choice.
+    What the browser has not drawn yet is sent again, because the code of a field may arrive after the next run, whose
+    message has no value; the empty field would then count as a choice.
     """
     st.session_state.setdefault(_KEYS, set()).add(key)
     if key not in st.session_state or history.went_back():
@@ -33,12 +33,12 @@ def asks_link(key: str) -> bool:
 
 
 def number_of(text: str) -> int | None:
-    """A whole number in an address, from 0; None for anything else, also for digits without end."""
+    """Return a nonnegative whole number from the URL; None for anything else."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
 
 
 def forget() -> None:
-    """Choices of the page before: a widget of the same name on another page is another widget."""
+    """Remove the choices of the previous page, because widgets with equal names on different pages are different."""
     for key in st.session_state.pop(_KEYS, ()):
         st.session_state.pop(key, None)
     st.session_state.pop(_USUAL, None)
@@ -67,10 +67,10 @@ def pick(
     default: T | None = None,
     **settings: Any,
 ) -> T:
-    """One of `options`, in the URL as it stands there; `default` (the first) stays out of the URL.
+    """Ask for one of `options`, which is stored in the URL unless it is the `default` (the first).
 
-    options: or what the page calls each. widget: `st.selectbox`, `st.segmented_control` or one of a column. settings:
-    others of the widget.
+    `options` may map values to labels. `widget` is `st.selectbox`, `st.segmented_control` or that of a column, and
+    `settings` are its other arguments.
     """
     options, settings = _named(options, settings)
     start = options[0] if default is None else default
@@ -88,7 +88,7 @@ def pick(
 
 
 def pick_mode(names: Sequence[T], label: str = "What is shown", *, default: T | None = None) -> T:
-    """Which part of a view is shown: the names in a row, without the label; in the URL as "mode"."""
+    """Ask which part of a view is shown, by names in a row; in the URL as "mode"."""
     return pick(
         st.segmented_control, label, names, key="mode", default=default, required=True, label_visibility="collapsed"
     )
@@ -103,9 +103,9 @@ def pick_many(
     default: Sequence[T] = (),
     **settings: Any,
 ) -> list[T]:
-    """Some of `options`, in the URL one after another; `default` stays out of the URL.
+    """Ask for some of `options`, which are stored in the URL one after another, unless they are the `default`.
 
-    options: or what the page calls each. widget: `st.multiselect` or one of a column. settings: others of the widget.
+    Arguments as in `pick`, with `st.multiselect`.
     """
     options, settings = _named(options, settings)
     usual = list(default)
@@ -125,10 +125,7 @@ def pick_many(
 
 
 def switch(widget: Callable[..., Any], label: str, *, key: str, default: bool = False, **settings: Any) -> bool:
-    """A toggle that changes what is seen: where it is not `default` it stands in the URL, as "true" or "false".
-
-    widget: `st.toggle` or one of a column. settings: others of the widget.
-    """
+    """Show a toggle; a value other than `default` is stored in the URL as "true" or "false"."""
     if asks_link(key):
         st.session_state[key] = {"true": True, "false": False}.get(st.query_params.get(key, ""), default)
     on = bool(widget(label, key=key, **settings))

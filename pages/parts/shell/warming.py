@@ -1,10 +1,8 @@
-"""What a first page and a first question need is made ready in the background, each as soon as somebody waits for it.
+"""Background loading of what a first page and a first question need.
 
-A server answers before what pages are made of is imported (numpy, pandas, DuckDB: half of its start): that comes
-behind its first answers. A first page's own parts (the database, the example's maps) are opened while its browser
-reads Streamlit's scripts.
-What a first question needs (torch, the bundled encoder) is loaded once that page stands: the page needs none of it, so
-it comes at once; whoever presses Enter seconds later does not wait either.
+The server answers before the libraries of pages are imported (numpy, pandas, DuckDB: half of its start); they are
+imported after its first answers. The database and the example maps are opened while the browser reads Streamlit's
+scripts. torch and the bundled encoder are loaded once that page is shown.
 """
 
 import importlib
@@ -34,24 +32,24 @@ USUAL_TURN = sys.getswitchinterval()
 
 
 def allow() -> None:
-    """Let the next page start it: only a server does (tests of pages run scripts without one)."""
+    """Let the next page start loading; called by servers only, not by tests that run scripts."""
     _allowed.set()
 
 
 def admit() -> None:
-    """Somebody who may use the app was shown a page; before that nothing is loaded for anybody."""
+    """Record that a page was shown to an authorised user; nothing is loaded before."""
     _admitted.set()
 
 
 @asynccontextmanager
 async def serving(_app: object) -> AsyncIterator[None]:
-    """The server answers from here on (its lifespan): what a first page imports comes in behind its answers."""
+    """Begin the imports of a first page after the first answers of the server."""
     threading.Thread(target=bring_in, name=IMPORTING, daemon=True).start()
     yield
 
 
 def bring_in() -> None:
-    """Import what a first page is made of; whoever asks for it meanwhile waits for that part alone."""
+    """Import the libraries of a first page; other threads wait only for the part that they need."""
     with _short_turns():
         for name in FIRST:
             importlib.import_module(name)
@@ -67,10 +65,8 @@ def _short_turns() -> Iterator[None]:
 
 
 class FirstPage:
-    """Hands every request on; the first for a page begins to make that page ready (ASGI).
-
-    base: the path that the app lives at behind a proxy, "" for none.
-    """
+    """Passes every request on; the first request for a page starts its preparation (ASGI). `base` is the path behind a
+    proxy."""
 
     def __init__(self, app: Callable[..., Awaitable[None]], base: str = ""):
         self._app = app
@@ -86,7 +82,7 @@ class FirstPage:
 
 
 def prepare() -> None:
-    """Do once what the script of a first page waits for; what fails says so on the page."""
+    """Prepare once what the script of a first page needs; errors appear on the page."""
     streamlit_internals.quiet_thread(PREPARING)  # spinners have no page here, and need none
     bring_in()
     from core.atlas import example  # numpy; behind the server's first answers, as all of a first page
@@ -99,20 +95,21 @@ def prepare() -> None:
 
 
 def start() -> None:
-    """Begin, once a process and where it is allowed; returns at once."""
+    """Start loading, once per process and if allowed; returns at once."""
     if _admitted.is_set() and _allowed.is_set():
         _allowed.clear()
         threading.Thread(target=load, name="warming", daemon=True).start()
 
 
 async def painted(_request: Request) -> Response:
-    """Answers the browser that says its page stands (POST painted)."""
+    """Handle the browser's report that its page is shown (POST painted)."""
     start()
     return Response(status_code=204)
 
 
 def load() -> None:
-    """Open the bundled encoder, capture once, load what charts and frames need; what fails says so when asked for."""
+    """Open the bundled encoder, capture one map, and load the libraries of charts; errors appear when they are
+    needed."""
     from core import capture  # when the first page stands
     from pages.parts.shell import resources  # is there by now
 

@@ -1,4 +1,4 @@
-"""The bundled labels, for pages about labels while nobody has given one here: read in a database of their own."""
+"""The bundled labels, for pages about labels while the database has none; read from a separate database."""
 
 import altair as alt
 import pandas as pd
@@ -21,8 +21,8 @@ EXAMPLES = 28  # bundled maps on the Label page while none is stored
 
 
 def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
-    """The database, or one of the bundled labels, which nobody may change, while it has none of this class set; and
-    whether it is that one, which the page then says."""
+    """Return the database, or that of the bundled labels while it has none of this class set, and which of both it
+    is."""
     is_bundled = class_set in labelled_folders() and shipped_record.about() is not None
     if not is_bundled or not current_labels(db, class_set).empty:
         return db, False
@@ -34,7 +34,8 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
 
 
 def bundled_examples(class_set: str) -> tuple[dict[str, str], int]:
-    """Some bundled maps by their id with their class, the classes in turn, and of how many; none of a custom set."""
+    """Return some bundled maps by ID with their class, alternating between classes, and the total; none for a custom
+    set."""
     if class_set not in labelled_folders() or shipped_record.about() is None:
         return {}, 0
     agreed = agreement.consensus(current_labels(resources.bundled_labels_database(class_set), class_set))
@@ -44,8 +45,8 @@ def bundled_examples(class_set: str) -> tuple[dict[str, str], int]:
 
 
 def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
-    """Maps that two raters of the bundled labels see differently, while nobody has given a label here. named: with the
-    names of who voted."""
+    """Show maps on which two raters of the bundled labels disagree, while there are no labels here. `named`: with their
+    names."""
     labels, bundled = labels_to_read(db, class_set)
     if not bundled:
         return
@@ -66,7 +67,7 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
 
 
 def show_label_progress(db: Database, class_set: str = "bert") -> None:
-    """How many maps have a label, by whom and since when: in the database, or the bundled ones while it has none."""
+    """Show how many maps have a label, by whom and since when."""
     read, is_bundled = labels_to_read(db, class_set)
     labels = current_labels(read, class_set)
     if labels.empty:
@@ -89,7 +90,7 @@ ANYBODY = "any annotator"
 
 
 def labels_over_time(labels: pd.DataFrame) -> alt.Chart:
-    """How many maps had a label at each time: by any annotator, and by each. labels: map_id, annotator, time."""
+    """Return the number of labels of each annotator over time. `labels` has annotator and time, one row per label."""
     everybody = pd.concat([labels.assign(annotator=ANYBODY), labels], ignore_index=True)
     first = everybody.groupby(["annotator", "map_id"], sort=False)["time"].min().reset_index()
     steps = first.groupby(["annotator", "time"]).size().rename("new").reset_index().sort_values("time")

@@ -1,4 +1,4 @@
-"""Whose labels a page is about: those of a project, or all of a class set."""
+"""Choice of labels: those of a project, or all of a class set."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from pages.parts.shell import url
 
 
 def pick(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:
-    """The class set, and the project or None for all labels of the class set; asked in two places side by side."""
+    """Ask for the class set, and the project (None: all labels of the class set)."""
     open_projects = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     left, right = places or st.columns(2)
     chosen = url.pick(

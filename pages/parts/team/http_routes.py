@@ -1,7 +1,8 @@
-"""Two doors of the server for the labelling sheet: labels in, the next maps of a project out; no page runs for either.
+"""Two endpoints for the labelling sheet, which receive labels and return the next maps of a project without running a
+page.
 
-Who may pass is asked as it is for a page: the host and origin, the token against forgery, the signed cookie of a
-sign-in; then the store asks for the role, as always.
+Access is checked as for a page: host and origin, XSRF token, signed cookie of a sign-in; then the store checks the
+role.
 """
 
 import json
@@ -61,7 +62,8 @@ def _door(answer: Answer) -> Callable[[Request], Any]:
 
 
 def take_labels(who: Person, body: dict[str, Any]) -> Response:
-    """Store the outboxes of a browser: what is acknowledged, what was refused and why, and how the person stands."""
+    """Store the outboxes of a browser, and return what is acknowledged, what was refused and why, and the annotator
+    status."""
     from pages.parts.shell import resources  # numpy, pandas and DuckDB, which a server's start need not wait for
     from pages.parts.team import project_sheet  # and scipy
 
@@ -69,7 +71,7 @@ def take_labels(who: Person, body: dict[str, Any]) -> Response:
 
 
 def give_maps(who: Person, body: dict[str, Any]) -> Response:
-    """The next maps of a project for somebody, as the sheet reads them."""
+    """Return the next maps of a project for a person, as the sheet reads them."""
     from pages.parts.shell import resources  # as above
     from pages.parts.team import project_sheet  # and scipy
 

@@ -1,4 +1,4 @@
-"""The labelling sheet of a project: the maps somebody holds; and what becomes of the labels that any sheet sends."""
+"""The labelling sheet of a project with the assigned maps, and storing of the labels from any sheet."""
 
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ class Sheet(NamedTuple):
 
 
 def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
-    """What this person holds of the project now, filled up; none for the paused and when everything is done."""
+    """Return the assigned maps of this person, filled up; none if the person is paused or everything is done."""
     handed = assignment_service.next_maps(db, project, annotator)
     project_record = projects.one_project(db, project)
     classes = known_class_set(db, project_record.class_set)
@@ -51,7 +51,7 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
 
 
 def word(status: AnnotatorStatus, *, complete: bool = False, empty: bool = False) -> str:
-    """What a person is told about where they stand, "" for nothing."""
+    """Return a message about the status of a person, or ""."""
     if status.phase == "paused":
         return status.why
     if status.phase == "training":
@@ -70,14 +70,14 @@ def word(status: AnnotatorStatus, *, complete: bool = False, empty: bool = False
 
 
 class Box(NamedTuple):
-    """One outbox as a browser sent it. events: each with a whole number as its sequence."""
+    """One outbox as a browser sent it. Each event has a whole number as its sequence."""
 
     batch: str
     events: list[dict[str, Any]]
 
 
 def boxes_for(db: Database, sent: dict[str, Any]) -> list[Box]:
-    """The outboxes that belong to this database; what has another form, or another database, is left alone."""
+    """Return the outboxes that belong to this database; others and invalid ones are ignored."""
     outboxes, belonging = sent.get("boxes"), []
     for box in outboxes if isinstance(outboxes, list) else []:
         if isinstance(box, dict) and box.get("database") == db.id and isinstance(box.get("events"), list):
@@ -87,10 +87,11 @@ def boxes_for(db: Database, sent: dict[str, Any]) -> list[Box]:
 
 
 def take(db: Database, sent: dict[str, Any]) -> dict[str, Any]:
-    """Store the outboxes a browser sent: acknowledged numbers by batch, feedback, where the person stands, and why
-    something was refused. drop in what was sent: keep what can be kept, event by event, and acknowledge the rest too.
+    """Store the outboxes that a browser sent: acknowledged numbers by batch, feedback, status, and reasons for
+    refusals.
 
-    The first events of each outbox are taken; `more` in the reply asks for the others, so that no request is long.
+    With `drop`, valid events are stored one by one, and the others acknowledged too. Only the first events of each
+    outbox are processed; `more` in the answer requests the others.
     """
     reply: dict[str, Any] = {"acknowledged": {}, "feedback": [], "word": ""}
     secret = str(sent.get("secret") or "")

@@ -1,4 +1,4 @@
-"""Working inside a project on the Label page: which project, where its words are, and its sheet."""
+"""Labelling in a project on the Label page: choice of the project, messages, and its sheet."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -15,12 +15,12 @@ from pages.parts.team.project_sheet import next_sheet
 
 
 def open_projects(db: Database) -> dict[str, projects.Project]:
-    """Projects that can be labelled in, or soon again, by id."""
+    """Return the open and paused projects by ID."""
     return {project.project: project for project in projects.projects(db) if project.state in ("open", "paused")}
 
 
 def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:
-    """A select box over these projects; None for labelling outside of any."""
+    """Ask for one of these projects (None: labelling outside of projects)."""
     chosen = url.pick(
         st.selectbox,
         "Project",
@@ -33,7 +33,8 @@ def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:
 
 
 def work(db: Database, project: projects.Project, annotator: str, beside: DeltaGenerator) -> None:
-    """The project's words and sheet; its codebook goes `beside`. Errors: InputError where it hands nothing out now."""
+    """Show the messages and the sheet of a project, with its codebook in `beside`. Raises InputError if no map is
+    available."""
     db.person.must("annotator", "label")
     classes = known_class_set(db, project.class_set)
     label_tools.codebook(db, classes, beside)

@@ -1,4 +1,5 @@
-"""The form of a study that trains several models on one task: checkpoint, task, how many, recipe, data, settings."""
+"""The form of studies that train several models on one task: checkpoint, task, number of models, recipe, data,
+settings."""
 
 from dataclasses import dataclass
 
@@ -12,7 +13,7 @@ from pages.parts.widgets import job_progress, pickers
 
 @dataclass(frozen=True)
 class Count:
-    """How many models: the option's name, and the number's label, bounds, default and help."""
+    """The number of models: name of the option, and label, bounds, default and help of the input."""
 
     option: str
     label: str
@@ -23,9 +24,10 @@ class Count:
 
 
 def start_training(study: str, count: Count, *, limit: str, verb: str, title: str) -> None:
-    """Pick what is trained, and start the job.
+    """Ask what is trained, and start the job.
 
-    limit: the option that bounds the train rows; verb: on the button; title: of the job, before "CHECKPOINT on TASK".
+    `limit` is the option for the number of train examples, `verb` is on the button, and `title` begins the title of the
+    job.
     """
     checkpoint, task = context.now().checkpoint, str(context.now().rows)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")

@@ -1,4 +1,4 @@
-"""Table 1 as text and as bars: our means over seeds beside the constant predictor and what the papers printed."""
+"""Table 1 as text and as bars: means over seeds with the constant prediction and published scores."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,8 @@ PRINTED_METRICS = {"mrpc": ("f1", "accuracy"), "qqp": ("f1", "accuracy")}  # F1/
 
 
 def cell(task: Task, row: TunedScore) -> str:
-    """ "81.2/68.4 ± 1.3", x 100; a dagger where runs were constant, "undefined" for a correlation that is."""
+    """Return "81.2/68.4 ± 1.3" (x 100), with a dagger if runs were constant; "undefined" for an undefined
+    correlation."""
     names = PRINTED_METRICS.get(task.key, task.metrics)
     spread = row.spread(task.metric)
     return (
@@ -36,7 +37,8 @@ def cell(task: Task, row: TunedScore) -> str:
 
 
 def table_one(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> pd.DataFrame:
-    """One row a task: ours by initialisation, the constant predictor, and, `beside_printed`, the papers' columns."""
+    """Return one row per task: scores by initialisation, the constant prediction and, with `beside_printed`, published
+    scores."""
     lines = []
     for key in dict.fromkeys(score.task for score in scores):
         task, task_scores = task_of(key), [score for score in scores if score.task == key]
@@ -71,7 +73,7 @@ def _printed(task: Task) -> dict[str, str]:
 
 
 def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
-    """What the columns of `table_one` are, in their own names; nothing of a sign or column that the table lacks."""
+    """Return a description of the columns and signs that occur in a table."""
     table = table_one(scores, beside_printed=beside_printed)
     text = "\n".join(table.astype(str).to_numpy().ravel())
     notes = [
@@ -93,8 +95,8 @@ def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
 
 
 def at_chance(scores: Sequence[TunedScore]) -> list[str]:
-    """Of each task whose fine-tuned checkpoints are not shown to be above the better constant, or score below what
-    was never trained: a sentence."""
+    """Return a sentence for each task whose fine-tuned checkpoints are not significantly above the better constant
+    prediction, or are below untrained ones."""
     sentences = []
     for key in dict.fromkeys(score.task for score in scores):
         task_scores = [score for score in scores if score.task == key]
@@ -117,14 +119,14 @@ def at_chance(scores: Sequence[TunedScore]) -> list[str]:
 
 
 def runs_table(scores: Sequence[TunedScore], columns: Sequence[str]) -> pd.DataFrame:
-    """One row a run, with those of these columns that any run has."""
+    """Return one row per run, with those of these columns that any run has."""
     table = pd.DataFrame([score for score in scores if score.kind == "run"], columns=list(columns))
     filled_columns = [name for name in table.columns if any(value not in ("", None) for value in table[name].dropna())]
     return table[filled_columns]
 
 
 def constant_scores(scores: Sequence[TunedScore]) -> list[float]:
-    """What the constant predictor scores on each task by the metric that the chart shows, x 100."""
+    """Return the score of the constant prediction on each task by the metric of the chart (x 100)."""
     metrics = {score.task: score.metric for score in scores if score.kind == "mean"}
     values = [
         better_constant(scores, score.task)
@@ -137,7 +139,7 @@ def constant_scores(scores: Sequence[TunedScore]) -> list[float]:
 
 
 def bars(scores: Sequence[TunedScore]) -> pd.DataFrame:
-    """Means, with one standard deviation either way where there are two seeds: task initialisation value low high n."""
+    """Return means with one standard deviation if there are several seeds: task initialisation value low high n."""
     means = []
     for mean in scores:
         value = mean.of_metric(mean.metric) if mean.kind == "mean" else None
@@ -169,10 +171,8 @@ def _metrics_of(means: pd.DataFrame) -> str:
 
 
 def show_bars(scores: Sequence[TunedScore], *, bundled: bool = False) -> None:
-    """The chart of `bars`, where a mean is defined, with what a constant answer scores where it is one task's.
-
-    bundled: the rows are the bundled ones, only like the tasks'.
-    """
+    """Show the chart of `bars`, with the constant prediction for a single task. `bundled`: the examples only imitate
+    the tasks."""
     means = bars(scores)
     if len(means):
         if bundled:

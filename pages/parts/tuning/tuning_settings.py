@@ -1,4 +1,4 @@
-"""The settings of a fine-tuning run, and where its rows come from, as inputs."""
+"""Inputs for the settings and data of a fine-tuning run."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ NUMBERS: tuple[tuple[Any, ...], ...] = (  # setting, its name in the URL, label,
 
 
 def pick_data() -> str | None:
-    """None for the bundled samples, "hub", or a folder."""
+    """Ask for the data: None for the bundled samples, "hub", or a folder."""
     glue = settings().glue
     source = url.pick(
         st.segmented_control,
@@ -43,7 +43,7 @@ def pick_data() -> str | None:
 
 
 def pick_settings(preset: str) -> dict[str, Any]:
-    """The settings that differ from the preset's."""
+    """Ask for settings, and return those that differ from the preset."""
     base = PRESETS[preset]
     places = st.columns(4)
     chosen: dict[str, Any] = {

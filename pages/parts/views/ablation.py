@@ -1,4 +1,4 @@
-"""Ablation: predictions and scores without some heads, on one sentence, on a task, and in training."""
+"""Ablation: predictions and scores without some heads, for one sentence, on a task, and in training."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -16,7 +16,6 @@ from pages.parts.widgets import job_progress
 
 
 def show_sweeps() -> None:
-    """See what is running; look at results; start another ablation."""
     job_progress.show_jobs("disable")
     with clear_errors():
         show_results()
@@ -41,7 +40,6 @@ TITLES = {
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with tools:
         mode = url.pick(st.segmented_control, "Mode", TITLES, key="mode", required=True, label_visibility="collapsed")
     VIEWS[mode]()

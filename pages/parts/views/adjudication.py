@@ -1,4 +1,4 @@
-"""Adjudication: maps whose labels differ or are doubted, decided on by key; every decision is an event."""
+"""Adjudication: decisions by key on maps whose labels differ or are doubted. Every decision is an event."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -23,7 +23,6 @@ from pages.parts.widgets.tables import show_table
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     left, *places = st.columns(3, vertical_alignment="bottom")
     class_set, project = choosing.pick(db, places)
@@ -77,7 +76,7 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def show_decisions(db, class_set: str, project: str | None) -> None:
-    """The decisions that stand, newest first."""
+    """Show the current decisions, newest first."""
     votes = votes_of(db, class_set, project)
     decisions = votes[votes.queue_order == "adjudication"].iloc[::-1]
     if len(decisions):
@@ -92,7 +91,7 @@ def show_decisions(db, class_set: str, project: str | None) -> None:
 def sheet_of(
     db: Database, disputes: Sequence[Dispute], classes: ClassSet, annotator: str, *, named: bool
 ) -> tuple[str, bytes]:
-    """The payload's name and its bytes. named: with the names of who voted, else with letters in their place."""
+    """Return the name and bytes of the payload. `named`: with the names of annotators, otherwise with letters."""
     stack = labels.undoable(db, classes.name, annotator, passing=PASS, most=UNDO_STEPS)
     header = header_of(db, classes, annotator, PASS, "adjudication") | {
         "queued": len(disputes),
@@ -105,7 +104,7 @@ def sheet_of(
 
 
 def said_of(dispute: Dispute, classes: ClassSet, *, named: bool) -> list[str]:
-    """Votes, notes and doubts of a map in words."""
+    """Return votes, notes and doubts about a map as text."""
     people = [
         who.partition(PASS_WORD) for who, _ in (*dispute.votes, *dispute.notes)
     ]  # a second pass is no other person

@@ -1,4 +1,4 @@
-"""Aggregated labels: one class per map from the labels of many people, their skill, and likely label errors."""
+"""Aggregated labels: one class per map from several annotators, their skill, and likely label errors."""
 
 import pandas as pd
 import streamlit as st
@@ -34,7 +34,7 @@ SKILLS: dict[Method, str] = {
 
 
 def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a map, the least sure first: class, whether it was decided on, probability, votes, each class's."""
+    """Return one row per map, least certain first: class, whether it was adjudicated, probability, votes."""
     best = truth.soft.max(axis=1)
     about = pd.DataFrame({"class": truth.labels.fillna("(tie)"), "adjudicated": truth.adjudicated, "probability": best})
     first_pass = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
@@ -50,7 +50,7 @@ def maps_table(truth, rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def skills(truth) -> None:
-    """The skill of each annotator as a bar, the most skilled first."""
+    """Show the skill of each annotator as a bar, highest first."""
     with_skill = [person for person in truth.people if person.skill == person.skill]
     if not with_skill:
         st.caption("Annotators can be compared once two of them have labelled the same map.")
@@ -65,7 +65,7 @@ def skills(truth) -> None:
 
 
 def class_counts(truth) -> Layers:
-    """How many maps have each class, and how many are tied."""
+    """Show how many maps have each class, and how many are tied."""
     counts = truth.labels.fillna("(tied)").value_counts()
     order = [*truth.probabilities.columns, "(tied)"]
     frame = pd.DataFrame([{"class": name, "maps": int(counts.get(name, 0))} for name in order])
@@ -73,7 +73,7 @@ def class_counts(truth) -> Layers:
 
 
 def gallery(db, truth, rows: pd.DataFrame) -> None:
-    """Tied maps, each with what its annotators said."""
+    """Show tied maps with the votes of their annotators."""
     ties = list(truth.ties)
     st.markdown(f"**{counted(len(ties), 'ties')}" + (f", the first {MOST_TIES}**" if len(ties) > MOST_TIES else "**"))
     if not ties:
@@ -87,7 +87,7 @@ def gallery(db, truth, rows: pd.DataFrame) -> None:
 
 
 def person_part(db, truth, class_set: str, names: list[str]) -> None:
-    """Everybody's skill, confusion and pace."""
+    """Show the skill, confusions and speed of each annotator."""
     show_table(crowd.people_table(truth, labels.pace(db, class_set)))
     who = url.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
     person = next(somebody for somebody in truth.people if somebody.name == who)
@@ -105,7 +105,7 @@ def person_part(db, truth, class_set: str, names: list[str]) -> None:
 
 
 def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
-    """Alpha with its interval, kappa of two people and of pairs of classes."""
+    """Show alpha with its interval, and kappa of two annotators and of pairs of classes."""
     all_ = alpha_of_people(votes)
     if not all_.maps:
         st.caption("Agreement can be shown once two people have labelled the same map.")
@@ -135,7 +135,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
 
 
 def doubts_part(db, class_set: str) -> None:
-    """Labels a classifier doubts, and the button that queues them."""
+    """Show likely label errors, and a button that queues them."""
     if st.button(
         "Find label errors",
         help="Trains five classifiers, each on other inputs, and lists labels that they contradict. This "
@@ -163,7 +163,6 @@ def doubts_part(db, class_set: str) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     left, middle, right = st.columns([2, 2, 3], vertical_alignment="bottom")
     class_set, project = choosing.pick(db, (left, middle))
@@ -227,5 +226,5 @@ def show(tools: DeltaGenerator) -> None:
 
 @st.cache_data(show_spinner="Aggregating the labels ...", max_entries=12)
 def judged(labelled: pd.DataFrame, names: tuple[str, ...], method: Method) -> Truth:
-    """The truth of these labels."""
+    """Return the aggregation of these labels."""
     return truth(labelled, names, method)

@@ -1,4 +1,4 @@
-"""Agreement: do people see the same classes in the same maps, how fast do they label, and what is disputed?"""
+"""Agreement: whether annotators give the same classes to the same maps, their speed, and disputed maps."""
 
 from datetime import date
 
@@ -26,7 +26,7 @@ RELIABLE, TENTATIVE = 0.8, 0.667  # alpha from which labels are reliable, and al
 
 
 def answer(rows, title: str) -> None:
-    """Krippendorff's alpha over all annotators, and what it allows by his convention."""
+    """Return Krippendorff's alpha over all annotators, and what it means by his convention."""
     everybody = alpha_of_people(rows)
     if not everybody.maps:
         return
@@ -48,7 +48,7 @@ def answer(rows, title: str) -> None:
 
 
 def pair(db, rows, raters: list[str], names: list[str]) -> None:
-    """Two raters on the maps both labelled."""
+    """Show two raters on the maps that both labelled."""
     left, right = st.columns(2)
     first = url.pick(left.selectbox, "First annotator", raters, key="first")
     second = url.pick(right.selectbox, "Second annotator", agreement.others(raters, first), key="second")
@@ -76,7 +76,7 @@ def pair(db, rows, raters: list[str], names: list[str]) -> None:
 
 
 def disputed(db, rows, class_set: str) -> None:
-    """Maps with different labels that nobody has settled."""
+    """Show maps with different labels that have not been adjudicated."""
     maps = agreement.disputed(rows)
     st.subheader("To adjudicate")
     if not maps:
@@ -91,7 +91,6 @@ def disputed(db, rows, class_set: str) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     class_set = pick_class_set(db)
     db, _ = labels_to_read(db, class_set)

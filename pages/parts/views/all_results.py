@@ -1,4 +1,4 @@
-"""All results: every stored run of every study, one's own and those that ship."""
+"""All results: every stored and bundled run of every study."""
 
 from pages.parts.reports.result_list import show_results as show
 

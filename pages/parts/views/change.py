@@ -38,8 +38,8 @@ from pages.parts.widgets.pickers import task_name
 
 @dataclass(frozen=True)
 class Likeness:
-    """How a change is measured: in words, its unit, and the ends of its scale. alike: whether the study stores how
-    alike two maps are; pictures then draw 1 less that, so that more ink is more change."""
+    """A measure of change: in words, its unit, and its scale. `alike`: the study stores similarities; figures show 1
+    minus them."""
 
     title: str
     unit: str
@@ -58,10 +58,8 @@ STATISTICS = {
 
 
 def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled: bool) -> None:
-    """A small picture per fine-tuned checkpoint, all on the scale of their differences, and the layers' means.
-
-    A click chooses a head. bundled: whether the rows are those of the bundled samples, which are only like a task's.
-    """
+    """Show one small heatmap per fine-tuned checkpoint on a common scale, and the means of layers. A click chooses a
+    head."""
     likeness = STATISTICS[statistic]
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
@@ -128,7 +126,7 @@ def _clicked(key: str, after: str) -> None:
 
 
 def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
-    """One checkpoint's head, the rows where it changed most, and links to its maps before and after."""
+    """Show one head, the examples on which it changed most, and links to its maps before and after."""
     left, right = st.columns(2)
     after = url.pick(
         left.selectbox,
@@ -188,7 +186,7 @@ def _cosine(score: ChangeScore) -> float:
 
 
 def start() -> None:
-    """Pick the checkpoint before and those after; start the job."""
+    """Ask for the checkpoint before and those after fine-tuning, and start the job."""
     folders = [shown_folder(tuned.folder) for tuned in tuned_checkpoints(config.settings().runs / "finetuned")]
     folders += [tuned.name for tuned in tuned_checkpoints(config.BUNDLED_MODELS)]
     middle, right, last = st.columns([5, 1, 1], vertical_alignment="bottom")
@@ -220,7 +218,7 @@ def start() -> None:
 
 
 def results() -> None:
-    """The stored comparisons."""
+    """Show the stored comparisons."""
     with shown_result(
         "change",
         "No comparison is stored yet. Choose a checkpoint and one or more fine-tuned from it, and press Compare.",
@@ -250,7 +248,6 @@ def results() -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     job_progress.show_jobs("change")
     with clear_errors():
         results()

@@ -45,7 +45,7 @@ LEGEND = 60  # pixels of the legend below, beside which boxes would be pressed t
 
 
 def place_of(name: str, layers: int, heads: int) -> tuple[float, float]:
-    """Where a component stands: its column, and its row from below."""
+    """Return the position of a component in the graph: column, and row from below."""
     middle = (heads - 1) / 2
     if name == "embeddings":
         return middle, 0.0
@@ -58,7 +58,8 @@ def place_of(name: str, layers: int, heads: int) -> tuple[float, float]:
 
 
 def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, title: str) -> Layers:
-    """Edges from below up: thickness is the effect's size, colour the verdict; edges that do not matter are faded."""
+    """Return the graph of edges: width is the size of the effect, colour the verdict; edges that do not matter are
+    faded."""
     names = dict.fromkeys(["embeddings", "output", *(name for edge in edges for name in (edge.sender, edge.receiver))])
     positions = {name: place_of(name, layers, heads) for name in names}
     nodes = pd.DataFrame([{"component": name, "x": x, "y": y} for name, (x, y) in positions.items()])
@@ -111,7 +112,7 @@ WHOLE = 0.8  # of the logit difference, that a circuit should keep
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The circuit of the chosen checkpoint and task; the form that finds another."""
+    """Show the circuit of the chosen checkpoint and task, and the form that finds another."""
     empty = "No circuit is stored yet. Choose a fine-tuned checkpoint and press Find the circuit."
     with clear_errors():
         show_study("circuit", draw, _start, empty=empty, key="circuit_run", icon=":material/account_tree:")
@@ -131,7 +132,7 @@ def _start() -> None:
 
 
 def draw(stored: StoredRun) -> None:
-    """The curve of faithfulness, the graph, and the edges."""
+    """Show the faithfulness curve, the graph and the edges."""
     warn_of_tuning(stored)
     rows = stored.result_rows
     summary, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)

@@ -1,4 +1,4 @@
-"""Class sets: which classes maps can be of; make one of your own, and add, change, merge or delete classes."""
+"""Class sets: creation of custom sets, and adding, editing, merging or deleting classes."""
 
 import pandas as pd
 import streamlit as st
@@ -11,8 +11,7 @@ from pages.parts.shell.messages import clear_errors, plain
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The classes of a set as a table, a form to change them, and one that makes a new set; labels keep what they
-    said."""
+    """Show the classes of a set as a table, a form that changes them, and one that creates a set."""
     db = resources.database()
     with tools:
         class_set = label_tools.pick_class_set(db, bare=True)
@@ -44,7 +43,7 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def show_classes(classes: ClassSet) -> None:
-    """A row a class, its colour as it is drawn."""
+    """Show one row per class with its colour."""
     rows = pd.DataFrame(
         [
             {

@@ -1,4 +1,4 @@
-"""Pattern classifier: retrain it on the labels, see how good it is, and let it suggest."""
+"""Pattern classifier: retraining on labels, its scores, and use for suggestions."""
 
 import json
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ MOST_PICTURES = 12
 
 @dataclass(frozen=True)
 class ClickedCell:
-    """A cell of the confusions: the labels' class and the predictions'."""
+    """A cell of the confusion matrix: the class of the labels and that of the predictions."""
 
     truth: str
     predicted: str
@@ -50,7 +50,7 @@ class ClickedCell:
 
 @dataclass(frozen=True)
 class ScoredMap:
-    """A map with its label and what a classifier that did not see it called it."""
+    """A map with its label and the prediction of a classifier that was not trained on it."""
 
     map_id: str
     truth: str
@@ -59,7 +59,7 @@ class ScoredMap:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A line of a training's log: which of its fits (unit), which epoch of how many, loss in nats, macro F1."""
+    """A line of a training log: unit, epoch, number of epochs, loss in nats, macro F1."""
 
     unit: str
     epoch: int
@@ -69,7 +69,7 @@ class Epoch:
 
 
 def answer(classifier: KnownClassifier) -> None:
-    """How well the bundled classifier recognises patterns, compared with one that does not see the map."""
+    """Return how well the bundled classifier recognises patterns, compared with one that does not see the map."""
     held_out = classifier.held_out
     scores = [score for score in HeldOutScore.among(held_out.rows) if score.part == "scores"]
     score = next((score for score in scores if score.on == held_out.on), None)
@@ -93,7 +93,7 @@ def answer(classifier: KnownClassifier) -> None:
 
 
 def show_results(db: Database, classifier: KnownClassifier) -> None:
-    """Everything that was measured when it was trained."""
+    """Show everything that was measured when the classifier was trained."""
     held_out = classifier.held_out
     scores = HeldOutScore.among(held_out.rows)
     headlines = [score for score in scores if score.part == "scores"]
@@ -141,8 +141,8 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
 
 
 def _beside(score: HeldOutScore) -> str:
-    """What stands beside a macro F1: the same over all classes, the calibration error, and the sure errors; "" of a
-    classifier of an earlier version, which has none of them."""
+    """Return further scores next to macro F1 (all classes, calibration error, confident errors); "" for earlier
+    versions."""
     notes = [f"over all classes {score.macro_f1_all:.3f}"] if score.macro_f1_all is not None else []
     if score.ece is not None:
         ends = "" if score.ece_low is None else f" ({score.ece_low:.3f} to {score.ece_high:.3f}, 95 % over heads)"
@@ -235,7 +235,7 @@ def _calibration(bins: Sequence[Calibration]) -> None:
 
 
 def show_log(folder: str, *, live: bool) -> None:
-    """Loss and F1 by epoch, of the fits whose log lies in `folder`; asks again every second while live."""
+    """Show loss and F1 by epoch from the logs in `folder`, updated every second while training."""
     with clear_errors():
         if folder and config.inside(folder).is_dir():  # the options of a stored job may name any folder
             st.fragment(_log, run_every=1.0 if live else None)(folder)
@@ -277,7 +277,7 @@ CLASS = "class"  # a column of labels
 
 
 def start(db, class_set: str) -> None:
-    """A form over the recipe; starts the job."""
+    """Show a form for the recipe, and start the job."""
     left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
     kind = url.pick(left.selectbox, "Classifier", KINDS, key="kind")
     epochs = middle.number_input(
@@ -328,7 +328,7 @@ def start(db, class_set: str) -> None:
 
 
 def watch() -> None:
-    """Trainings at work, with their loss."""
+    """Show running trainings with their loss."""
     for job in job_progress.jobs_under_way(STUDY)[:3]:
         job_progress.show_job(job, rows=False)
         options = job_progress.options_of(job)
@@ -337,7 +337,6 @@ def watch() -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     class_set = pick_class_set(db)
     standing = current_labels(db, class_set)
@@ -376,7 +375,7 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def against(db, suggests: str, chosen: str) -> None:
-    """Behind a button: the chosen classifier beside the one that suggests, on the same maps."""
+    """Compare, behind a button, the chosen classifier with the current one on the same maps."""
     drawer = st.popover(
         "Compare with the classifier used for suggestions",
         icon=":material/compare_arrows:",
@@ -389,7 +388,7 @@ def against(db, suggests: str, chosen: str) -> None:
 
 
 def stored(db, class_set: str, trained) -> None:
-    """The classifiers that were trained here: which suggests, and how good the chosen one is."""
+    """Show the stored classifiers, which one is used for suggestions, and the scores of the chosen one."""
     st.subheader("Trained classifiers")
     suggests = classifiers.suggesting(db, class_set)
     names = list(trained.classifier)

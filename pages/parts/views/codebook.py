@@ -1,4 +1,4 @@
-"""Codebook: each class of maps in words, with two maps that people gave it."""
+"""Codebook: each class of maps in words, with two labelled maps."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -8,7 +8,6 @@ from pages.parts.shell import resources
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The classes of a set, what the eye sees, and maps."""
     db = resources.database()
     with tools:
         class_set = label_tools.pick_class_set(db, bare=True)

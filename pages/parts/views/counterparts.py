@@ -1,4 +1,4 @@
-"""Counterparts: which head of another checkpoint is which of this one, and both heads' maps on one sentence."""
+"""Counterparts: which head of another checkpoint corresponds to each head, and maps of both on one sentence."""
 
 from collections.abc import Sequence
 
@@ -32,11 +32,11 @@ AROUND = 110  # pixels of title and legend, which are fitted into a chart's heig
 
 
 def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | None = None) -> Layers:
-    """Heads of two checkpoints, and lines between those that are matched.
+    """Return the heads of two checkpoints, and lines between matched heads.
 
-    frame: a row a head of the first with columns layer, head, match_layer, match_head (zero-based; None without),
-    similarity, margin, p, matched, best_layer, best_head; columns others_layers, others_heads say the other's shape.
-    A click on a head of the first selects "cell" (name). highlight: its name, whose line is drawn strong.
+    `frame` has one row per head of the first: layer, head, match_layer, match_head (zero-based or None), similarity,
+    margin, p, matched, best_layer, best_head; others_layers and others_heads are the shape of the other. A click
+    selects "cell" (name).
     """
     heads, shape = int(frame["head"].max()) + 1, (int(frame["others_layers"][0]), int(frame["others_heads"][0]))
     drawn = frame.assign(
@@ -96,7 +96,7 @@ MOST_TOKENS = 48
 
 
 def start() -> None:
-    """Compare the context's two checkpoints; the rows are the context's."""
+    """Compare the two checkpoints of the context on its examples."""
     view_context = context.now()
     if not view_context.beside or view_context.beside == view_context.checkpoint:
         st.caption(
@@ -116,7 +116,7 @@ def start() -> None:
 
 
 def picture(heads: Sequence[Counterpart], summary: CounterpartsSummary) -> Counterpart:
-    """Both pictures and their ribbons; the head that was clicked, or that the context names."""
+    """Show both heatmaps with their lines; return the head that was clicked, or that of the context."""
     by_name = {head.name: head for head in heads}
     named_heads = context.heads_named(context.now().head or "")
     first = st.session_state.get("_counterpart_of") or (str(named_heads[0]) if named_heads else "")
@@ -136,7 +136,7 @@ def picture(heads: Sequence[Counterpart], summary: CounterpartsSummary) -> Count
 
 
 def both_maps(chosen: Counterpart) -> None:
-    """The head's map and its counterpart's on one sentence, and a link to each."""
+    """Show the maps of a head and its counterpart for one sentence, with links."""
     text = st.text_input("Sentence", SENTENCE, key="counterpart_text", max_chars=300)
     sides = [(chosen.checkpoint, Head(chosen.layer, chosen.head))]
     if chosen.match_layer is not None and chosen.match_head is not None:
@@ -154,7 +154,7 @@ def both_maps(chosen: Counterpart) -> None:
 
 
 def match_sentence(chosen: Counterpart) -> str:
-    """One head's match in a sentence."""
+    """Return a sentence about the match of one head."""
     if chosen.match_layer is None or chosen.similarity is None:
         return (
             f"{chosen.name} has no match, because {chosen.compare} has fewer heads and all of them are matched "
@@ -175,7 +175,7 @@ def match_sentence(chosen: Counterpart) -> str:
 
 
 def recurring(rows: Sequence[Row]) -> None:
-    """Of several other checkpoints, in how many each head was found again."""
+    """Show in how many of several other checkpoints each head has a counterpart."""
     recurrences = Recurrence.among(rows)
     headline = STUDY.headline(rows)
     if not recurrences or headline is None:
@@ -188,7 +188,7 @@ def recurring(rows: Sequence[Row]) -> None:
 
 
 def results(stored: StoredRun) -> None:
-    """A stored comparison."""
+    """Show a stored comparison."""
     rows = stored.result_rows
     summaries = {summary.compare: summary for summary in CounterpartsSummary.among(rows)}
     if not summaries:
@@ -209,7 +209,6 @@ def results(stored: StoredRun) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with drawer("Match the heads of two checkpoints", "counterparts"):
         start()
     job_progress.show_jobs("counterparts")

@@ -1,4 +1,4 @@
-"""Development: scores of every head over snapshots of training, and which role came when."""
+"""Development: scores of every head over training snapshots, and the order of roles."""
 
 from collections.abc import Sequence
 
@@ -37,9 +37,9 @@ CELL = 78  # pixels of one head's curve, at most
 
 
 def small_multiples(frame: pd.DataFrame, *, label: str, title: str, bound: float | None = None) -> Layers:
-    """One number of every head over snapshots.
+    """Return one number of every head over snapshots, as small charts.
 
-    frame: columns layer, head (zero-based), order, snapshot, value, low, high. bound: drawn as a dashed line.
+    `frame` has columns layer, head (zero-based), order, snapshot, value, low, high. `bound` is a dashed line.
     """
     drawn = frame.assign(Layer=frame["layer"] + 1, Head=frame["head"] + 1, bound=bound)
     size = cell_of(int(drawn["Head"].max()), CELL)
@@ -72,7 +72,7 @@ SHIPPED, MINE = "of the bundled checkpoint", "snapshots of one's own"
 
 
 def start() -> None:
-    """Ask for snapshots; start the job."""
+    """Ask for snapshots, and start the job."""
     typed = st.text_area(
         "Snapshots in order, one per line",
         key="snapshots",
@@ -90,7 +90,7 @@ def start() -> None:
 
 
 def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.Chart:
-    """How many heads have each role at each snapshot."""
+    """Show how many heads have each role at each snapshot."""
     frame = pd.DataFrame([
         {"snapshot": snapshot, "role": role, "heads": sum(head.score == role and head.order <= k for head in begun)}
         for role in dict.fromkeys(head.score for head in begun)
@@ -110,10 +110,8 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
 
 
 def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = False) -> None:
-    """How many heads have each role over snapshots, one score of every head, and the rows as files.
-
-    answered: whether the answer stands above already.
-    """
+    """Show how many heads have each role over snapshots, one score of every head, and files. `answered`: the finding is
+    shown."""
     records = role_records(points)
     orders = [record for record in records if isinstance(record, RoleBeginnings)]
     begun_heads = [record for record in records if isinstance(record, Beginning)]
@@ -155,7 +153,7 @@ def _label(score: str) -> str:
 
 
 def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
-    """One of the runs that ship, and what the runs from several seeds have in common."""
+    """Show one of the bundled runs, and what the runs with several seeds have in common."""
     run = url.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
     if run == OWN:
         source = f"pre-training of {name}, measured on 80 MRPC-like pairs (the chosen examples are not used here)"
@@ -193,7 +191,7 @@ def _named(record: Beginning) -> dict[str, object]:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The curves that ship with a bundled checkpoint, or those of snapshots of one's own."""
+    """Show the bundled curves of a bundled checkpoint, or those of the user's snapshots."""
     name = str(context.now().checkpoint)
     shipped = _curves(name)
     with tools:

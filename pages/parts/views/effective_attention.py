@@ -28,7 +28,7 @@ KINDS = ("raw", "effective")
 
 
 def show_effective(name: str, text: str, pair: str | None = None) -> None:
-    """Every head raw, effective and the difference; each head's correlation. Errors: InputError, CheckpointError."""
+    """Show raw and effective attention of every head, and the difference. Raises InputError or CheckpointError."""
     raw = resources.shown(name, text, pair)
     weights, left = studies.attention.measures.both_maps(resources.checkpoint(name), raw.encoding)
     compared = panes.raw_and_effective(raw, weights, left)
@@ -51,8 +51,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
 
 
 def lengths_picture(frame: pd.DataFrame, width: int | None) -> Layers:
-    """Mean r by length, with intervals and numbers of inputs. The line has a gap at the width of a head, where r starts
-    to fall."""
+    """Return mean r by length, with intervals and numbers of inputs; the line has a gap at the head dimension."""
     frame = frame.assign(side=frame["length"] > (width or 0), n=[f"n = {inputs}" for inputs in frame["inputs"]])
     task = category(frame, "task") if frame["task"].nunique() > 1 else alt.value("#0072B2")
     longest = max(float(frame["length"].max()), width or 0)
@@ -76,7 +75,7 @@ def lengths_picture(frame: pd.DataFrame, width: int | None) -> Layers:
 
 
 def draw(stored: StoredRun) -> None:
-    """Mean r by length, and raw and effective attention to token types on one scale."""
+    """Show mean r by length, and raw and effective attention to token types on one scale."""
     rows = stored.result_rows
     lengths = LengthCorrelation.among(rows)
     width = _head_width(str(stored.checkpoint))
@@ -166,7 +165,7 @@ MODES = ("On a task", "One sentence")
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The stored measurement on a task, or raw and effective maps of one sentence."""
+    """Show the stored measurement on a task, or raw and effective maps of one sentence."""
     with tools:
         mode = url.pick_mode(MODES, default=MODES[1] if context.chosen().text else MODES[0])
     view_context = context.now()

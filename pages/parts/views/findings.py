@@ -1,4 +1,4 @@
-"""Findings: results that were pinned with a note, and files of them to send."""
+"""Findings: results that were pinned with a note, and their export."""
 
 import shlex
 from contextlib import suppress
@@ -29,13 +29,13 @@ MOST_OFFERED = 6  # results to pin, while none is pinned
 
 
 def markdown_files(chosen: list[Finding]) -> bytes:
-    """findings.md and its pictures in one ZIP."""
+    """Return findings.md and its figures in one ZIP."""
     pictures = {f"findings-pictures/{name}": picture for name, picture in export.svgs(chosen).items()}
     return zipped({"findings.md": export.markdown(chosen, "findings-pictures")} | pictures)
 
 
 def downloads(chosen: list[Finding]) -> None:
-    """All findings as a page in one file, as Markdown with pictures, and as BibTeX."""
+    """Offer all findings as one HTML page, as Markdown with figures, and as BibTeX."""
     files = (
         ("Page (HTML)", "findings.html", lambda: export.html(chosen)),
         ("Markdown and pictures", "findings.zip", lambda: markdown_files(chosen)),
@@ -47,7 +47,7 @@ def downloads(chosen: list[Finding]) -> None:
 
 
 def card(finding: Finding) -> None:
-    """One finding: its note, pictures, numbers, and what gives it again."""
+    """Show one finding: its note, figures, numbers, and the command that reproduces it."""
     with st.container(border=True):
         st.subheader(plain(finding.title), anchor=False)
         if finding.note:
@@ -87,7 +87,7 @@ def _unpin(finding: str) -> None:
 
 
 def ready_to_pin() -> None:
-    """The newest results of some studies, each with its finding and a way to pin it."""
+    """Offer to pin the newest results of some studies."""
     studies = shipped_record.runs()["study"].drop_duplicates()
     newest = [stored_runs[0] for study in studies if has_headline(study) and (stored_runs := known_runs(study))]
     if newest:
@@ -103,7 +103,6 @@ def ready_to_pin() -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     st.caption("Pinned results with their notes. They remain here if the original result is deleted.")
     with clear_errors():
         offer_undo()

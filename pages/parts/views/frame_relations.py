@@ -22,7 +22,7 @@ CITATION = "FrameNet, International Computer Science Institute, Berkeley, CC BY 
 
 
 def show_search() -> None:
-    """The search box over what is indexed, and the way to index a release."""
+    """Show the search in indexed releases, and the form that indexes a release."""
     with clear_errors():
         db = resources.database()
         releases = frames.indexed_releases(db)
@@ -122,7 +122,6 @@ VIEWS = {SENTENCE: st.fragment(show_lookup), "A set of sentences": show_sets, "S
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with tools:
         mode = url.pick_mode(list(VIEWS))
     if mode == SENTENCE:

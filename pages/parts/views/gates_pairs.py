@@ -1,4 +1,4 @@
-"""Gates and pairs: what heads do together, by gates, pairs of heads and Shapley values."""
+"""Gates and pairs: interactions of heads, by gates, pairs of heads and Shapley values."""
 
 from dataclasses import asdict
 from typing import Any
@@ -37,7 +37,7 @@ SHOWN_PAIRS = 12  # pairs in the figure
 
 
 def draw_gates(stored: StoredRun) -> None:
-    """The class of each head, and how often it was needed; what ablating each class together does."""
+    """Show the class of each head, how often it was needed, and the effect of ablating each class together."""
     warn_of_tuning(stored)
     rows = stored.result_rows
     frame = pd.DataFrame(GatedHead.among(rows))
@@ -83,8 +83,7 @@ def draw_gates(stored: StoredRun) -> None:
 
 
 def fits_picture(frame: pd.DataFrame) -> Layers:
-    """The share of fits in which each head's gate stays open against a penalty, and the share from which it is
-    needed."""
+    """Return the share of fits in which the gate of each head stays open against a penalty, and the required share."""
     base = alt.Chart(frame).encode(
         y=alt.Y("name:N", sort=alt.SortField("facilitating", order="descending"), title=None,
                 axis=alt.Axis(labelOverlap=False, labelFlush=False))
@@ -102,7 +101,7 @@ def fits_picture(frame: pd.DataFrame) -> Layers:
 
 
 def draw_pairs(stored: StoredRun) -> None:
-    """The pairs that interact most, and what each head of a pair does alone."""
+    """Show the pairs with the largest interactions, and the effects of their single heads."""
     warn_of_tuning(stored)
     pairs = HeadPair.among(stored.result_rows)
     frame = pd.DataFrame(pairs)
@@ -125,7 +124,7 @@ def draw_pairs(stored: StoredRun) -> None:
 
 
 def draw_shapley(stored: StoredRun) -> None:
-    """What each head contributes, and which order of pruning keeps more of the logit difference."""
+    """Show what each head contributes, and which pruning order preserves more of the logit difference."""
     warn_of_tuning(stored)
     rows = stored.result_rows
     heads, (total,) = ShapleyHead.among(rows), ShapleySum.among(rows)
@@ -184,7 +183,6 @@ VIEWS = {
 
 
 def show(tools: DeltaGenerator) -> None:
-    """One of the three studies."""
     with tools:
         mode = url.pick_mode(list(VIEWS), "Study")
     study, draw, press = VIEWS[mode]

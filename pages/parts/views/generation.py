@@ -1,4 +1,4 @@
-"""Generation: a decoder writes on from a prompt or a chat, and every new token's row of every map is kept."""
+"""Generation: a decoder continues a prompt or a chat, with the attention rows of every new token."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Prompt(NamedTuple):
-    """text: the prompt, or the user's message of a chat. system: a chat's first message, which may be empty."""
+    """A prompt, or the user's message of a chat with its first (`system`) message, which may be empty."""
 
     text: str
     chat: bool = False
@@ -36,7 +36,7 @@ class Prompt(NamedTuple):
 
 
 def pick_prompt(text: str) -> Prompt:
-    """How to write on from `text`, in a popover."""
+    """Ask, in a popover, how to continue `text`."""
     with st.popover(
         "How",
         icon=":material/tune:",
@@ -65,7 +65,7 @@ def pick_prompt(text: str) -> Prompt:
 
 
 def generated(name: str, prompt: Prompt) -> "Generated":
-    """What a decoder writes on from a prompt or a chat. Raises CheckpointError, InputError."""
+    """Return the continuation of a prompt or chat. Raises CheckpointError or InputError."""
     model = resources.checkpoint(name, "language")
     placeholder = st.empty()
     written: list[str] = []
@@ -96,7 +96,7 @@ def _generations() -> "SizedCache[Generated]":
 
 
 def show_steps(name: str, prompt: Prompt) -> None:
-    """Written text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasErrors."""
+    """Show the generated text, a slider over its tokens, the maps so far, and the newest row. Raises AtlasError."""
     generation = generated(name, prompt)
     written = "".join(step.token for step in generation.steps if not step.ends).replace("·", " ")
     ended = " (end of text)" if generation.steps and generation.steps[-1].ends else ""
@@ -161,9 +161,11 @@ def _distance(back: Any) -> str:
 
 
 def attended(rows: np.ndarray, keys: tuple[str, ...], query: int) -> pd.DataFrame:
-    """The key with the largest weight of each head, the strongest first.
+    """Return the key with the largest weight of each head, the largest first.
 
-    rows: [layer, head, key], weights of the token at position `query`, counted from 1; a key after it is a sink."""
+    `rows` [layer, head, key] are the weights of the token at position `query`, counted from 1; a key after it is a
+    sink.
+    """
     layers, heads, length = rows.shape
     to, weight = rows.argmax(-1), rows.max(-1)
     names = keys if len(keys) == length else None
@@ -185,7 +187,6 @@ def attended(rows: np.ndarray, keys: tuple[str, ...], query: int) -> pd.DataFram
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The prompt written on."""
     view_context = context.now()
     with tools:
         prompt = pick_prompt(view_context.text or "")

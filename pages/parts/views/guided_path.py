@@ -1,7 +1,6 @@
-"""Guided path: four steps of the paper on the bundled encoder, each on its real page, and the figure that they end in.
+"""Guided path: four steps of the paper on the bundled encoder, each on its page, and the resulting figure.
 
-Where somebody is on it is read from what is stored and from the answer that this browser remembers, so that it goes on
-after a reload, another day or another page.
+Progress is read from stored results and from the answers that this browser remembers, so it survives a reload.
 """
 
 from collections.abc import Sequence
@@ -46,8 +45,10 @@ def _layers(scores: Sequence[ChangeScore]) -> list[ChangeScore]:
 
 
 def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bundled: bool = False) -> Any:
-    """1 less the cosine of maps before and after, a layer's mean with its interval; depth 0 is the first layer, 1 the
-    last. whose: what the line of these scores is called; bundled: they are of the bundled rows."""
+    """Return 1 minus the cosine of maps before and after fine-tuning, as layer means with intervals; depth is 0 to 1.
+
+    `whose` names the line of these scores; `bundled`: they are from bundled samples.
+    """
     layers = _layers(scores)
     task = task_name(layers[0].task)
     line_name = f"{whose} on {sampled(task) if bundled else task}"
@@ -71,7 +72,7 @@ def _turned(likeness: float | None) -> float | None:
 
 
 def sentence_of_depth(scores: Sequence[ChangeScore]) -> str:
-    """Which layer changed most here and in the paper, and what may not be compared."""
+    """Return which layer changed most here and in the paper, and what cannot be compared."""
     layers = _layers(scores)
     most = min(layers, key=lambda score: score.value or 0.0)
     paper = printed_changes()
@@ -87,7 +88,7 @@ ROWS = "sst2"
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The steps, each with its page and whether it is done, and the figure."""
+    """Show the steps, each with its page and status, and the figure."""
     st.caption(
         "This guided path follows Kovaleva et al. 2019 in four steps: look at maps, fine-tune, compare, ablate. It "
         "takes about an hour. You can leave at any time; your progress is saved."
@@ -110,8 +111,10 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def _newest(study: str) -> StoredRun | None:
-    """Your newest result, otherwise a bundled one; of the path's task and model if possible. Of ablations, those of
-    each head in turn, which is what the step asks for."""
+    """Return the user's newest result, otherwise a bundled one; if possible of the task and model of the path.
+
+    Ablations must be of each head in turn.
+    """
     stored = [run for run in present_runs(study) if study != "disable" or run.told.get("what", "heads") == "heads"]
     return min(
         stored,

@@ -12,7 +12,6 @@ from pages.parts.widgets.files import show_files
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     inputs = attending.pick_inputs(tools)
     top, row = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
     study, is_chosen = attending.measured_by(tools, "statistics", STATISTICS)

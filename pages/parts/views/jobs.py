@@ -1,4 +1,4 @@
-"""Jobs: what runs, what waits, what stopped; resume, retry, cancel, delete, and rows that a terminal left."""
+"""Jobs: running, queued and stopped jobs; resume, retry, cancel, delete, and import of runs from the terminal."""
 
 import re
 from contextlib import suppress
@@ -30,13 +30,13 @@ No job has been started yet. Long computations run as jobs. Start one on any pag
 
 
 def remove(job: str) -> None:
-    """Delete the job; the rows it gave stay in the store as a run."""
+    """Delete the job; its rows stay in the store as a run."""
     with clear_errors():
         api.delete(resources.database(), job)
 
 
 def take_in(file: str) -> None:
-    """Store the run that a terminal left in `file`, and what its study keeps of it."""
+    """Import the run in `file`, with everything that its study stores."""
     db = resources.database()
     with clear_errors():
         api.take_in(db, Path(file))
@@ -44,7 +44,7 @@ def take_in(file: str) -> None:
 
 
 def show_waiting() -> None:
-    """Runs that commands left in the folder of runs while this app held the database."""
+    """Show runs that commands wrote while this app held the database."""
     waiting = exchange.waiting_runs(resources.database())
     if waiting.empty:
         return
@@ -59,7 +59,7 @@ def show_waiting() -> None:
 
 
 def show_line(job: Any, title: str) -> None:
-    """One job by a title that is short: how it went, and what can be done with it; a done one leads to its result."""
+    """Show one job with a short title, its status and actions; a finished job links to its result."""
     word, icon = job_progress.STATES[job.state]
     with st.container(border=True, key=f"job_{job.job}", gap="small"):
         with st.container(horizontal=True, vertical_alignment="center"):
@@ -89,23 +89,23 @@ def show_line(job: Any, title: str) -> None:
 
 
 def open_details(job: str) -> None:
-    """Show or hide the rows and errors of a job; the URL names the one that is open."""
+    """Show or hide the rows and errors of a job; the URL names the open one."""
     history.keep({"job": None if st.query_params.get("job") == job else job})
 
 
 def resume(job: str) -> None:
-    """Go on with what is not stored."""
+    """Continue with the units that are not stored."""
     with clear_errors():
         api.resume(resources.database(), job)
 
 
 def title_beside(title: str, checkpoint: str) -> str:
-    """A title where its checkpoint stands in a column beside it, so that what it says first is seen whole."""
+    """Return a title without its checkpoint, which is in the next column."""
     return re.sub(rf" (of|in|on) {re.escape(checkpoint)}(?=[,: ]|$)", "", title)
 
 
 def show_shipped() -> None:
-    """What the results that ship took, as jobs of one's own will be listed."""
+    """Show how long the bundled results took."""
     timed = shipped_record.runs()
     if timed.empty:
         return
@@ -125,7 +125,6 @@ def show_shipped() -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     if db.notice:
         st.warning(plain(db.notice), icon=":material/history:")

@@ -1,4 +1,4 @@
-"""Label maps: sort attention maps into classes by click or key, fast, with nothing lost."""
+"""Label maps: sort attention maps into classes by click or key."""
 
 from datetime import date
 
@@ -21,7 +21,7 @@ from pages.parts.team.bundled_labels import bundled_examples
 
 
 def names_of(db, settings, classes, suggesting) -> list[str]:
-    """The queue as it was first made for this wish, so that what the browser holds stays the same."""
+    """Return the queue as it was first created for these options, so that the data in the browser stay the same."""
     cached_queue = st.session_state.get("queue")
     key = (settings.wish, settings.hinted, suggesting, classes)
     if cached_queue is None or cached_queue[0] != key:
@@ -33,7 +33,7 @@ def names_of(db, settings, classes, suggesting) -> list[str]:
 
 
 def payload_of(db, settings, classes, suggesting, names) -> tuple[str, bytes]:
-    """What the browser draws: made anew when somebody comes back to the page, with the work as it is stored."""
+    """Return the payload, rebuilt when the user returns to the page."""
     if "label_payload" not in st.session_state:
         hints = hints_of(db, suggesting, names[:1000]) if settings.hinted and suggesting and names else {}
         sheet_payload = payload(db, settings.wish, names, classes, hints=hints, classifier=suggesting)
@@ -42,13 +42,13 @@ def payload_of(db, settings, classes, suggesting, names) -> tuple[str, bytes]:
 
 
 def add_bundled(db, classes) -> None:
-    """The bundled maps with their labels, into this database."""
+    """Add the bundled maps with their labels to this database."""
     st.toast(counted(bundled_labels(db, classes.name), "new labels"))
     st.session_state.pop("queue", None)
 
 
 def more_tools(db, classes, annotator: str) -> None:
-    """Drawing maps, changing classes, and files, behind one button."""
+    """Show sampling of maps, changes of classes, and files behind one button."""
     with st.popover("Maps and files", icon=":material/folder:"):
         tool = st.segmented_control("What to do", ["Draw maps", "Classes", "Files"], default="Draw maps", required=True,
                                     label_visibility="collapsed")  # fmt: skip
@@ -63,7 +63,7 @@ def more_tools(db, classes, annotator: str) -> None:
 
 
 def station(db, settings, classes, suggesting, *, docked: bool) -> None:
-    """The sheet, and the codebook at its side."""
+    """Show the sheet with the codebook next to it."""
     names = names_of(db, settings, classes, suggesting)
     queue_name, maps_payload = payload_of(db, settings, classes, suggesting, names)
     if not names:
@@ -81,7 +81,6 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     with tools:
         with st.container(width=110, gap=None):
@@ -132,7 +131,7 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def show_bundled_sheet(db, classes) -> None:
-    """The bundled maps while none is stored: to look at, until one click adds them for labelling."""
+    """Show the bundled maps read-only while none is stored, with a button that adds them."""
     examples, total = bundled_examples(classes.name)
     left, right = st.columns([5, 2], vertical_alignment="center")
     if examples:
@@ -159,7 +158,7 @@ def _start_labelling(db, classes) -> None:
 
 
 def say_stored(kinds, class_set: str) -> None:
-    """What is stored, and the keys."""
+    """Show what is stored, and the keys."""
     st.caption(
         plain(
             f"Stored: {counted(kinds['maps'].sum(), 'maps')} of "

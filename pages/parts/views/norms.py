@@ -37,7 +37,7 @@ LONGEST = 48  # pieces that flow and value zeroing take: both ask once per token
 
 
 def show_norms(name: str, text: str, pair: str | None) -> None:
-    """Weights, norms and the difference of every head. Errors: InputError where values cannot be had."""
+    """Show weights, norms and the difference for every head. Raises InputError if values are not available."""
     shown = resources.shown(name, text, pair)
     maps = capture.norms.norm_maps(resources.checkpoint(name), shown.encoding)
     norms = maps.heads / np.maximum(maps.heads.sum(-1, keepdims=True), 1e-12)
@@ -66,9 +66,9 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
 
 
 def special_sentence(weights: np.ndarray, norms: np.ndarray) -> str:
-    """How much of its attention a head gives to special tokens by weight and by norm, and where both differ most.
+    """Return how much attention a head gives to special tokens by weight and by norm, and where both differ most.
 
-    weights, norms: [layer, head], means over queries; NaN of heads without maps.
+    weights, norms: [layer, head], means over queries; NaN for heads without maps.
     """
     layer, head = np.unravel_index(int(np.nanargmax(np.abs(norms - weights))), weights.shape)
     return (
@@ -79,13 +79,13 @@ def special_sentence(weights: np.ndarray, norms: np.ndarray) -> str:
 
 
 def show_rollout(name: str, text: str, pair: str | None) -> None:
-    """Rollout of every layer's outputs."""
+    """Show the rollout of every layer."""
     shown = resources.shown(name, text, pair)
     _layers(scoring.rollout.rollout(shown.maps.weights), shown, "rollout")
 
 
 def show_zeroing(name: str, text: str, pair: str | None) -> None:
-    """Value zeroing of every layer. Errors: InputError where a family's layers cannot be reached."""
+    """Show value zeroing of every layer. Raises InputError if layers of the family cannot be run separately."""
     shown = resources.shown(name, text, pair, most=LONGEST)
     with st.spinner("Zeroing the value vector of one token after another ..."):
         scores = capture.zeroing.value_zeroing(resources.checkpoint(name), shown.encoding)
@@ -93,7 +93,7 @@ def show_zeroing(name: str, text: str, pair: str | None) -> None:
 
 
 def show_flow(name: str, text: str, pair: str | None) -> None:
-    """Flow from one output to every input, beside its rollout."""
+    """Show the flow from one output to every input, compared with rollout."""
     shown = resources.shown(name, text, pair, most=LONGEST)
     tokens = [f"{k + 1} {token}" for k, token in enumerate(shown.maps.tokens)]
     places = st.columns(2)
@@ -136,7 +136,6 @@ SHOWN = {
 
 
 def show(tools: DeltaGenerator) -> None:
-    """One of the four, of the sentence of the context."""
     view_context = context.now()
     with tools:
         kind = url.pick_mode(list(SHOWN), "Measure")

@@ -1,4 +1,4 @@
-"""One head: all that is known of it with its sources, the heads most like it, and its gallery."""
+"""One head: all known facts with their sources, similar heads, and its gallery."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Dossier:
-    """What the page has of a head. scores: of all heads on the task; rows: this head's, as the table shows them."""
+    """The content of the page. `scores` are those of all heads on the task, `rows` those of this head in the table."""
 
     head: Head
     checkpoint: str
@@ -72,14 +72,14 @@ class Dossier:
     gallery: Gallery
 
     def page(self) -> str:
-        """The page in one file."""
+        """Return the page as one file."""
         return head_page(
             self.head, self.checkpoint, self.scores, self.rows, task=self.task, gallery=self.gallery,
             maps=self._maps(), hypotheses=judged_of(self.checkpoint, self.head),
         )  # fmt: skip
 
     def pin(self, title: str, note: str, who: str) -> str:
-        """Keep it among the findings; returns the finding's id."""
+        """Pin the head as a finding, and return its ID."""
         rows = self.rows.astype(object).where(self.rows.notna(), None).to_dict("records")
         numbers = [
             Number(str(self.head), row["what"], row["value"], row["low"], row["high"], row["q"], row["n"])
@@ -108,7 +108,7 @@ class Dossier:
 
 
 def show_beside(checkpoint: str, head: Head, task_scores: pd.DataFrame, task: str | None) -> None:
-    """Both heads' maps of one input and the scores that they share; nothing where no other checkpoint is chosen."""
+    """Show the maps of two heads for one input and their common scores, if another checkpoint is chosen."""
     beside = context.now().beside
     if beside in (None, checkpoint):
         return
@@ -206,7 +206,8 @@ MOST_EDGES = 10
 
 
 def effects(scores: pd.DataFrame, head: Head) -> dict[str, pd.DataFrame]:
-    """By unit what happens without the head, beside the mean over the other heads: what, of, value, low and high."""
+    """Return the effects of ablating the head by unit, with the mean over the other heads: what, of, value, low and
+    high."""
     drawn: dict[str, list[pd.DataFrame]] = {}
     is_head = (scores["layer"] == head.layer) & (scores["head"] == head.head)
     for start, (unit, _) in MEASURED_AS.items():
@@ -223,7 +224,7 @@ def effects(scores: pd.DataFrame, head: Head) -> dict[str, pd.DataFrame]:
 
 
 def edges_of(checkpoint: str, head: Head) -> list[CircuitEdge]:
-    """The edges of the newest circuit of this checkpoint that the head is an end of, the strongest first."""
+    """Return the edges of this head in the newest circuit of this checkpoint, the strongest first."""
     for stored in present_runs("circuit"):
         if stored.checkpoint == checkpoint:
             edges = stored.among(CircuitEdge)
@@ -233,7 +234,7 @@ def edges_of(checkpoint: str, head: Head) -> list[CircuitEdge]:
 
 
 def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None:
-    """A chart a unit, and one of edges; nothing where neither was measured."""
+    """Show one chart per unit of effects, and one of edges, if they were measured."""
     effects_by_unit, edges = effects(scores, head), edges_of(checkpoint, head)
     if not effects_by_unit and not edges:
         st.info("No effect of this head is stored. Run an ablation or a circuit search.", icon=":material/info:")
@@ -275,9 +276,9 @@ OFFERED = [
 
 
 def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
-    """Choose a score and inputs, then see the chosen maps; returns them, for a file.
+    """Ask for a score and inputs, and show the chosen maps; return them for a file.
 
-    Errors: CheckpointError, InputError.
+    Raises CheckpointError or InputError.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         key = pick_score("Score", OFFERED, OFFERED[3], key="gallery_score")
@@ -358,7 +359,7 @@ TABS = ["Effect of ablation", "Why it attends there", "Similar heads", "Hypothes
 
 
 def head_here(scores: pd.DataFrame) -> Head:
-    """The context's head; the first that has scores, with a word, where the checkpoint has none of that name."""
+    """Return the head of the context; with a notice, the first head with scores if the checkpoint has no such head."""
     heads = [Head(int(a), int(b)) for a, b in sorted(set(zip(scores["layer"], scores["head"], strict=True)))]
     named_heads = context.heads_named(context.now().head or "")
     if named_heads and named_heads[0] in heads:
@@ -369,7 +370,7 @@ def head_here(scores: pd.DataFrame) -> Head:
 
 
 def show_facts(scores: pd.DataFrame, head: Head) -> None:
-    """The finding about the head in one sentence: what most of its attention goes to, or its first stored finding."""
+    """Show the main finding about the head: its attention budget, otherwise its first stored fact."""
     head_facts = facts(scores, head)
     sentence, sure = budget_sentence(scores, head)
     if not sentence:
@@ -380,7 +381,7 @@ def show_facts(scores: pd.DataFrame, head: Head) -> None:
 
 
 def show_other_facts(scores: pd.DataFrame, head: Head) -> None:
-    """Every stored finding about the head, each on a line of its own."""
+    """Show every stored fact about the head, one per line."""
     if head_facts := facts(scores, head):
         sources = "; ".join(f"{fact.about}: {fact.source}" for fact in head_facts)
         with details("Other findings about this head"):
@@ -389,8 +390,7 @@ def show_other_facts(scores: pd.DataFrame, head: Head) -> None:
 
 
 def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
-    """Every score with interval, baseline and source, or those about one thing, and the pages that they come from;
-    returns what is shown."""
+    """Show every score with interval, baseline and source, and links to their pages; return what is shown."""
     head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     head_scores = head_scores[~head_scores["score"].isin(choices.HIDDEN)]
     sections = head_scores["score"].str.partition("/")[0].map(section_of)
@@ -416,7 +416,6 @@ def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with clear_errors():
         checkpoint = str(context.now().checkpoint)
         scores = choices.scores_of(checkpoint)
@@ -475,7 +474,7 @@ BARS = {"budget": "queries: tokens of the text", "classifying budget": "query: t
 
 
 def show_budget(scores: pd.DataFrame, head: Head) -> None:
-    """The head's attention budgets; nothing where none is stored. scores: of all heads on one task."""
+    """Show the attention budgets of the head, if stored. `scores` are those of all heads on one task."""
     own = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     bars = {name: parts for key, name in BARS.items() if len(parts := budget_parts(own, key))}
     if not bars:
@@ -503,7 +502,7 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
 
 
 def budget_sentence(scores: pd.DataFrame, head: Head) -> tuple[str, str]:
-    """What most of the attention of a head goes to, and how sure that is; empty without a stored budget."""
+    """Return what most attention of a head goes to, with its interval; "" without a stored budget."""
     own = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     parts = budget_parts(own)
     if parts.empty:
@@ -528,7 +527,7 @@ AT_ONCE = 48  # heads of a checkpoint whose scores are taken apart unasked: larg
 
 
 def show_why(name: str, head: Head, scores: pd.DataFrame, task: str | None) -> None:
-    """The chosen sentence, else the input where its strongest role is strongest: a click takes a cell apart."""
+    """Show the decomposition of clicked cells for the chosen sentence, or the input of the head's strongest role."""
     checkpoint = resources.checkpoint(name)
     view_context = context.now()
     text, pair = (

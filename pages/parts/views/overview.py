@@ -1,4 +1,4 @@
-"""The atlas: every head of a checkpoint by any of its scores, as a picture and on a plane."""
+"""The atlas: every head of a checkpoint by any of its scores, as a heatmap and in a plane."""
 
 import pandas as pd
 import streamlit as st
@@ -22,12 +22,12 @@ BUDGET, PLANE, LIKENESS, COMPARE = "attention budget", "two scores", "alike head
 
 
 def rows_of(frame: pd.DataFrame, key: str) -> pd.DataFrame:
-    """The rows of one score."""
+    """Return the rows of one score."""
     return frame[frame["score"] == key]
 
 
 def colour_of(frame: pd.DataFrame, key: str, shape: tuple[int, int]) -> Axis:
-    """A score of every head, or which kind it is of."""
+    """Return the score or kind by which heads are coloured."""
     kinds = choices.kinds(frame, key)
     if kinds is not None:
         return kinds_of(kinds, choices.label_of_any(key), shape)
@@ -35,13 +35,13 @@ def colour_of(frame: pd.DataFrame, key: str, shape: tuple[int, int]) -> Axis:
 
 
 def changed(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Second less first, head by head; without intervals, which only a paired study gives."""
+    """Return second minus first by head, without intervals, because only a paired study has them."""
     paired = first.merge(second, on=["layer", "head"], suffixes=("", "_second"))
     return paired.assign(value=paired["value_second"] - paired["value"], low=None, high=None)
 
 
 def brushed_before() -> list[str]:
-    """The heads that were selected, here or by the link to the page."""
+    """Return the heads that were selected, here or by the link to the page."""
     if "brushed" not in st.session_state or history.went_back():
         st.session_state.brushed = [name for name in st.query_params.get("brushed", "").split(",") if name]
     brushed: list[str] = st.session_state.brushed
@@ -49,7 +49,7 @@ def brushed_before() -> list[str]:
 
 
 def only_sure(task_scores: pd.DataFrame) -> pd.DataFrame:
-    """All scores, or those of heads of which a hypothesis is held out and causal, where any hypothesis was tested."""
+    """Return all scores, or those of heads with a confirmed and causal hypothesis."""
     tested = rows_of(task_scores, SURE)
     if tested.empty or not url.switch(
         st.toggle,
@@ -69,7 +69,7 @@ def only_sure(task_scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
-    """The scores of one checkpoint and task."""
+    """Show the scores of one checkpoint and task."""
     task_scores = choices.on_task(frame, task)
     keys = choices.keys_of(task_scores)
     budgets = budget_parts(task_scores)
@@ -119,7 +119,7 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
 
 
 def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
-    """Where the attention of every head goes, as one stacked bar a head."""
+    """Show the attention budget of every head as one stacked bar."""
     heads = budgets.drop_duplicates(["layer", "head"])
     means = budgets.groupby("group", sort=False)[["value", "baseline"]].sum() / len(heads)
     most = means.sort_values("value", ascending=False).head(2)
@@ -156,7 +156,7 @@ def show_budgets(budgets: pd.DataFrame, name: str, task: str | None) -> None:
 def compared(
     key: str, task_scores: pd.DataFrame, frame: pd.DataFrame, title: str, shape: tuple[int, int]
 ) -> tuple[Axis, Axis, Axis, str]:
-    """One score here, and on another task or of another checkpoint; colour is the change."""
+    """Show one score, and the same score on another task or checkpoint; colour is the change."""
     other_checkpoint = context.now().beside
     frame = choices.scores_of(other_checkpoint) if other_checkpoint else frame
     task = choices.pick_task(frame, "beside_task")
@@ -182,8 +182,8 @@ def compared(
 def _side_by_side(
     second: pd.DataFrame, other_checkpoint: str | None, shape: tuple[int, int]
 ) -> tuple[pd.DataFrame, str]:
-    """The second's scores where the first's heads are: at the same places, or by matched heads where it is wished and
-    the two were matched; and what to say of it."""
+    """Return the second scores at the positions of the first heads, or at their counterparts if requested, with a
+    remark."""
     counterparts = head_neighbours.matched_with(str(context.now().checkpoint), other_checkpoint)
     explained = (
         "On: compare each head with its counterpart, the most similar head of the other checkpoint (see "
@@ -205,7 +205,7 @@ def _nothing_beside(label: str, other_checkpoint: str | None, same_task: bool) -
 
 
 def table(task_scores: pd.DataFrame, brushed: list[str], keys: list[str]) -> None:
-    """The shown scores of the brushed heads, or of all, with where they come from."""
+    """Show the scores of the brushed heads, or of all, with their sources."""
     shown = task_scores[task_scores["score"].isin(keys)].copy()
     shown["name"] = [f"L{a + 1}H{b + 1}" for a, b in zip(shown["layer"], shown["head"], strict=True)]
     shown = shown[shown["name"].isin(brushed)] if brushed else shown
@@ -217,7 +217,6 @@ def table(task_scores: pd.DataFrame, brushed: list[str], keys: list[str]) -> Non
 
 
 def show(tools: DeltaGenerator) -> None:
-    """Every head of the context's checkpoint."""
     with clear_errors():
         checkpoint = str(context.now().checkpoint)
         analysing.offer_button(tools)

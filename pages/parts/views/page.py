@@ -1,4 +1,4 @@
-"""What every page is: its title and views in one line, the context in another, and the view that was chosen."""
+"""What every page has: its title and views in one line, the context in another, and the chosen view."""
 
 import importlib
 
@@ -10,7 +10,7 @@ from pages.parts.widgets import context_bar
 
 
 def show_page(name: str) -> None:
-    """Draw a page of the table: only the view that is open runs, and only its module is imported."""
+    """Draw a page. Only the open view runs, and only its module is imported."""
     page = page_of(name)
     view = navigation.view_of(page)
     with st.container(horizontal=True, vertical_alignment="center", key="bar"):

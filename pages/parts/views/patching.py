@@ -1,4 +1,4 @@
-"""Perturb: two inputs side by side, one patched into the other, edges cut, and the same on a task's rows."""
+"""Perturb: comparison of two inputs, patching, cut edges, and the same on the examples of a task."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,7 +26,7 @@ WHAT = {"heads": "every head", "parts": "sublayers and layers, word by word"}
 
 
 def show_patching() -> None:
-    """Pick both inputs and what is patched."""
+    """Ask for both inputs and what is patched."""
     with clear_errors():
         inputs = pick_two()
         unit_kind = url.pick(st.segmented_control, "Patch from the first input", WHAT, key="patched", required=True)
@@ -133,7 +133,7 @@ CHOSEN = "chosen words"
 
 
 def show_cutting() -> None:
-    """Pick an input and the edges to cut."""
+    """Ask for an input and the edges to cut."""
     view_context = context.now()
     name, text, pair = view_context.checkpoint, view_context.text, view_context.pair_or_none
     right = st.container()
@@ -208,5 +208,4 @@ VIEWS = {
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     VIEWS[url.pick_mode(list(VIEWS))]()

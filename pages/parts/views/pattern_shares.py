@@ -37,12 +37,12 @@ COLUMNS = ["checkpoint", "task", "name", "share", "low", "high", "maps", "inputs
 
 
 def shortened(checkpoint: str) -> str:
-    """The name of a checkpoint or of its folder, whole: two fine-tuned ones differ in its middle."""
+    """Return the name of a checkpoint or of its folder."""
     return Path(checkpoint).name
 
 
 def bars(class_shares: Sequence[ClassShare], part: str, title: str, names: list[str]) -> None:
-    """One stacked bar for each checkpoint and task. part: "corrected" or "share" (as classified)."""
+    """Return one stacked bar per checkpoint and task. `part` is "corrected" or "share" (as classified)."""
     shares = [share for share in class_shares if share.part == part]
     table = pd.DataFrame(shares, columns=COLUMNS).rename(columns={"name": "class"})
     short = short_names(list(dict.fromkeys(str(share.checkpoint) for share in shares)))
@@ -97,7 +97,7 @@ def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
 
 
 def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
-    """One badge: whether the classifier knows maps like these, and how good it is."""
+    """Show one badge: whether the classifier was trained on such maps, and its scores."""
     score = f"classifier: macro F1 {about.held_out.macro_f1:.2f} on {about.held_out.on}"
     doubted = [sentence for sentence, unknown in doubts(notes) if unknown]
     if not doubted:
@@ -112,7 +112,7 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
 
 
 def doubts(notes: Sequence[ClassNote]) -> list[tuple[str, bool]]:
-    """How unsure the classifier is of each checkpoint, in a sentence; and whether such maps are new to it."""
+    """Return a sentence on how uncertain the classifier is for each checkpoint."""
     found = []
     scored_notes = [note for note in notes if note.outside is not None]
     for name in dict.fromkeys(note.checkpoint for note in scored_notes):
@@ -129,7 +129,7 @@ def doubts(notes: Sequence[ClassNote]) -> list[tuple[str, bool]]:
 
 
 def heads(head_classes: Sequence[HeadClass], names: list[str]) -> None:
-    """The majority class of each head, checkpoints side by side."""
+    """Show the majority class of each head, with checkpoints side by side."""
     beside = st.container(horizontal=True)  # wraps where there is no room for both
     checkpoints = list(dict.fromkeys(head.checkpoint for head in head_classes))
     heads_of_a_layer = 1 + max((int(head.head or 0) for head in head_classes), default=0)
@@ -164,7 +164,7 @@ STUDY = "pattern-shares"
 
 
 def start(db, class_set: str) -> None:
-    """Choose checkpoints and tasks; one job a task."""
+    """Ask for checkpoints and tasks; one job per task."""
     checkpoint, other_checkpoint, codebook = context.now().checkpoint, context.now().beside, codebook_of(class_set)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     with left:
@@ -202,7 +202,6 @@ def start(db, class_set: str) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     with tools:
         class_set = pick_class_set(db, bare=True)

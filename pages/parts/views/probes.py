@@ -1,4 +1,4 @@
-"""Probes: how much syntax attention knows, what each layer knows, how alike vectors are, what transfers."""
+"""Probes: syntax in attention, properties in layers, similarity of vectors, and transfer."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -40,7 +40,7 @@ from pages.parts.widgets.tables import show_table
 
 
 def show_sentence(result: StoredRun) -> None:
-    """Choose a sentence of the test part; click a word."""
+    """Show a sentence of the test split with its trees; words can be clicked."""
     trees = result.among(DrawnTree)
     if not trees:
         st.info("All sentences of this result are too long to draw.", icon=":material/info:")
@@ -77,7 +77,7 @@ def _named(scores: Sequence[ParsedScore], name: str) -> ParsedScore:
 
 
 def show_syntax(result: StoredRun) -> None:
-    """UAS of the probes beside baselines; single heads."""
+    """Show UAS of the probes with baselines, and single heads."""
     scores = result.among(ParsedScore)
     attention_scores = _named(scores, "attention")
     best, difference = result.among(BestHeadTree)[0], result.among(TreeDifference)[0]
@@ -129,7 +129,7 @@ VALUES = {
 
 
 def layer_picture(probed: Sequence[ProbedLayer], value: str, label: str) -> Layers:
-    """Property by layer, the numbers in the cells."""
+    """Return a heatmap of property by layer, with numbers."""
     rows = pd.DataFrame(probed)
     least = min(0.0, float(rows[value].min()))
     base = alt.Chart(rows).encode(
@@ -154,7 +154,7 @@ def layer_picture(probed: Sequence[ProbedLayer], value: str, label: str) -> Laye
 
 
 def show_layers(result: StoredRun) -> None:
-    """Layer by property, and the layers' weights in a mixture."""
+    """Show accuracy by layer and property, and the mixing weights of layers."""
     probed = result.among(ProbedLayer)
     left, right = st.columns(2)
     probes = list(dict.fromkeys(layer.probe for layer in probed))
@@ -190,7 +190,7 @@ def show_layers(result: StoredRun) -> None:
 
 
 def show_representation(result: StoredRun) -> None:
-    """Cosines by layer, attention's entropy beside them."""
+    """Show cosines by layer, and the entropy of attention."""
     layers = result.among(LayerSimilarity)
     alike = [layer for layer in layers if "entropy" not in layer.similarity and "beyond" not in layer.similarity]
     first = line_with_band(
@@ -218,7 +218,7 @@ def show_representation(result: StoredRun) -> None:
 
 
 def show_transfer(result: StoredRun) -> None:
-    """A classifier on each layer; fine-tuning above frozen layers."""
+    """Show a classifier on each layer, and fine-tuning with frozen layers."""
     pictures, scores, best = [], result.among(Transferred), result.among(BestLayer)
     for task in dict.fromkeys(score.task for score in scores):
         task_scores = [score for score in scores if score.task == task]
@@ -261,7 +261,6 @@ VIEWS = {
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with tools:
         mode = url.pick_mode(list(VIEWS))
     study, key, draw = VIEWS[mode]
@@ -286,7 +285,7 @@ COLOURS = {"as in gold": "#009E73", "not in gold": "#D55E00", "gold": "#0072B2"}
 
 
 def arcs(heads: Sequence[int], gold: Sequence[int], side: str) -> pd.DataFrame:
-    """Points of a half ellipse for every word that has a governor, and of an upright line for the root."""
+    """Return points of a half ellipse for every word with a governor, and of a vertical line for the root."""
     sign, rows = (1 if side == PROBE else -1), []
     for word, head in enumerate(heads):
         angles = np.linspace(0, np.pi, POINTS)
@@ -305,7 +304,7 @@ def arcs(heads: Sequence[int], gold: Sequence[int], side: str) -> pd.DataFrame:
 
 
 def tree_picture(tree: DrawnTree) -> alt.LayerChart:
-    """One sentence, with the probe's tree and gold's."""
+    """Return one sentence with its predicted and its gold tree."""
     words = list(tree.words)
     step = max(NARROWEST, min(STEP, WIDEST // len(words)))
     lines = pd.concat([arcs(tree.drawn, tree.gold, PROBE), arcs(tree.gold, tree.gold, GOLD)])
@@ -349,7 +348,7 @@ def _told(tree: DrawnTree, word: int) -> dict[str, Any]:
 
 
 def words_table(tree: DrawnTree, chosen: int | None) -> pd.DataFrame:
-    """Every word with both heads, or the chosen one and its dependents in either tree."""
+    """Return every word with both governors, or the chosen word and its dependents in either tree."""
     word_indices = [k for k in range(len(tree.words)) if chosen is None or chosen in (k, tree.gold[k], tree.drawn[k])]
     rows = pd.DataFrame([_told(tree, k) | {"right": tree.gold[k] == tree.drawn[k]} for k in word_indices])
     return rows[["text", "relation", "gold head", "probe head", "probability", "right"]]

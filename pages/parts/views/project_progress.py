@@ -1,4 +1,4 @@
-"""Progress: how far a project is, who is where, whether people agree more or less, and when it should end."""
+"""Progress of a project: labels, annotators, agreement over time, and the expected end."""
 
 import altair as alt
 import pandas as pd
@@ -16,7 +16,7 @@ from pages.parts.widgets.tables import show_table
 
 
 def figures(project: projects.Project, advance: ProjectProgress) -> None:
-    """The numbers at the top."""
+    """Show the numbers at the top."""
     label_column, complete, pace, ending = st.columns(4)
     share = advance.counted / advance.needed
     label_column.metric(
@@ -46,7 +46,7 @@ def figures(project: projects.Project, advance: ProjectProgress) -> None:
 
 
 def pictures(advance: ProjectProgress) -> None:
-    """Maps by labels, and agreement as labels came."""
+    """Show maps by number of labels, and agreement over time."""
     left, right = st.columns(2)
     maps = pd.DataFrame({"labels": range(len(advance.by_labels)), "maps": advance.by_labels})
     with left:
@@ -78,7 +78,7 @@ def pictures(advance: ProjectProgress) -> None:
 
 @st.fragment(run_every=10.0)
 def show_progress(db, project: projects.Project) -> None:
-    """Everything, anew every ten seconds."""
+    """Show everything, updated every ten seconds."""
     with clear_errors():
         moment = now()
         advance = progress(db, project.project, moment)
@@ -107,7 +107,6 @@ def show_progress(db, project: projects.Project) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:

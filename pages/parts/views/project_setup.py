@@ -1,4 +1,4 @@
-"""Projects: maps that several people label, each by the same number of them; made, paused, closed and archived here."""
+"""Projects: maps labelled by several people each; creation, pausing, closing and archiving."""
 
 import tempfile
 from datetime import date
@@ -29,7 +29,7 @@ ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Ar
 
 
 def overview(db, all_projects) -> None:
-    """All projects, one a row."""
+    """Show all projects, one per row."""
     counts = project_counts(db)
     rows = []
     for project in all_projects:
@@ -54,7 +54,7 @@ def overview(db, all_projects) -> None:
 
 
 def one_project(db, project, by: str) -> None:
-    """What can be done with one project, and who may label in it."""
+    """Show the actions on one project, and who may label in it."""
     links.link("annotate", "Label in it", icon=":material/stylus:", project=project.project)
     with clear_errors():
         for column, (kind, label) in zip(st.columns(4), ACTS.items(), strict=True):
@@ -91,7 +91,7 @@ DONE = {
 
 
 def show_log(db, project) -> None:
-    """What admins did in a project and the decisions on its maps, newest first."""
+    """Show the actions of admins and the decisions in a project, newest first."""
     log = projects.history(db, project.project)
     with st.expander(f"Log: {counted(len(log), 'entries')}"):
         rows = [
@@ -105,7 +105,6 @@ def show_log(db, project) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     db = resources.database()
     by = admin_name()
     all_projects = projects.projects(db)
@@ -146,7 +145,7 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def maps_from_elsewhere(db: Database) -> None:
-    """Two files and a button."""
+    """Show the import of maps from two files."""
     st.caption(
         "Upload two files. The .npz file has one float array [query, key] per map. The .jsonl file has one line of "
         "metadata per map: key, checkpoint, layer and head (from 0), and optionally task, row_id, tokens, separators "
@@ -166,7 +165,7 @@ def maps_from_elsewhere(db: Database) -> None:
 
 
 def label_studio(db: Database, class_sets: list[str]) -> None:
-    """Label Studio's JSON, out and in."""
+    """Show export and import of Label Studio's JSON."""
     class_set = st.selectbox("Class set", class_sets, key="studio_set")
 
     def exported() -> bytes:
@@ -191,7 +190,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
 
 
 def erase_person(db: Database, by: str) -> None:
-    """A person's name or events out of the record, after a second look."""
+    """Erase the name or events of a person, after confirmation."""
     name = st.selectbox("Person", erasure.known_people(db), index=None, key="erase_person")
     kinds = {
         "only the name (labels stay under a pseudonym)": erasure.erase_name,
@@ -227,13 +226,13 @@ ORDER_TITLES = {
 
 
 def admin_name() -> str:
-    """Who makes and changes projects: the one signed in, else a name that is typed."""
+    """Return the name of the acting admin: the signed-in user, otherwise a typed name."""
     with st.columns(2)[0]:
         return people.annotator_name("Your name")
 
 
 def new_project(db: Database, class_sets: list[str], by: str) -> None:
-    """The form of a new project; makes it and goes to it."""
+    """Show the form of a new project; create it and open it."""
     facts = labels.map_facts(db)
     above = st.container()  # where an error is seen wherever the form is scrolled to
     left, right = st.columns([3, 2])
@@ -336,7 +335,7 @@ def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> t
 
 
 def order_again(db: Database, project: projects.Project, by: str) -> None:
-    """A button that hands out first what the classifier is least sure of by now."""
+    """Show a button that reorders maps by the uncertainty of the classifier."""
     suggesting = classifiers.suggesting(db, project.class_set) or ""
     why = None if suggesting else "First choose a classifier for suggestions on Annotate > Classifier."
     if st.button("Order maps by the present classifier, most uncertain first", disabled=not suggesting, help=why):
@@ -346,7 +345,7 @@ def order_again(db: Database, project: projects.Project, by: str) -> None:
 
 
 def reason(level: AnnotatorStatus) -> str:
-    """Why somebody is paused, as an admin reads it; "" for who is not."""
+    """Return why a person is paused, or ""."""
     reasons = {
         "gold": f"{level.right} of the last {level.golds} gold maps were labelled correctly",
         "exemplars": f"{level.trained} of {level.exemplars} exemplars were labelled correctly in round {level.round}",
@@ -357,7 +356,7 @@ def reason(level: AnnotatorStatus) -> str:
 
 
 def people_of(db: Database, project: projects.Project, by: str) -> None:
-    """Everybody who was handed a map, how they stand, and the admin's word on one of them."""
+    """Show everybody who was assigned a map with their status, and admit or exclude one person."""
     board = assignment_service.board_of(db, project.project)
     if not board.people:
         st.caption("No maps have been assigned yet.")

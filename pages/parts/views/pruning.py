@@ -1,4 +1,4 @@
-"""Prune: which heads matter to the loss, and how many can go before the metric falls."""
+"""Prune: which heads matter to the loss, and how many can be removed before the metric falls."""
 
 from dataclasses import asdict
 
@@ -22,7 +22,7 @@ VIEWS = {"Importance": show_importance, "Curve": show_curves}
 
 
 def start() -> None:
-    """Choose, and start either job."""
+    """Ask for options, and start either job."""
     shared = shared_options()
     left, middle, right = st.columns([4, 2, 2], vertical_alignment="bottom")
     orders = url.pick_many(
@@ -53,7 +53,6 @@ def start() -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with tools:
         mode = url.pick_mode(list(VIEWS))
     job_progress.show_jobs("importance", "prune")

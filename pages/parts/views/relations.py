@@ -28,19 +28,20 @@ TREES = {"trees": "Gold trees"}
 
 @dataclass(frozen=True, kw_only=True)
 class TreeScore(DependencyScore):
-    """A head's accuracy along a relation (its task, in tables); over: what it has more than the fixed distance."""
+    """The accuracy of a head along a relation (its task, in tables). `over` is the difference from the fixed
+    distance."""
 
     over: float | None = None
 
     @classmethod
     def along(cls, score: DependencyScore) -> "TreeScore":
-        """The same, along its relation."""
+        """Return the score along its relation."""
         above_baseline = None if score.value is None or score.baseline is None else score.value - score.baseline
         return cls(**(vars(score) | {"task": score.feature, "over": above_baseline, "high": score.estimate.high}))
 
 
 def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequence[RelationScore]) -> None:
-    """The accuracies of fixed distances, with which the accuracy of a head is compared."""
+    """Show the accuracies of fixed distances, with which heads are compared."""
     for checkpoint_task, task_scores in attending.by_place(scores).items():
         first = task_scores[0]
         if first.best_distance_accuracy is None:
@@ -54,7 +55,7 @@ def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequen
 
 
 def say_shared(scores: Sequence[RelationScore]) -> None:
-    """Heads that are significant in every task."""
+    """Show the heads that are significant on every task."""
     for checkpoint in dict.fromkeys(score.checkpoint for score in scores):
         checkpoint_scores = [score for score in scores if score.checkpoint == checkpoint]
         if len({score.task for score in checkpoint_scores}) > 1:
@@ -83,7 +84,7 @@ def _start_trees() -> None:
 
 
 def show_trees() -> None:
-    """Accuracy on gold trees: heads chosen on dev, reported on test (Clark et al., Table 1)."""
+    """Show accuracy on gold trees: heads chosen on dev, evaluated on test (Clark et al., Table 1)."""
     show_study(
         "dependencies", _draw_trees, _start_trees, empty="No accuracy on gold trees is stored yet. Enter the folder "
                                                          "of a treebank below and run the study.",
@@ -122,7 +123,7 @@ def _draw_trees(stored: StoredRun) -> None:
 
 
 def sentence(scores: Sequence[RelationScore], what: str) -> str:
-    """How many heads attend along a relation significantly more than its baseline, and the strongest of them."""
+    """Return how many heads attend along a relation significantly more than its baseline, and the strongest head."""
     sure, most = attending.above_null(scores), max(scores, key=lambda score: score.effect or 0)
     versus = "" if most.baseline is None else f", compared with {most.baseline:.2f} at the same distance elsewhere"
     if all(score.q is None for score in scores):
@@ -134,7 +135,6 @@ def sentence(scores: Sequence[RelationScore], what: str) -> str:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     inputs = attending.pick_inputs(tools, TREES)
     if inputs in TREES:
         show_trees()

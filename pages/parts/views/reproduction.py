@@ -1,4 +1,4 @@
-"""Reproduction: the papers' figures, tables and claims beside what this app measures, as one report."""
+"""Reproduction: published figures, tables and claims compared with measurements, as one report."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -54,7 +54,7 @@ COLUMNS = [
 
 
 def summary(records: Records, about: About) -> None:
-    """How many numbers agree, the command that makes the report again, and the steps that left nothing."""
+    """Show how many numbers agree, the command of the report, and the steps without results."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     compared = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
     failed = [{"title": step.title, "error": step.error} for step in records.steps if step.error]
@@ -69,7 +69,7 @@ def summary(records: Records, about: About) -> None:
 
 
 def grid(records: Records) -> None:
-    """A row for each claim and a column for each task: the outcome, filtered by outcome and source."""
+    """Show one row per claim and one column per task with outcomes, filtered by outcome and source."""
     found = Counter(claimed.outcome for claimed in records.claims)
     counts = {word: found[word] for word in dict.fromkeys([*SAID_OF_MANY, *found]) if word in found}
     left, right = st.columns([4, 1], vertical_alignment="bottom")
@@ -94,7 +94,7 @@ def grid(records: Records) -> None:
 
 
 def cells_of(claims: Sequence[ClaimRecord]) -> pd.DataFrame:
-    """One row for each claim, one column for each checkpoint and task; a cell has the outcome."""
+    """Return one row per claim, one column per checkpoint and task; a cell has the outcome."""
     checkpoints = dict.fromkeys(claimed.checkpoint for claimed in claims)
     rows: dict[str, dict[str, str]] = {}
     for claimed in claims:
@@ -127,7 +127,7 @@ def _behind(claims: Sequence[ClaimRecord]) -> None:
 
 
 def downloads(records: Records, about: About) -> None:
-    """The report as a page that needs nothing else, and its rows."""
+    """Offer the report as a self-contained page, and its rows."""
 
     def page() -> str:
         return html_of(about, records, example_grids(about.options.checkpoints))
@@ -144,7 +144,7 @@ def downloads(records: Records, about: About) -> None:
 
 
 def claims_table(records: Records) -> None:
-    """A line a claim, a column a checkpoint; each sentence leads to its figure on this page."""
+    """Show one line per claim, one column per checkpoint; each sentence links to its figure."""
     checkpoints = list(dict.fromkeys(claimed.checkpoint for claimed in records.claims))
     st.header("Claims of the papers, and whether they hold here", anchor="claims")
     heads = ["claim", "source", *(plain(short(name)) for name in checkpoints)]
@@ -178,7 +178,7 @@ def _cell(claims: Sequence[ClaimRecord]) -> str:
 
 
 def exhibits(records: Records) -> None:
-    """Every figure and table in the sources' order."""
+    """Show every figure and table in the order of the sources."""
     with st.container(key="exhibits"):  # a picture that is wider than the window shrinks to it
         for exhibit in every_exhibit():
             exhibit_records = records.about(exhibit.id)
@@ -224,7 +224,7 @@ NO_REPORT = (
 
 
 def chosen_options() -> dict[str, Any] | None:
-    """What to report on; None while no checkpoint is chosen."""
+    """Ask what to report on; None while no checkpoint is chosen."""
     left, right = st.columns([3, 2])
     checkpoints = url.pick_many(
         left.multiselect, "Checkpoints", pickers.checkpoint_names(), key="checkpoints", default=DEFAULTS.checkpoints,
@@ -271,7 +271,7 @@ def chosen_options() -> dict[str, Any] | None:
 
 
 def start() -> None:
-    """Choose, and begin the jobs one after another."""
+    """Ask for options, and start the jobs one after another."""
     options = chosen_options()
     with st.container(horizontal=True):
         begins = st.button("Make the report", type="primary", disabled=options is None)
@@ -293,7 +293,7 @@ def start() -> None:
 
 
 def time_of(db: Database, steps: Sequence[ReportStep]) -> str:
-    """How long these steps take together, by the rate of the most similar earlier run of each."""
+    """Return how long these steps take together, estimated from the most similar earlier runs."""
     estimates = [estimate_duration(db, step.study, step.asked) for step in steps]
     timed = [time.seconds for time in estimates if time is not None]
     new = f"; {len(estimates) - len(timed)} more have no time estimate" if len(timed) < len(estimates) else ""
@@ -303,7 +303,7 @@ def time_of(db: Database, steps: Sequence[ReportStep]) -> str:
 
 @st.fragment(run_every=1.0)
 def watch() -> None:
-    """The report under way: which step, and that step's job."""
+    """Show the running report: its current step, and the job of this step."""
     with clear_errors():
         now = chain.at_work(resources.database())
         if now is None or now.over:
@@ -316,7 +316,7 @@ def watch() -> None:
 
 
 def results(mode: str) -> None:
-    """A stored report: its claims as a grid, or the document with every figure and table."""
+    """Show a stored report: its claims as a grid, or the document with all figures and tables."""
     db = resources.database()
     with shown_result(
         report.STUDY_NAME,
@@ -343,7 +343,6 @@ def results(mode: str) -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with tools:
         mode = url.pick_mode(MODES)
     now = chain.at_work(resources.database())

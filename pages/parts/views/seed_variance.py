@@ -1,4 +1,4 @@
-"""Seed variance: what the head's first weights, the sample of rows and the order of batches each do to a run."""
+"""Seed variance: effects of initial head weights, sample of examples and order of batches on fine-tuning."""
 
 from dataclasses import asdict
 
@@ -29,7 +29,6 @@ SIDE = Count(
 
 
 def show(tools: DeltaGenerator) -> None:
-    """Start a square of runs; see what is running; look at results."""
     with drawer("Run on another task", "seeds"):
         start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seed variance:")
     job_progress.show_jobs("seeds")

@@ -1,4 +1,4 @@
-"""Sequential test: which heads change the loss by more than a margin, with as few examples as possible."""
+"""Sequential test: which heads change the loss by more than a margin, with few examples."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -36,12 +36,12 @@ COLOURS = ("#0072B2", "#56B4E9", "#8C8C8C")
 
 
 def verdict_counts(race: SequentialTestSummary) -> str:
-    """ "2 matter, 130 do not, 12 are undecided"."""
+    """Return text such as "2 matter, 130 do not, 12 are undecided"."""
     return f"{race.matters} {'matters' if race.matters == 1 else 'matter'}, {left_over(race)}"
 
 
 def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layers:
-    """The interval of every head, smallest effect first; the margin as dashed lines."""
+    """Return the interval of every head, smallest effect first, with the margin as dashed lines."""
     lines = []
     for verdict in verdicts:
         low, high = verdict.effect_low, verdict.effect_high
@@ -66,7 +66,7 @@ def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layer
 
 
 def rows_taken(verdicts: Sequence[SequentialTestVerdict]) -> Any:
-    """How many examples each head needed; outlined: heads that matter."""
+    """Return how many examples each head needed; heads that matter are outlined."""
     columns = ["layer", "head", "rows", "verdict", "effect"]
     sure = [verdict for verdict in verdicts if verdict.verdict == "matters"]
     return head_picture(
@@ -79,7 +79,7 @@ def rows_taken(verdicts: Sequence[SequentialTestVerdict]) -> Any:
 
 
 def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialTestSummary) -> Any:
-    """First-order against exact means on the rows of the first look."""
+    """Return first-order and exact mean effects at the first interim analysis."""
     rho = race.gradient_spearman
     correlation = "undefined" if rho is None else f"{rho:.2f}"
     columns = ["gradient_first", "exact_first", "name", "verdict"]
@@ -99,7 +99,7 @@ def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialT
 
 
 def looks(race_looks: Sequence[InterimAnalysis]) -> pd.DataFrame:
-    """What each interim analysis decided."""
+    """Show what each interim analysis decided."""
     column_titles = {
         "rows": "examples",
         "open": "undecided before",
@@ -114,7 +114,7 @@ KINDS = [kind for kind in WHAT if kind != "duplicates"]
 
 
 def show(tools: DeltaGenerator) -> None:
-    """See the running intervals of a test; read its verdicts; start another test."""
+    """Show the running intervals of a test, its verdicts, and the form of another test."""
     for job in job_progress.jobs_under_way("sequential-test")[:2]:
         now = job_progress.show_job(job, rows=False)
         st.fragment(_under_way, run_every=3.0 if now.active else None)(job)
@@ -161,7 +161,7 @@ def _under_way(job: str) -> None:
 
 
 def draw(stored: StoredRun) -> None:
-    """Intervals against the margin; what each head took, and what the gradient predicts."""
+    """Show the intervals with the margin, the examples per head, and the prediction of the gradient."""
     rows = stored.result_rows
     race, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
     warn_by_other_run(stored)

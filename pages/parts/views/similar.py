@@ -1,4 +1,4 @@
-"""Similar heads: which heads have similar attention patterns, in a figure and in groups found without labels."""
+"""Similar heads: heads with similar attention, in a plot and in unsupervised groups."""
 
 import math
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ CLAIM = "Bian et al. 2021 claim that which heads are redundant is “phase-indep
 
 
 def show_groups() -> None:
-    """The newest stored groups of a checkpoint, and how far its redundancy is kept."""
+    """Show the newest stored groups of a checkpoint, and how stable its redundancy is."""
     with shown_result(
         "redundancy",
         "No groups of heads are stored yet. On Heads > Overview, choose “nearest heads and groups by mean pattern” "
@@ -67,7 +67,7 @@ def show_groups() -> None:
 
 
 def comparison_sentence(comparison: LikenessKept) -> str:
-    """Whether redundancy is kept between two tasks or checkpoints: r of the distances between heads, with interval."""
+    """Return whether redundancy agrees between two tasks or checkpoints: r of head distances, with its interval."""
     first = f"{comparison.checkpoint} on {pickers.task_name(comparison.task)}"
     second = f"{comparison.other_checkpoint} on {pickers.task_name(comparison.other_task)}"
     r, low, high, p = (
@@ -97,8 +97,8 @@ COLOURS = {"attends mostly to": "main behaviour", "layer": "layer", "class": "pa
 
 
 def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
-    """Each head's majority pattern class, by its name, in the newest stored shares of a checkpoint ({} without); and
-    the classes of its set, in their order."""
+    """Return the majority pattern class of each head by name, from the newest stored shares ({} without), and all
+    classes."""
     for stored in present_runs("pattern-shares"):
         if checkpoint in stored.settings.checkpoints:
             heads = stored.among(HeadClass)
@@ -112,7 +112,7 @@ def pattern_classes(checkpoint: str) -> tuple[dict[str, str], Sequence[str]]:
 
 
 def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[PlaceScore]) -> list:
-    """Heads placed by how alike they are, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
+    """Return heads placed by similarity, coloured by kind, layer or pattern class (Clark et al., Fig 6)."""
     colour = url.pick(st.segmented_control, "Colour", COLOURS, key="colour", default="attends mostly to", required=True)
     drawn = []
     for number, ((checkpoint, task), task_scores) in enumerate(
@@ -171,7 +171,7 @@ MODES = ("Figure", "Groups")
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The picture of a stored measurement, or groups of heads with similar patterns."""
+    """Show the plot of a stored measurement, or groups of similar heads."""
     with tools:
         mode = url.pick_mode(MODES)
     if mode == "Groups":
@@ -201,7 +201,7 @@ ATTENDS = {
 
 
 def group_sentence(scores: Sequence[PlaceScore]) -> str:
-    """The largest group of heads with one behaviour, and how close its heads lie, compared with all heads."""
+    """Return the largest group of heads with one behaviour, and its mean distance compared with all heads."""
     placed = [score for score in scores if score.x is not None and score.y is not None]
     groups = [[score for score in placed if score.kind == kind] for kind in ATTENDS]
     group = max(groups, key=len)

@@ -1,4 +1,4 @@
-"""Start: the model and a sentence, all heads at once, four ways in, and what was done last."""
+"""Start: the model and a sentence, all heads, four entry points, and recent results."""
 
 from pathlib import Path
 
@@ -29,7 +29,6 @@ LAST = 4  # results of one's own
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The maps of the chosen model; below them the ways in and what was done last."""
     now = context.now()
     if context_bar.was_typed("start") and (now.text or "").strip():
         links.go("maps", text=now.text)
@@ -46,10 +45,7 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def _picture(checkpoint: str, text: str, pair: str | None) -> None:
-    """All heads of the chosen model on the chosen sentence, or on the example pair.
-
-    Those of the bundled encoder on the example were captured beforehand: nothing is computed for them.
-    """
+    """Show all heads of the chosen model for the chosen sentence, or for the example pair (captured in advance)."""
     is_chosen = bool(text)
     text, pair = (text, pair) if is_chosen else (example.TEXT, example.PAIR)
     try:

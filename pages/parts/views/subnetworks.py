@@ -1,4 +1,4 @@
-"""Subnetworks: how many weights a task needs, and whether some parts of a model are better than others."""
+"""Subnetworks: how many weights a task needs, and whether some components are better than others."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,14 +26,14 @@ LEARNS = {"pooling": "mean", "epochs": 6}  # settings with which the bundled enc
 
 
 def is_at_chance(result: StoredRun) -> bool:
-    """Whether the unpruned model is no better than a constant prediction."""
+    """Return whether the unpruned model is no better than a constant prediction."""
     networks = [network for network in result.among(Subnetwork) if network.kind in ("subnetwork", "curve")]
     full = next((network for network in networks if network.name == "full" or network.share == 0), None)
     return not (full is None or full.constant is None or (full.low is not None and full.low > full.constant))
 
 
 def offer_better_model(result: StoredRun) -> None:
-    """Offer a run with settings with which the model learns."""
+    """Offer a run with settings with which the model learns the task."""
     best = best_tuned(result)
     elsewhere = (
         f"With other settings, the same model scores {100 * best:.1f} (see Fine-tuning > Train). " if best else ""
@@ -50,7 +50,7 @@ def offer_better_model(result: StoredRun) -> None:
 
 
 def best_tuned(result: StoredRun) -> float | None:
-    """The best mean score of stored fine-tuning runs of the same model and task by the same metric, from 0 to 1."""
+    """Return the best mean score of stored fine-tuning runs of the same model, task and metric, 0 to 1."""
     metric = next((network.metric for network in result.among(Subnetwork) if network.metric), "accuracy")
     scores = [
         score.of_metric(str(metric))
@@ -70,7 +70,7 @@ def _run_learning(result: StoredRun) -> None:
 
 
 def show_curves(result: StoredRun) -> None:
-    """The score against the share of weights that are gone."""
+    """Show the score by the fraction of pruned weights."""
     steps = [network for network in result.among(Subnetwork) if network.kind == "curve"]
     if not steps:
         st.info("This result does not include magnitude pruning.", icon=":material/info:")
@@ -113,7 +113,7 @@ def _counted(networks: Sequence[Subnetwork]) -> str:
 
 
 def free_share(steps: Sequence[Subnetwork]) -> str:
-    """How many weights can be pruned before the score falls significantly."""
+    """Return the fraction of weights that can be pruned before the score falls significantly."""
     ordered = sorted(steps, key=_percent)
     first = next((step for step in ordered if step.change_high is not None and step.change_high < 0), None)
     if first is None:
@@ -128,7 +128,7 @@ def free_share(steps: Sequence[Subnetwork]) -> str:
 
 
 def show_networks(result: StoredRun) -> None:
-    """Good, bad and random subnetworks, which components survived, and what their maps look like."""
+    """Show good, bad and random subnetworks, surviving components, and the classes of their maps."""
     subnetworks = result.among(Subnetwork)
     networks = [network for network in subnetworks if network.kind == "subnetwork"]
     if not networks:
@@ -194,7 +194,6 @@ VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_netwo
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     with tools:
         mode = url.pick_mode(list(VIEWS))
     with clear_errors(), shown("subnetworks", key="pruned") as result:

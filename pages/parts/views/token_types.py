@@ -1,4 +1,4 @@
-"""Token types: which heads attend to nouns, verbs, negation, [CLS] ... more than to random tokens."""
+"""Token types: heads that attend to nouns, verbs, negation, [CLS] ... more than to random tokens."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -29,12 +29,12 @@ LABELS = {"effect": "excess over random tokens", "value": "attention"}
 
 
 def of_one(scores: Sequence[Score], statistic: str) -> list[Score]:
-    """The scores of one statistic, without differences of two checkpoints."""
+    """Return the scores of one statistic, without differences of two checkpoints."""
     return [score for score in scores if score.statistic == statistic and score.checkpoint != DIFFERENCE]
 
 
 def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
-    """The mean over heads of a feature in each layer."""
+    """Return the mean over heads of a feature in each layer."""
     values: dict[int, list[float]] = {}
     for score in scores:
         if score.feature == feature and score.layer is not None and score.value is not None:
@@ -43,7 +43,7 @@ def layer_means(scores: Sequence[Score], feature: str) -> dict[int, float]:
 
 
 def by_layer(measured: attending.ShownScores[Score], feature: str) -> None:
-    """Layer means over heads, and the paper's (bert-base on QQP)."""
+    """Show layer means over heads, and the published ones (bert-base on QQP)."""
     lines: list[dict[str, Any]] = [
         {"layer": layer + 1, "mean": mean, "of": measured.title(checkpoint_task)}
         for checkpoint_task, task_scores in by_place(of_one(measured.scores, "max")).items()
@@ -59,7 +59,7 @@ def by_layer(measured: attending.ShownScores[Score], feature: str) -> None:
 
 
 def say_drift(measured: attending.ShownScores[Score]) -> None:
-    """Whether [CLS] is attended to early and separators late, as the paper found."""
+    """State whether [CLS] is attended to in early layers and separators in late ones, as in the paper."""
     for checkpoint_task, task_scores in by_place(of_one(measured.scores, "max")).items():
         start, separator = (
             drift(list(layer_means(task_scores, feature).values())) for feature in ("start", "separator")
@@ -75,7 +75,7 @@ def say_drift(measured: attending.ShownScores[Score]) -> None:
 
 
 def classifying(measured: attending.ShownScores[Score]) -> None:
-    """What the classifying token attends to in the last layer (the paper's Fig 7)."""
+    """Show what the classifying token attends to in the last layer (Fig 7 of the paper)."""
     for (checkpoint, task), task_scores in by_place(of_one(measured.scores, "classifying")).items():
         last = max(int(score.layer or 0) for score in task_scores)
         lines = [
@@ -92,7 +92,7 @@ def classifying(measured: attending.ShownScores[Score]) -> None:
 
 
 def sentence(scores: Sequence[Score], what: str) -> str:
-    """How many heads attend to a token type significantly more than to random tokens, and the strongest of them."""
+    """Return how many heads attend to a token type significantly more than to random tokens, and the strongest head."""
     sure = attending.above_null(scores)
     if scores[0].checkpoint == DIFFERENCE:
         most = max(scores, key=lambda score: abs(score.value or 0))
@@ -117,7 +117,7 @@ def sentence(scores: Sequence[Score], what: str) -> str:
 
 
 def sure_of(scores: Sequence[Score]) -> str:
-    """The interval of the strongest head, and the test."""
+    """Return the interval of the strongest head, and the test."""
     largest = "value" if scores[0].checkpoint == DIFFERENCE else "effect"
     most = max(scores, key=lambda score: abs(getattr(score, largest) or 0))
     ends = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}. "
@@ -130,7 +130,6 @@ def sure_of(scores: Sequence[Score]) -> str:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The view."""
     inputs = attending.pick_inputs(tools)
 
     def options() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Fine-tune: checkpoints on tasks, from four initialisations, beside the papers' Table 1."""
+"""Fine-tune: checkpoints on tasks, from four initialisations, compared with the published Table 1."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from pages.parts.widgets.tables import show_table
 
 @dataclass(frozen=True)
 class LiveRun:
-    """A run at work: the step it is at, seconds left, its loss by step and its metrics by epoch."""
+    """A running fine-tuning: its step, seconds left, its loss by step and its metrics by epoch."""
 
     step: int
     steps: int
@@ -41,13 +41,13 @@ class LiveRun:
 
 
 def watch(job: str) -> None:
-    """A job at work: its bar, and loss and metric of the runs under way."""
+    """Show the progress of a job, with loss and metric of its active runs."""
     now = job_progress.show_job(job, rows=False)
     st.fragment(picture, run_every=1.0 if now.active else None)(job)
 
 
 def picture(job: str) -> None:
-    """Loss by step and metrics by epoch of every run under way on this machine."""
+    """Show loss by step and metrics by epoch of every active run on this machine."""
     with clear_errors():
         db = resources.database()
         under_way = live_runs(STUDY.read(job_progress.options_of(job)), list(unit_outcomes(db, job).key))
@@ -66,7 +66,7 @@ def picture(job: str) -> None:
 
 
 def start() -> None:
-    """Pick checkpoint, tasks, initialisations and recipe; start the job."""
+    """Ask for checkpoint, tasks, initialisations and recipe, and start the job."""
     checkpoint = context.now().checkpoint
     left, right = st.columns([3, 3])
     with left:
@@ -105,7 +105,7 @@ def start() -> None:
 
 
 def kept_best(options: FinetuneOptions) -> str:
-    """Says so where each run kept its best epoch."""
+    """State that each run retained its best epoch, if so."""
     keeps_best = Recipe.of(options.preset, options.settings).keep == "best"
     return (
         " · the epoch with the best score on these dev examples was used, so scores are too high" if keeps_best else ""
@@ -113,12 +113,12 @@ def kept_best(options: FinetuneOptions) -> str:
 
 
 def compares_initialisations(stored: StoredRun) -> bool:
-    """Whether a run has several initialisations, which says most about fine-tuning; other runs vary one setting."""
+    """Return whether a result has several initialisations; other results vary one setting."""
     return len(stored.told.get("initialisations") or ()) > 1
 
 
 def results() -> None:
-    """Table 1 of a stored job, and its checkpoints."""
+    """Show Table 1 of a stored job, and its checkpoints."""
     with shown_result(
         "finetune",
         "No checkpoint has been fine-tuned yet. Choose tasks above and press Fine-tune. On the bundled samples this "
@@ -165,7 +165,6 @@ def results() -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    """Start runs; see what is running; Table 1 and the checkpoints."""
     with drawer("Fine-tune a checkpoint", "finetune"):
         start()
     for job in job_progress.jobs_under_way("finetune")[:3]:

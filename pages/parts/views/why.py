@@ -1,4 +1,4 @@
-"""Why a head looks there: one cell of a map taken apart into what earlier components wrote."""
+"""Why a head attends where it does: the terms of one cell, by contributions of earlier components."""
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -10,7 +10,6 @@ from pages.parts.shell.messages import clear_errors
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The head's map and the map of one group of contributions alone; a cell's terms in words."""
     view_context = context.now()
     with clear_errors():
         if not view_context.checkpoint or not (view_context.text or "").strip() or not view_context.head:

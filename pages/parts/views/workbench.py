@@ -1,4 +1,4 @@
-"""Attention maps: every head of a checkpoint on one sentence or pair, alone or compared."""
+"""Attention maps: every head of a checkpoint on one sentence or pair, alone or in comparison."""
 
 import io
 from dataclasses import replace
@@ -34,12 +34,12 @@ OWN = {"scale": "own"}  # of a window into thousands of tokens, whose weights ar
 
 
 def reaches(name: str, part: str) -> bool:
-    """Whether the checkpoint reads more than a page shows whole."""
+    """Return whether the checkpoint reads more tokens than a page shows in whole maps."""
     return not part and resources.checkpoint(name).max_length > resources.PIECES_SHOWN
 
 
 def show_long(name: str, chosen: Input) -> None:
-    """The grid of block maxima, and a window of the chosen head. Errors: InputError for a prompt beyond the context."""
+    """Show block maxima, and a window of the chosen head. Raises InputError for an input beyond the context."""
     blocks = resources.long_shown(name, chosen.text, chosen.pair)
     layers, heads = blocks.maxima.shape[:2]
     pane = Pane(
@@ -114,7 +114,7 @@ def _window(name: str, chosen: Input, head: Head, tokens: tuple[str, ...], corne
 
 
 def weights_file(shown: resources.Shown) -> bytes:
-    """The NPZ that `python -m core maps` writes as well."""
+    """Return the NPZ file that `python -m core maps` writes."""
     of_keys = shown.maps.key_tokens
     keys: dict[str, Any] = {} if of_keys is None else {"key_tokens": np.array(of_keys, dtype=np.str_)}
     file = io.BytesIO()
@@ -129,7 +129,7 @@ def weights_file(shown: resources.Shown) -> bytes:
 
 
 def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words: bool) -> panes.Compared:
-    """What the workbench shows: the maps alone, or beside others. Errors: CheckpointError, InputError."""
+    """Return what the workbench shows: the maps alone, or in comparison. Raises CheckpointError or InputError."""
     if kind == inputs.CHECKPOINT and (other_checkpoint := context.now().beside):
         second = resources.shown(other_checkpoint, chosen.text, chosen.pair, words=words, part=shown.maps.part)
         return panes.beside(shown, second, (name, other_checkpoint))
@@ -151,7 +151,7 @@ def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words:
 
 
 def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> None:
-    """The workbench, and under it what was shown, links to other pages, and the weights as a file."""
+    """Show the workbench, a description, links to other pages, and the weights as a file."""
     shown = resources.shown(name, chosen.text, chosen.pair, words=words, part=part)
     if shown.encoding.cut and kind == inputs.ALONE and not words and reaches(name, part):
         show_long(name, chosen)
@@ -211,8 +211,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
 
 
 def _first_head(telling: str, shown: resources.Shown) -> str:
-    """The head that is large until another is chosen: the one that told most when the page was opened, so that it
-    stays when the sentence changes; another where the checkpoint lacks it."""
+    """Return the head that is enlarged by default; it stays when the sentence changes, if the checkpoint has it."""
     opened_head: str = st.session_state.setdefault("maps_head", telling)
     named_heads, layers = context.heads_named(opened_head), shown.maps.attending or range(shown.maps.layers)
     is_lacking = bool(named_heads) and (named_heads[0].layer not in layers or named_heads[0].head >= shown.maps.heads)
@@ -232,7 +231,7 @@ def _offer_pin(result: panes.Compared, source: MapsSource, shown: resources.Show
 
 
 def show(tools: DeltaGenerator) -> None:
-    """The maps of the context's sentence or pair; beside another checkpoint's where one is named."""
+    """Show the maps of the sentence or pair in the context, and those of a second checkpoint if chosen."""
     view_context = context.now()
     chosen = Input(view_context.text or "", view_context.pair_or_none)
     with tools:

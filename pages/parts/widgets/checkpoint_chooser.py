@@ -1,4 +1,4 @@
-"""The field that chooses a checkpoint, and the line below it that asks before a download and follows it."""
+"""The field that chooses a checkpoint, and the line below it that confirms and follows a download."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -22,7 +22,7 @@ SECONDS = 0.5  # between two looks at a download
 
 
 def labels_of(names: Sequence[str], current: str | None) -> dict[str, str]:
-    """What the list shows of each name: kind, layers x heads, licence and download. The current one is its name."""
+    """Return the label of each name in the list: kind, layers x heads, licence and download size."""
     shorts, known = short_names(names), {choice.name: choice for choice in fetching.choices(tuned_folders())}
     labels = {OTHER: OTHER_LABEL}
     for name in names:
@@ -35,7 +35,7 @@ def labels_of(names: Sequence[str], current: str | None) -> dict[str, str]:
 
 
 def meant(value: str | None, names: Sequence[str]) -> str | None:
-    """The name that somebody typed or chose: browsers send what the list showed of it before."""
+    """Return the name that a user typed or chose; browsers may send its earlier label."""
     if not value or value in names or value == OTHER:
         return value
     first = value.partition(SEP)[0].strip()
@@ -57,7 +57,7 @@ def _called(name: str) -> str:
 def pick(
     label: str, key: str, usual: str, names: Sequence[str], *, help: str = HELP, width: Callable[[str], int]
 ) -> str:
-    """A field with `names`, the published models and an entry for any other; the session has a value for `key`."""
+    """Show a field with `names`, the published models and an entry for others; the session has a value for `key`."""
     every = list(dict.fromkeys([*names, *(model.chosen for model in fetching.REAL_MODELS)]))
     value = meant(st.session_state.get(key), every)
     if value != st.session_state.get(key):
@@ -75,12 +75,12 @@ def pick(
 
 
 def is_wanted(name: str) -> bool:
-    """Whether something must be typed or downloaded before the checkpoint can be opened."""
+    """Return whether something must be typed or downloaded before the checkpoint can be opened."""
     return name == OTHER or fetching.can_download(name)
 
 
 def offer(name: str, key: str, former: str | None) -> None:
-    """Ask before a download, follow it, or say why there is none. former: what "Not now" returns to."""
+    """Ask before a download, show its progress, or why it failed. "Not now" returns to `former`."""
     with st.container(border=True, horizontal=True, vertical_alignment="center", key=f"fetch_{key}"):
         if name == OTHER:
             _type_other(key, former)
@@ -145,7 +145,7 @@ def _type_other(key: str, former: str | None) -> None:
 
 
 def take_typed(key: str) -> None:
-    """Choose what was typed as another model; called before the field is drawn."""
+    """Choose a typed name as another model; called before the field is drawn."""
     if typed := st.session_state.pop(f"_typed_{key}", None):
         st.session_state[key] = typed
 
@@ -165,10 +165,10 @@ def _watch(name: str) -> None:
 
 
 def held(picked: Mapping[str, str], key: str, *, needs_weights: bool, none: str | None = None) -> str | None:
-    """The checkpoint that the view reads: the chosen one, or while it is not there the one before it.
+    """Return the checkpoint of the view: the chosen one or, until it is downloaded, the previous one.
 
-    needs_weights: whether the view computes; one of stored results reads the chosen name at once. none: what stands for
-    no checkpoint. Returns None if the view cannot be drawn yet.
+    `needs_weights`: whether the view computes; views of stored results use the chosen name at once. `none` is the label
+    of no checkpoint. None if the view cannot be drawn yet.
     """
     name, remembered = picked[key], f"_{key}_shown"
     former = st.session_state.get(remembered, none)

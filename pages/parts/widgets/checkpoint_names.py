@@ -1,4 +1,4 @@
-"""Which checkpoints are on this machine."""
+"""The checkpoints on this machine."""
 
 from functools import lru_cache
 from pathlib import Path
@@ -11,14 +11,14 @@ from core.tuning.saved_checkpoints import shown_folder
 
 
 def checkpoint_names() -> list[str]:
-    """Checkpoints on this machine: bundled ones and those of installed packages by name, then the folders that jobs
-    left by the database, and the hub's cache."""
+    """Return the checkpoints on this machine: bundled and packaged ones by name, then folders from jobs, then the hub
+    cache."""
     bundled = [folder.name for folder in _checkpoints_under(config.BUNDLED_MODELS)]
     return [*bundled, *config.packaged_checkpoints(), *tuned_folders(), *downloaded_names()]
 
 
 def tuned_folders() -> list[str]:
-    """Folders of checkpoints that jobs left by the database."""
+    """Return the folders of checkpoints that jobs have trained."""
     return [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 

@@ -1,4 +1,4 @@
-"""The line at the top of every analysing page: the context, as far as the view reads it."""
+"""The line at the top of every analysing page: the fields of the context that the view uses."""
 
 from dataclasses import asdict, replace
 from functools import lru_cache
@@ -30,9 +30,9 @@ _DEMO = "context_demo_pair"  # whether the second sentence is the one that came 
 
 
 def show_bar(view: View) -> bool:
-    """One line with the fields that this view reads; what was chosen stands in the URL, also what it does not read.
+    """Show the context fields that this view uses, and return whether the view can be drawn.
 
-    Returns whether the view can be drawn: not while its checkpoint has to be downloaded and none was shown before.
+    It cannot while its checkpoint must be downloaded and none was shown before.
     """
     shown = [name for use in view.uses for name in FIELDS_OF.get(use, (use,))]
     usual: dict[str, Any] = USUAL | {"checkpoint": usual_checkpoint(view)} | dict(view.starts)
@@ -70,7 +70,7 @@ def show_bar(view: View) -> bool:
 
 
 def usual_checkpoint(view: View) -> str:
-    """The checkpoint that a view opens with: a real model if there is one and the view has something to show of it."""
+    """Return the default checkpoint of a view: a real model if there is one and the view has results for it."""
     starts: dict[str, str] = dict(view.starts)
     return starts.get("checkpoint") or (config.ENCODER if view.bundled else config.usual_encoder())
 
@@ -142,7 +142,7 @@ def _new_text() -> None:
 
 
 def was_typed(view: str) -> bool:
-    """Whether a sentence was typed on this view since the last run."""
+    """Return whether a sentence was typed on this view since the last run."""
     page_and_view = st.session_state.pop(_TYPED_ON, None)
     return page_and_view is not None and page_and_view[1] == view
 
@@ -183,7 +183,7 @@ def _width(name: str) -> int:
 
 
 def heads_of(name: str) -> list[str]:
-    """The heads of a checkpoint that is here, by name, read from its config; none where it cannot be read."""
+    """Return the names of the heads of a checkpoint, read from its config; empty if it cannot be read."""
     for folder in filter(config.is_folder, (config.BUNDLED_MODELS / name, Path(name))):
         try:
             folder = folder.expanduser()

@@ -1,4 +1,4 @@
-"""What a result can be kept as: rows, pictures, and a page in one file with both."""
+"""Download of a result: rows, figures, and a self-contained page with both."""
 
 import io
 import zipfile
@@ -23,12 +23,10 @@ def show_files(
     key: str = "",
     page: Callable[[], str] | None = None,
 ) -> None:
-    """Buttons: the rows as CSV, the pictures together as SVG and PNG, and all of it as a page in one file.
+    """Show download buttons: rows as CSV, figures as SVG and PNG, and a page with both, created on demand.
 
-    Each is made when it is asked for.
-
-    name: of the files, without ending. of: what a row is, for the button. key: set where a page shows several.
-    page: what the page in one file is, where it has more than the rows and pictures.
+    name: of the files, without ending. of: what a row is. key: if a page shows several. page: content of the page, if
+    it has more than rows and figures.
     """
     picture = "Picture" if len(pictures) == 1 else "Pictures"
     downloads: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: csv_text(rows))]
@@ -46,7 +44,7 @@ def show_files(
 
 
 def zipped(files: Mapping[str, str | bytes]) -> bytes:
-    """Files by name as one ZIP."""
+    """Return files by name as one ZIP."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -55,7 +53,7 @@ def zipped(files: Mapping[str, str | bytes]) -> bytes:
 
 
 def results_page(rows: pd.DataFrame, pictures: Sequence[Any], name: str) -> str:
-    """Rows and pictures as a page in one file that needs no server; pictures stay interactive."""
+    """Return rows and interactive figures as one self-contained page."""
     parts: list[Part] = [Chart(together(pictures).to_dict())] if pictures else []
     table = Table([str(column) for column in rows.columns], rows.to_numpy(dtype=object).tolist(), "Rows")
     return html_page(name, [*parts, table], lead=f"{date.today():%d %B %Y}")

@@ -1,4 +1,4 @@
-"""From a head on one page to the same head on the others."""
+"""Links from a head on one page to the same head on other pages."""
 
 from pathlib import Path
 from typing import Any
@@ -21,13 +21,13 @@ LINKS = {  # view: what its link says, and what the view calls the head
 
 
 def asked_heads() -> list[Head]:
-    """The heads that the link to this page named, whatever groups they are in."""
+    """Return the heads that the link to this page named."""
     components = parse_components(st.query_params.get("heads", "").replace(";", ","))
     return [component for component in components if isinstance(component, Head)]
 
 
 def show_links(checkpoint: str, head: Head | str, *, current_view: str, text: str = "", pair: str = "") -> None:
-    """Links to other views with this head chosen. current_view: the view they are on, left out."""
+    """Show links to other views with this head chosen, except to `current_view`."""
     if say_missing(checkpoint):
         return
     parameters: dict[str, Any] = {"checkpoint": checkpoint, "text": text, "pair": pair, "head": str(head)}
@@ -38,7 +38,7 @@ def show_links(checkpoint: str, head: Head | str, *, current_view: str, text: st
 
 
 def say_missing(checkpoint: str) -> bool:
-    """Whether a checkpoint is not there, which is then said."""
+    """Return whether a checkpoint is missing, and show a message if it is."""
     if missing := is_missing(checkpoint):
         command = config.how_to_install(checkpoint)
         how = f" To install it, run {command} and restart the app." if command else ""
@@ -48,7 +48,7 @@ def say_missing(checkpoint: str) -> bool:
 
 
 def is_missing(checkpoint: str) -> bool:
-    """Return whether a checkpoint is a missing folder (of a bundled or deleted result) or missing package."""
+    """Return whether a checkpoint is a missing folder or package."""
     if config.how_to_install(checkpoint):
         return True
     return checkpoint.count("/") > 1 and not (
@@ -57,7 +57,7 @@ def is_missing(checkpoint: str) -> bool:
 
 
 def pick_and_link(checkpoint: str, heads: list[str], *, current_view: str, key: str) -> None:
-    """The same for a head that is chosen from a list."""
+    """Show the same for a head that is chosen from a list."""
     name = st.selectbox("Continue with a head", heads, index=None, placeholder="a head", key=key, bind="query-params")
     if name:
         show_links(checkpoint, name, current_view=current_view)

@@ -1,6 +1,6 @@
-"""How a job is doing, anywhere on a page: bar, throughput, time left, errors, rows so far; cancel and resume.
+"""Progress of a job: bar, throughput, time left, errors, partial rows; cancel and resume.
 
-Both parts are fragments that ask again by themselves while something runs, and rest when nothing does.
+Both parts are fragments that update themselves while something runs.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -30,7 +30,7 @@ STATES = {
 
 
 def duration(seconds: float) -> str:
-    """Seconds in words: "40 s", "3 min", "2 h 5 min"."""
+    """Return seconds in words: "40 s", "3 min", "2 h 5 min"."""
     rounded = int(seconds + 0.5)
     if rounded < 90:
         return f"{rounded} s"
@@ -39,7 +39,7 @@ def duration(seconds: float) -> str:
 
 
 def progress_line(now: JobStatus) -> str:
-    """Units, tokens, throughput and time left, as far as they are known."""
+    """Return units, tokens, throughput and time left, as far as known."""
     if not now.units:
         return "Dividing the work ..." if now.active else "Nothing was started."
     word = api.unit_word(now.study)
@@ -57,24 +57,24 @@ def progress_line(now: JobStatus) -> str:
 
 
 def jobs_under_way(*studies: str, states: Collection[str] = UNFINISHED) -> list[str]:
-    """The jobs of these studies in one of these states, newest first."""
+    """Return the jobs of these studies in one of these states, newest first."""
     all_jobs = jobs(resources.database()).itertuples()
     return [str(job.job) for job in all_jobs if job.study in studies and job.state in states]
 
 
 def show_jobs(*studies: str, most: int = 3) -> None:
-    """Progress of the newest jobs of these studies that run, wait or stopped before their end."""
+    """Show the newest running, queued or stopped jobs of these studies."""
     for job in jobs_under_way(*studies)[:most]:
         show_job(job, rows=False)
 
 
 def options_of(job: str) -> dict[str, Any]:
-    """The options of a job, with its study's defaults. Raises JobError when there is no such job."""
+    """Return the options of a job, with the defaults of its study. Raises JobError for an unknown job."""
     return one_job(resources.database(), job)["options"]
 
 
 def begin(study: str, options: Any, title: str) -> str:
-    """Start a job; its id. Errors: InputError, RightsError."""
+    """Start a job and return its ID. Raises InputError or RightsError."""
     return api.start(resources.database(), study, options, title)
 
 
@@ -88,11 +88,10 @@ def offer_start(
     keep_as: str = "",
     **button: Any,
 ) -> None:
-    """How long a job of these options takes, and the button that begins it and draws the page anew.
+    """Show the expected duration of a job, and the button that starts it and redraws the page.
 
-    options: None until all is chosen. title: of the job, asked when it begins (default: its study's).
-    container, button: where the button stands, and what else it is told. keep_as: where the session keeps the job's
-    id, if anywhere.
+    options: None until everything is chosen. title: of the job (default: that of the study). container, button: where
+    the button is, and its other arguments. keep_as: session key for the ID of the job.
     """
     if options is not None:
         say_time(study, options)
@@ -111,7 +110,7 @@ def _own_title(study: str, options: Mapping[str, Any]) -> str:
 
 
 def say_time(study: str, options: Any) -> None:
-    """What speaks against a job of these options, in a sentence; else how long it will take, where one was timed."""
+    """Return why a job with these options cannot run, otherwise its expected duration, if known."""
     with clear_errors():
         try:
             api.check_runnable(study, options)
@@ -122,7 +121,7 @@ def say_time(study: str, options: Any) -> None:
 
 
 def time_said(time: duration_estimate.DurationEstimate | None) -> str:
-    """An estimate in words: of what, how long, and by which measured rate."""
+    """Return an estimate in words, with the measured rate behind it."""
     if time is None:
         return (
             "The time cannot be estimated yet, because no similar job has run. The remaining time is shown while "
@@ -138,9 +137,9 @@ def time_said(time: duration_estimate.DurationEstimate | None) -> str:
 
 
 def show_job(job: str, *, rows: bool = True) -> JobStatus:
-    """Show `job` and keep it fresh; returns its status. When it stops, the whole page runs once more.
+    """Show a job, update it, and return its status. When it stops, the whole page reruns.
 
-    rows: show the summary of what is done so far, too. Errors: JobError when there is no such job.
+    `rows` also shows the summary so far. Raises JobError for an unknown job.
     """
     now = api.status(resources.database(), job)
     st.fragment(_watch, run_every=1.0 if now.active else None)(job, now.active, rows)

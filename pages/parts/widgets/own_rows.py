@@ -1,4 +1,4 @@
-"""Sentences of one's own wherever a page takes rows of a task: pasted, or a file that is uploaded."""
+"""Custom sentences wherever a page needs examples of a task: pasted or uploaded."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -28,17 +28,17 @@ HELP = (
 
 
 def folder() -> Path:
-    """Where lists are kept: with what jobs leave, by the database."""
+    """Return the folder for lists, next to the database."""
     return config.settings().runs / "own"
 
 
 def known_lists() -> list[str]:
-    """The lists that were kept here, as tasks, the newest first."""
+    """Return the saved lists as tasks, newest first."""
     return [str(file) for file in kept_rows(folder())]
 
 
 def ask_lines(key: str) -> None:
-    """A field to paste into and a place to drop a file, with a preview of what they hold; `given` returns it."""
+    """Show a field to paste into and an uploader, with a preview; `given` returns the text."""
     st.text_area("Sentences", key=f"{key}_pasted", height=130, placeholder="One per line", help=HELP)
     uploads.ask_file("or a file", list(ENDINGS), key=f"{key}_file", max_upload_size=LARGEST)
     if _is_filled(key):
@@ -50,7 +50,7 @@ def _is_filled(key: str) -> bool:
 
 
 def is_explained(key: str) -> bool:
-    """Return whether the preview of `ask_lines` shows why its text cannot be read, so that a button need not."""
+    """Return whether the preview of `ask_lines` shows why the text cannot be read."""
     try:
         if _is_filled(key):
             _read_once(*given(key))
@@ -60,7 +60,7 @@ def is_explained(key: str) -> bool:
 
 
 def given(key: str) -> tuple[str, str]:
-    """The text that `ask_lines` was given, the file before the field, and the name for errors. Errors: InputError."""
+    """Return the text of `ask_lines` (an upload before the field), and its name for errors. Raises InputError."""
     file = st.session_state.get(f"{key}_file")
     text, name = (st.session_state.get(f"{key}_pasted", ""), PASTED) if file is None else text_of(file)
     if not text.strip():
@@ -69,20 +69,17 @@ def given(key: str) -> tuple[str, str]:
 
 
 def text_of(file: Any) -> tuple[str, str]:
-    """The text of an upload and its name. Errors: InputError, naming a byte that is no text."""
+    """Return the text and name of an upload. Raises InputError, naming an invalid byte."""
     return decoded(file.getvalue(), file.name), file.name
 
 
 def inputs_of(file: Any) -> list[tuple[str, str | None]]:
-    """The sentences of an upload, each with the second one of its pair or None."""
+    """Return the sentences of an upload, each with the second sentence of its pair or None."""
     return [(text, pair) for text, pair in read_pasted(*text_of(file))]
 
 
 def preview(read: Callable[[], tuple[str, str]]) -> bool:
-    """Show the first rows, columns and labels of a text, or the error; return whether it can be read.
-
-    read: the text and its name.
-    """
+    """Show the first rows, columns and labels of a text, or the error; return whether it can be read."""
     with clear_errors():
         table = _read_once(*read())
         st.caption(plain(f"{table.name}: {counted(len(table.rows), 'rows')}, read as {table.form}. {_columns(table)}"))
@@ -97,10 +94,7 @@ def preview(read: Callable[[], tuple[str, str]]) -> bool:
 
 
 def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False) -> None:
-    """A popover that keeps a list as a task. take: makes that task, by its path, the chosen one. key: of the picker.
-
-    bare: a button of its icon alone, as in a bar.
-    """
+    """Show a popover that saves a list as a task, and passes its path to `take`. `bare`: only an icon, as in a bar."""
     help_text = "Your own examples: paste sentences or upload a file" if bare else None
     with st.popover(
         "" if bare else "A list of rows",

@@ -1,4 +1,4 @@
-"""Inputs that several pages ask for in the same way; their state lives in the URL."""
+"""Inputs that several pages share, with their values in the URL."""
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
@@ -24,10 +24,7 @@ TASK_HELP = (
 
 
 def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = None) -> str | None:
-    """A select box over the known checkpoints that takes any other; None while one is not on this machine.
-
-    usual: what it starts with; None for the usual encoder.
-    """
+    """Ask for a checkpoint (default: `usual`, or the usual encoder); None while it is not on this machine."""
     names = checkpoint_names()
     for name in (usual, st.query_params.get(key) or st.session_state.get(key)):
         if name and name not in names:
@@ -60,9 +57,9 @@ def pick_text(
     height: int | None = None,
     bare: bool = False,
 ) -> str:
-    """One line of text; Enter applies it. It is kept in the URL as long as it fits into a link.
+    """Ask for one line of text, stored in the URL if it fits.
 
-    height: of a field of several lines, in pixels. bare: its label is only for screen readers, as in a bar.
+    height: of a field with several lines, in pixels. bare: the label is only for screen readers, as in a bar.
     """
     if url.asks_link(key):
         st.session_state[key] = st.query_params.get(key, default)
@@ -74,7 +71,7 @@ def pick_text(
 
 
 def pick_tasks(default: str, *, key: str | None = None) -> list[str]:
-    """Ask for keys of tasks and paths of custom files, kept in the URL, with a way to paste or upload some."""
+    """Ask for task keys and paths of custom files, stored in the URL, with a way to paste or upload some."""
     key = key or f"tasks_{default}"
     tasks = url.pick_many(
         st.multiselect,
@@ -92,7 +89,7 @@ def pick_tasks(default: str, *, key: str | None = None) -> list[str]:
 
 
 def pick_task(label: str = "Task", *, key: str) -> str:
-    """Ask for the key of a task or the path of a custom file, kept in the URL, with a way to paste or upload."""
+    """Ask for a task key or the path of a custom file, stored in the URL, with a way to paste or upload one."""
     names = [*TASKS, *own_rows.known_lists()]
     linked_name = st.query_params.get(key) or st.session_state.get(key)
     if linked_name and linked_name not in names:
@@ -103,8 +100,7 @@ def pick_task(label: str = "Task", *, key: str) -> str:
 
 
 def task_name(key: str) -> str:
-    """A task, by its key or by how somebody wrote it, as papers write it; a file of the user's own by its path, one
-    that was pasted here by its name."""
+    """Return the name of a task as papers write it; for a custom file its path, for a pasted list its name."""
     try:
         if own.is_own(key):
             return Path(key).name if Path(key).parent == own_rows.folder() else key
@@ -114,18 +110,18 @@ def task_name(key: str) -> str:
 
 
 def rows_name(key: str) -> str:
-    """A task's rows, as pickers name them: those of the bundled samples are only like the task's."""
+    """Return the name of the examples of a task; bundled samples only imitate the task."""
     return task_name(key) if data_folder() else sampled(task_name(key))
 
 
 def data_folder() -> str | None:
-    """The folder with GLUE's tasks that pages read rows from: ATLAS_GLUE, or None for the bundled samples."""
+    """Return the GLUE folder from which pages read examples (ATLAS_GLUE), or None for the bundled samples."""
     glue = config.settings().glue
     return None if glue is None else str(glue)
 
 
 def ask_folder(container: Any = st, *, key: str = "data", label: str = "Data") -> str | None:
-    """A field for the folder that a study reads its rows from, with `data_folder` as the default; None if empty."""
+    """Ask for the folder with examples (default: `data_folder`); None if empty."""
     given = container.text_input(
         label,
         value=data_folder() or "",
@@ -141,8 +137,7 @@ def ask_folder(container: Any = st, *, key: str = "data", label: str = "Data") -
 
 
 def named(tasks: Sequence[str], data: str | None = None) -> str:
-    """Tasks by the rows that are read, for a job's title. data: their folder, or None for the bundled samples. Errors:
-    RightsError, InputError where a file cannot be used."""
+    """Return tasks by the name of their examples, for the title of a job. Raises RightsError or InputError."""
     if any(own.is_own(task) for task in tasks):
         resources.database().person.must("annotator", "type the path of your own file")
     names = [(task, task_of(task).name) for task in tasks]
@@ -151,7 +146,7 @@ def named(tasks: Sequence[str], data: str | None = None) -> str:
 
 @lru_cache(maxsize=32)
 def task_rows(task: str, split: str, folder: str | None = None) -> list:
-    """Rows of a task in a folder (None: the bundled samples), read once."""
+    """Return the examples of a task in a folder (None: the bundled samples), cached."""
     return read_rows(task, split, folder=folder)
 
 

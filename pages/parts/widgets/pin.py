@@ -1,4 +1,4 @@
-"""Pin a result with a note."""
+"""Pinning of results with a note."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from pages.parts.shell.messages import clear_errors
 
 
 def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
-    """A popover that asks for a title, a note and a name. pin: stores them, in this order. key: of this result."""
+    """Show a popover for a title, a note and a name; `pin` stores them, in this order."""
     with st.popover(
         "Pin",
         icon=":material/push_pin:",
@@ -20,7 +20,7 @@ def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
 
 
 def ask_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
-    """The fields and the button of a pin."""
+    """Show the fields and the button of a pin."""
     title = st.text_input("Title", key=f"{key}_title", placeholder="the title of the result", max_chars=200)
     note = st.text_area("Note", key=f"{key}_note", placeholder="what the result shows", max_chars=5000)
     who = people.annotator_name(key=f"{key}_who")
@@ -32,12 +32,12 @@ def ask_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
 
 
 def ask_pin_of_run(run: str, *, key: str) -> None:
-    """The fields and the button that pin a stored run."""
+    """Show the fields and the button that pin a stored run."""
     ask_pin(_of_run(run), key=key)
 
 
 def offer_pin_of_run(run: str, *, key: str) -> None:
-    """A popover that pins a stored run."""
+    """Show a popover that pins a stored run."""
     offer_pin(_of_run(run), key=key)
 
 

@@ -1,5 +1,4 @@
-"""Tables as a page shows them: empty where there is no value, checkpoints by short names that differ, no higher than
-their rows."""
+"""Tables with empty cells for missing values, short distinct checkpoint names, and the height of their rows."""
 
 from typing import Any
 
@@ -12,9 +11,9 @@ ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
 
 
 def show_table(rows: Any, *, container: Any = st, height: int = MOST, **options: Any) -> Any:
-    """`st.dataframe` of rows without their numbers; a value that is lacking is an empty cell and not the word None.
+    """Show rows as `st.dataframe` without row numbers; missing values are empty cells.
 
-    rows: records, or a frame with its own formats (`frame.style`). container: a column, say.
+    `rows` are records, or a frame with formats (`frame.style`).
     """
     if hasattr(rows, "format_index"):  # a Styler, which is 40 ms to import
         return container.dataframe(rows, hide_index=True, placeholder="", height=height, **options)

@@ -1,4 +1,4 @@
-"""What was just taken away can be put back, as long as this session lives."""
+"""Undo of removals within a session."""
 
 from collections.abc import Callable
 
@@ -14,14 +14,14 @@ MOST = 10  # removals that can be undone, the newest first
 
 
 def take_away(remove: Callable[[Database], Removed]) -> None:
-    """Remove something and remember it; for a button's callback."""
+    """Remove something and remember it; for the callback of a button."""
     with clear_errors():
         gone = remove(resources.database())
         st.session_state[_REMOVED] = [gone, *st.session_state.get(_REMOVED, [])][:MOST]
 
 
 def offer_undo() -> None:
-    """A line that names the newest removal, and a button that undoes it."""
+    """Show the newest removal, and a button that undoes it."""
     gone: list[Removed] = st.session_state.get(_REMOVED, [])
     if not gone:
         return
