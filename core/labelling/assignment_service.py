@@ -19,8 +19,8 @@ from ..patterns.snapshot import known_class_set
 from ..store import labels, projects
 from ..store.database import Database
 from ..store.label_checks import TAKES_BACK, check_annotator, likely_time
-from ..store.label_checks import now as utc_now
 from ..store.people import person_name
+from ..store.rows import now as utc_now
 from . import adjudicating
 from .assignment import AnnotatorStatus, Answered, Board, Choice, Claimed, Judged, Rules, Undone
 

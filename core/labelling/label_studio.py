@@ -21,11 +21,11 @@ from ..errors import InputError
 from ..patterns.raster import from_float16
 from ..patterns.snapshot import known_class_set
 from ..store.database import Database
-from ..store.label_checks import TAKES_BACK, now, time_of
+from ..store.label_checks import TAKES_BACK, time_of
 from ..store.label_files import MOST_ROWS, Imported, as_line, batch_of, exported, import_rows, read_bytes
 from ..store.labels import all_events
 from ..store.people import person_name
-from ..store.rows import Row
+from ..store.rows import Row, now
 from ..writing import write_whole
 
 PIXELS = 256  # least side of an image

@@ -12,8 +12,7 @@ import pandas as pd
 from ..errors import InputError, StoreError
 from .bodies import misfit, sound
 from .database import Database
-from .label_checks import now
-from .rows import Row, to_json
+from .rows import Row, now, to_json
 
 _JSON = ("recipe", "classes", "snapshot", "scores")
 _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_hash, annotator, stored"
@@ -76,15 +75,13 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 def one_classifier(db: Database, classifier: str) -> Row:
     """Return a stored classifier with weights (bytes), label snapshot and scores. Raises StoreError if the ID is
     unknown."""
-    cursor = db.cursor().execute("SELECT * FROM classifier WHERE classifier = ?", [classifier])
-    names = [column[0] for column in cursor.description]
-    row = cursor.fetchone()
-    if row is None:
+    found = db.records("SELECT * FROM classifier WHERE classifier = ?", [classifier])
+    if not found:
         raise StoreError(
             f"A classifier must be a stored one; got {classifier[:60]!r}. Train one, or see the list on the "
             "Classifier page."
         )
-    about = dict(zip(names, row, strict=True))
+    (about,) = found
     for name in _JSON:
         if why := misfit("classifier", name, about[name]):
             raise StoreError(f"The classifier {about['title'][:60]!r} cannot be read: {why}. Train another one.")
@@ -109,8 +106,8 @@ def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
 
 def class_set_of(db: Database, classifier: str) -> str | None:
     """Return the class set of a classifier; None if the ID is unknown."""
-    row = db.cursor().execute("SELECT class_set FROM classifier WHERE classifier = ?", [classifier]).fetchone()
-    return row[0] if row else None
+    found = db.rows("SELECT class_set FROM classifier WHERE classifier = ?", [classifier])
+    return found[0][0] if found else None
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
@@ -135,23 +132,18 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
 
 def suggesting(db: Database, class_set: str) -> str | None:
     """Return the classifier that has been selected for suggestions in a class set, or None."""
-    row = (
-        db.cursor()
-        .execute(
-            "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
-        )
-        .fetchone()
-    )
-    return row[0] if row else None
+    return next(iter(_newest_choice(db, class_set)), None)
 
 
 def is_turned_off(db: Database, class_set: str) -> bool:
     """Return whether suggestions have been turned off for a class set; False if no classifier was ever selected."""
-    chosen = db.cursor().execute(
-        "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1", [class_set]
-    )
-    row = chosen.fetchone()
-    return row is not None and row[0] is None
+    return _newest_choice(db, class_set) == [None]
+
+
+def _newest_choice(db: Database, class_set: str) -> list[str | None]:
+    """Return the classifier that was selected last, None for no suggestions; empty if none was ever selected."""
+    sql = "SELECT classifier FROM classifier_choice WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1"
+    return [classifier for (classifier,) in db.rows(sql, [class_set])]
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
@@ -160,18 +152,18 @@ def labels_since_newest(db: Database, class_set: str) -> int:
     These are the labels stored after its newest training (or tied) label, or after the classifier itself if none of its
     labels is in the database (bundled labels). Without a classifier, all current labels.
     """
-    newest = db.cursor().execute(
+    newest = db.rows(
         "SELECT snapshot, stored, scores->>'newest' FROM classifier WHERE class_set = ? ORDER BY ordinal DESC LIMIT 1",
         [class_set],
     )
-    row = newest.fetchone()
+    row = newest[0] if newest else None
     if row and not sound("classifier", f"labels of the newest classifier of {class_set[:60]!r}", {"snapshot": row[0]}):
         row = None
     events = [event for _, _, event in json.loads(row[0])] + [row[2]] if row else []
-    counted = db.cursor().execute(
+    counted = db.rows(
         """WITH seen AS (SELECT max(ordinal) AS last FROM label_event WHERE event IN (SELECT unnest($events)))
            SELECT count(*) FROM standing, seen WHERE kind = 'label' AND class_set = $name
            AND CASE WHEN last IS NULL THEN $stored IS NULL OR stored > $stored ELSE ordinal > last END""",
         {"name": class_set, "events": events, "stored": row[1] if row else None},
     )
-    return int(counted.fetchall()[0][0])
+    return int(counted[0][0])

@@ -30,6 +30,8 @@ from .recovery import LET_GO, STOPPED, LogCopy, explain, is_of_file
 if TYPE_CHECKING:
     import pandas as pd
 
+    from .rows import Row
+
 
 # ---------------------------------------------------------------- the open file
 
@@ -362,7 +364,7 @@ class Database:
         """Return the unique ID of the database, stored in the file. A copy of the file has the same ID."""
         shared = self.shared
         if shared._id is None:
-            shared._id = str(self.cursor().execute("SELECT id FROM store_id").fetchall()[0][0])
+            shared._id = str(self.rows("SELECT id FROM store_id")[0][0])
         return shared._id
 
     @property
@@ -473,6 +475,16 @@ class Database:
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pd.DataFrame":
         """Run one SQL query and return its rows as a data frame. Pass values as parameters, never in the text."""
         return self.cursor().execute(sql, parameters).df()
+
+    def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
+        """Run one SQL query and return its rows as tuples."""
+        return self.cursor().execute(sql, parameters).fetchall()
+
+    def records(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "list[Row]":
+        """Run one SQL query and return its rows by column name."""
+        cursor = self.cursor().execute(sql, parameters)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -10,8 +10,7 @@ from datetime import datetime
 
 from ..errors import InputError
 from .database import Database
-from .label_checks import now
-from .rows import quoted
+from .rows import now, quoted
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,14 @@ def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
 
 def erasures(db: Database) -> list[Erasure]:
     """Return the records of all erasures of people, oldest first."""
-    cursor = db.cursor().execute("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")
-    return [Erasure(*row) for row in cursor.fetchall()]
+    cursor = db.rows("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")
+    return [Erasure(*row) for row in cursor]
 
 
 def known_people(db: Database) -> list[str]:
     """Return the names of all annotators who have label events."""
-    cursor = db.cursor().execute("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
-    return [name for (name,) in cursor.fetchall()]
+    cursor = db.rows("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
+    return [name for (name,) in cursor]
 
 
 def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:

@@ -5,13 +5,13 @@ import re
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from ..errors import InputError, StoreError
 from .bodies import NUMBER, known_keys, sound
 from .database import Database
-from .rows import from_json, marks, to_json
+from .rows import from_json, marks, now, to_json
 
 # ---------------------------------------------------------------- valid charts
 
@@ -177,7 +177,7 @@ def pin(db: Database, finding: Finding) -> str:
         name, finding.kind, finding.title, finding.note, finding.run, finding.about, finding.command,
         finding.checkpoint, finding.weights_hash, to_json([number.__dict__ for number in finding.numbers]),
         to_json(list(finding.pictures)), finding.maps, db.person.name or finding.annotator,
-        datetime.now(UTC).replace(tzinfo=None),
+        now(),
     ]  # fmt: skip
     with db.write() as cursor:
         cursor.execute(f"INSERT INTO finding ({_COLUMNS}) VALUES ({marks(len(values))})", values)  # noqa: S608 - names and marks
@@ -186,19 +186,13 @@ def pin(db: Database, finding: Finding) -> str:
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
     """Return the stored findings, newest first, or only those with given IDs."""
-    rows = (
-        db.cursor()
-        .execute(
-            f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
-            ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
-            {"chosen": None if chosen is None else list(chosen)},
-        )
-        .fetchall()
+    rows = db.records(
+        f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
+        ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
+        {"chosen": None if chosen is None else list(chosen)},
     )
-    names = "".join(_COLUMNS.split()).split(",")
-    named = (dict(zip(names, row, strict=True)) for row in rows)
     results = []
-    for row in named:
+    for row in rows:
         if not (sound("finding", f"the finding {row['title'][:60]!r}", row)):
             continue
         numbers = tuple(Number(**known_keys(number, NUMBER)) for number in from_json(row["numbers"]))

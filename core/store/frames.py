@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 import pandas as pd
 import pyarrow as pa
@@ -10,7 +9,7 @@ import pyarrow as pa
 from ..errors import InputError
 from .bodies import sound
 from .database import Database
-from .rows import Row, from_json, insert, to_json
+from .rows import Row, from_json, insert, now, to_json
 
 MOST = 500  # sentences found by one search
 _ANNOTATION = pa.schema(
@@ -47,7 +46,7 @@ def replace_release(
         )
         cursor.execute(
             "INSERT INTO frame_release VALUES (?, ?, ?, ?, ?, ?)",
-            [release, folder, run, count, to_json(skipped), datetime.now(UTC).replace(tzinfo=None)],
+            [release, folder, run, count, to_json(skipped), now()],
         )
     return count
 

@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import duckdb
@@ -11,7 +11,7 @@ import duckdb
 from ..errors import StoreError
 from .bodies import sound
 from .database import Database
-from .rows import Row, from_json, marks, quoted, to_json
+from .rows import Row, from_json, marks, now, quoted, to_json
 
 Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that identify the input, if any)
 
@@ -65,11 +65,9 @@ class StoredHypothesis:
 
 def batches(db: Database) -> list[StoredBatch]:
     """Return every registered batch of hypotheses, oldest first."""
-    names = (*_BATCH, "stored")
-    rows = db.cursor().execute(f"SELECT {quoted(*names)} FROM hypothesis_batch ORDER BY ordinal").fetchall()  # noqa: S608 - quoted
     stored_batches = []
-    for row in rows:
-        fields = dict(zip(names, row, strict=True))
+    names = quoted(*_BATCH, "stored")
+    for fields in db.records(f"SELECT {names} FROM hypothesis_batch ORDER BY ordinal"):  # noqa: S608 - quoted
         if not sound("hypothesis_batch", f"the batch of hypotheses {fields['batch']}", fields):
             continue
         for name in ("thought", "judged"):
@@ -94,12 +92,8 @@ def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
 
 def ever_registered(db: Database, weights_hash: str) -> int:
     """Return how many hypotheses about these model weights have been registered, including withdrawn ones."""
-    rows = (
-        db.cursor()
-        .execute(
-            "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
-        )
-        .fetchall()
+    rows = db.rows(
+        "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
     )
     return int(rows[0][0])
 
@@ -114,7 +108,7 @@ def add_batch(
     values = [
         name, batch.checkpoint, batch.weights_hash, to_json(batch.thought), to_json(batch.judged),
         to_json(batch.thought_rows), to_json(batch.judged_rows), batch.number, batch.level,
-        to_json(batch.runs), db.person.name or batch.annotator, _now(),
+        to_json(batch.runs), db.person.name or batch.annotator, now(),
     ]  # fmt: skip
     with db.write() as cursor:
         cursor.execute(
@@ -190,13 +184,9 @@ def add_event(
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
     """Append an event, such as a test or withdrawal, to a hypothesis within the transaction of the caller."""
-    values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, _now()]
+    values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, now()]
     cursor.execute(
         "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         values,
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)

@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +11,7 @@ from ..errors import JobError
 from ..study_names import current_name
 from .bodies import misfit, sound
 from .database import Database
-from .rows import Row, from_json, insert, quoted, to_json
+from .rows import Row, from_json, insert, now, quoted, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,24 +33,20 @@ _NEWEST = """SELECT position, arg_max(state, ordinal) AS state, arg_max_null(err
     FROM job_outcome WHERE job = $job GROUP BY position"""
 
 
-def _now() -> datetime:
-    return datetime.now(UTC).replace(tzinfo=None)
-
-
 def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) -> str:
     """Queue a job that has not been divided into units yet; return its ID."""
     job = uuid.uuid4().hex[:12]
     with db.write() as cursor:
         cursor.execute(
             "INSERT INTO job (job, study, title, asked, options, state, created) VALUES (?, ?, ?, ?, ?, 'queued', ?)",
-            [job, current_name(study), title, to_json(dict(options)), to_json(dict(options)), _now()],
+            [job, current_name(study), title, to_json(dict(options)), to_json(dict(options)), now()],
         )
     return job
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
     """Add units of work (key, size, arguments) to a job, and store its options completed by defaults."""
-    there = db.cursor().execute("SELECT key FROM job_unit WHERE job = ?", [job]).fetchall()
+    there = db.rows("SELECT key FROM job_unit WHERE job = ?", [job])
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
         twice = next(key for key in keys if keys.count(key) > 1)
@@ -70,11 +65,10 @@ def one_job(db: Database, job: str) -> Row:
 
     `asked` are the options as given; `options` are completed by defaults once the job is divided into units.
     """
-    cursor = db.cursor().execute("SELECT * FROM job WHERE job = ?", [job])
-    names, values = [column[0] for column in cursor.description], cursor.fetchall()
-    if not values:
+    found = db.records("SELECT * FROM job WHERE job = ?", [job])
+    if not found:
         raise JobError(f"A job must be one listed on the Jobs page; got {job!r}. Choose one from the list.")
-    row = dict(zip(names, values[0], strict=True))
+    (row,) = found
     for column in ("options", "asked"):
         if why := misfit("job", column, row[column]):
             raise JobError(f"The job {job} cannot be read: {why}. Delete it.")
@@ -83,8 +77,8 @@ def one_job(db: Database, job: str) -> Row:
 
 def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
     """Set the state of a job, and its start time ("running") or end time (a final state)."""
-    started = _now() if state == "running" else None
-    finished = _now() if state not in {"queued", "running"} else None
+    started = now() if state == "running" else None
+    finished = now() if state not in {"queued", "running"} else None
     with db.write() as cursor:
         cursor.execute(
             """UPDATE job SET state = $state, error = $error, run = coalesce($run, run),
@@ -99,25 +93,20 @@ def interrupt_running(db: Database) -> int:
     with db.write() as cursor:
         rows = cursor.execute(
             "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
-            [_now()],
+            [now()],
         ).fetchall()
     return len(rows)
 
 
 def open_units(db: Database, job: str) -> list[Row]:
     """Return the units of a job that still have to run, in order: position, key, size, arguments, attempts."""
-    units = (
-        db.cursor()
-        .execute(
-            f"""SELECT position, key, size, arguments, coalesce(attempts, 0) FROM job_unit
+    units = db.records(
+        f"""SELECT position, key, size, arguments, coalesce(attempts, 0) AS attempts FROM job_unit
             LEFT JOIN ({_NEWEST}) USING (position)
             WHERE job = $job AND (state IS NULL OR state = 'again') ORDER BY position""",  # noqa: S608 - our own text
-            {"job": job},
-        )
-        .fetchall()
+        {"job": job},
     )
-    names = ("position", "key", "size", "arguments", "attempts")
-    return [dict(zip(names, row, strict=True)) | {"arguments": from_json(row[3])} for row in units]
+    return [unit | {"arguments": from_json(unit["arguments"])} for unit in units]
 
 
 @dataclass(frozen=True)
@@ -144,12 +133,12 @@ def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> No
         for _ in range(outcome.deaths):
             cursor.execute(
                 "INSERT INTO job_outcome (job, position, state, error, finished) VALUES (?, ?, 'again', ?, ?)",
-                [job, position, "its worker died", _now()],
+                [job, position, "its worker died", now()],
             )
         cursor.execute(
             """INSERT INTO job_outcome (job, position, state, error, seconds, worker, provenance, finished)
                VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
-            [job, position, state, error, outcome.seconds, outcome.worker, to_json(outcome.provenance or {}), _now()],
+            [job, position, state, error, outcome.seconds, outcome.worker, to_json(outcome.provenance or {}), now()],
         )
         bodies = (
             {"job": job, "position": position, "place": place, "body": to_json(row)}
@@ -165,36 +154,34 @@ def ask_again(db: Database, job: str) -> int:
             f"""INSERT INTO job_outcome (job, position, state, finished)
                 SELECT $job, position, 'again', $now FROM ({_NEWEST}) WHERE state = 'failed'
                 RETURNING position""",  # noqa: S608 - our own text
-            {"job": job, "now": _now()},
+            {"job": job, "now": now()},
         ).fetchall()
     return len(rows)
 
 
 def job_rows(db: Database, job: str) -> list[Row]:
     """Return the result rows of the finished units of a job, in the order of the units."""
-    bodies = db.cursor().execute("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job]).fetchall()
+    bodies = db.rows("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job])
     name = f"a row of the job {job}"
     return [from_json(body) for (body,) in bodies if sound("job_row", name, {"body": body})]
 
 
 def count_rows(db: Database, job: str) -> int:
     """Return the number of result rows of the finished units of a job."""
-    ((rows,),) = db.cursor().execute("SELECT count(*) FROM job_row WHERE job = ?", [job]).fetchall()
+    ((rows,),) = db.rows("SELECT count(*) FROM job_row WHERE job = ?", [job])
     return int(rows)
 
 
 def job_provenance(db: Database, job: str) -> list[Row]:
     """Return the provenance of the finished units of a job, in order."""
-    cursor = db.cursor().execute(
-        "SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job]
-    )
+    cursor = db.rows("SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job])
     name = f"what a unit of the job {job} reported"
-    return [from_json(text) for (text,) in cursor.fetchall() if sound("job_outcome", name, {"provenance": text})]
+    return [from_json(text) for (text,) in cursor if sound("job_outcome", name, {"provenance": text})]
 
 
 def count_active(db: Database) -> int:
     """Return the number of running and queued jobs."""
-    counts = db.cursor().execute("SELECT count(*) FROM job WHERE state IN ('queued', 'running')").fetchall()
+    counts = db.rows("SELECT count(*) FROM job WHERE state IN ('queued', 'running')")
     return int(counts[0][0])
 
 
@@ -222,7 +209,7 @@ def by_worker(db: Database, job: str) -> "pd.DataFrame":
 
 def progress(db: Database, job: str) -> Row:
     """Return the progress of a job: units, done, failed, size and size_done (tokens), seconds."""
-    cursor = db.cursor().execute(
+    (row,) = db.records(
         f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
                count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,
                coalesce(sum(size) FILTER (state = 'done'), 0)::BIGINT AS size_done,
@@ -230,8 +217,7 @@ def progress(db: Database, job: str) -> Row:
             FROM job_unit LEFT JOIN ({_NEWEST}) USING (position) WHERE job = $job""",  # noqa: S608 - our own text
         {"job": job},
     )
-    names, values = [column[0] for column in cursor.description], cursor.fetchall()
-    return dict(zip(names, values[0], strict=True))
+    return row
 
 
 def jobs(db: Database) -> "pd.DataFrame":
@@ -266,21 +252,19 @@ def delete_job(db: Database, job: str) -> None:
 def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
     """Return the jobs of a study (or only unfinished ones), newest first: job, state, options, run (None if
     deleted)."""
-    cursor = db.cursor().execute(
+    rows = db.records(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? AND (job.state <> 'done' OR NOT ?) ORDER BY job.ordinal DESC""",
         [current_name(study), unfinished],
     )
-    names = ("job", "state", "options", "run")
-    rows = (dict(zip(names, row, strict=True)) for row in cursor.fetchall())
     return [row | {"options": from_json(row["options"])} for row in rows if sound("job", f"the job {row['job']}", row)]
 
 
 def seconds_of(db: Database, run: str) -> float | None:
     """Return the total computing time, in seconds, of the units behind a run; None if the job was deleted."""
-    cursor = db.cursor().execute(
+    ((seconds,),) = db.rows(
         """SELECT sum(seconds) FROM job_outcome
            WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",
         [run],
     )
-    return cursor.fetchall()[0][0]
+    return seconds

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ..errors import InputError
 from .people import person_name
-from .rows import Row
+from .rows import Row, now
 
 T = TypeVar("T")
 
@@ -53,11 +53,6 @@ _OPTIONAL = {"split", "seed"}
 _WHOLE = {column.name for column in (*EVENT, *MAP) if pa.types.is_integer(column.type)}
 _PROSE = {"note", "eye", "title"}  # free text; other text columns are names
 _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible characters
-
-
-def now() -> datetime:
-    """Return the current time in UTC without a time zone, as the database stores times."""
-    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:

@@ -25,11 +25,10 @@ from .label_checks import (
     checked_map,
     contradiction,
     looks_like,
-    now,
     time_of,
 )
 from .people import Person, person_name
-from .rows import FEW, Row, among, insert, marks, quoted, to_json
+from .rows import FEW, Row, among, insert, marks, now, quoted, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,14 +55,10 @@ def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset
 
 def class_history(db: Database) -> dict[str, list[Row]]:
     """Return the stored changes of classes by class set, oldest first, in the form that `add_history` reads."""
-    rows = (
-        db.cursor()
-        .execute(f"SELECT class_set, {quoted(*_HISTORY)} FROM class_event ORDER BY ordinal")  # noqa: S608 - our names
-        .fetchall()
-    )
+    sql = f"SELECT class_set, {quoted(*_HISTORY)} FROM class_event ORDER BY ordinal"  # noqa: S608 - our names
     history: dict[str, list[Row]] = {}
-    for name, *values in rows:
-        history.setdefault(name, []).append(dict(zip(_HISTORY, values, strict=True)))
+    for change in db.records(sql):
+        history.setdefault(change.pop("class_set"), []).append(change)
     return history
 
 
@@ -292,11 +287,10 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
     omitted."""
     if not len(map_ids):
         return []
-    cursor = db.cursor().execute(
+    found = db.records(
         "SELECT * EXCLUDE (stored) FROM attention_map WHERE map_id IN (SELECT unnest(?))", [list(map_ids)]
     )
-    names = [column[0] for column in cursor.description]
-    rows = {row[0]: dict(zip(names, row, strict=True)) for row in cursor.fetchall()}
+    rows = {row["map_id"]: row for row in found}
     for row in rows.values():
         row |= {"tokens": json.loads(row["tokens"]), "separators": json.loads(row["separators"])}
     return [rows[name] for name in map_ids if name in rows]
@@ -304,7 +298,7 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
 
 def stored_at(db: Database) -> dict[str, datetime]:
     """Return the time at which each attention map was first stored, by map ID."""
-    return dict(db.cursor().execute("SELECT map_id, stored FROM attention_map").fetchall())
+    return dict(db.rows("SELECT map_id, stored FROM attention_map"))
 
 
 def map_facts(db: Database) -> "pd.DataFrame":
@@ -443,41 +437,37 @@ def labels(
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
     """Return the names of all annotators with label events in one class set (None: in all)."""
-    cursor = db.cursor().execute(
+    cursor = db.rows(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},
     )
-    return [name for (name,) in cursor.fetchall()]
+    return [name for (name,) in cursor]
 
 
 def classes_given(db: Database, class_set: str) -> list[str]:
     """Return the class names of all labels in a class set, including retracted ones, as they were given."""
-    cursor = db.cursor().execute(
+    cursor = db.rows(
         "SELECT DISTINCT class FROM label_event WHERE class_set = ? AND kind = 'label' ORDER BY class", [class_set]
     )
-    return [name for (name,) in cursor.fetchall()]
+    return [name for (name,) in cursor]
 
 
 def class_counts(db: Database, class_set: str) -> dict[str, int]:
     """Return the number of current labels for each class name as given, sorted by name."""
-    cursor = db.cursor().execute(
+    cursor = db.rows(
         """SELECT class, count(*) FROM standing SEMI JOIN attention_map USING (map_id)
            WHERE kind = 'label' AND class_set = ? GROUP BY class ORDER BY class""",
         [class_set],
     )
-    return dict(cursor.fetchall())
+    return dict(cursor)
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
     """Return the decision of an annotator on each map in one pass: the class, or None for a skip."""
-    pairs = (
-        db.cursor()
-        .execute(
-            "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
-            "WHERE class_set = ? AND annotator = ? AND pass = ?",
-            [class_set, annotator, passing],
-        )
-        .fetchall()
+    pairs = db.rows(
+        "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
+        "WHERE class_set = ? AND annotator = ? AND pass = ?",
+        [class_set, annotator, passing],
     )
     return dict(pairs)
 
@@ -521,12 +511,11 @@ def pace(db: Database, class_set: str) -> "pd.DataFrame":
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
     """Return every stored label event, oldest first, in one class set or in all."""
-    cursor = db.cursor().execute(
+    return db.records(
         f"SELECT {quoted(*EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
         {"class_set": class_set},
     )
-    return [dict(zip(EVENT.names, row, strict=True)) for row in cursor.fetchall()]
 
 
 # ---------------------------------------------------------------- classes
@@ -593,13 +582,9 @@ def change_classes(
 
 def class_events(db: Database) -> list[Row]:
     """Return the stored changes of classes, oldest first, as `core.codebook.classes` reads them."""
-    names = ("class_set", "kind", "class", "into", "title", "eye", "colour", "key")
-    events = (
-        db.cursor()
-        .execute("SELECT class_set, kind, class, into_class, title, eye, colour, key FROM class_event ORDER BY ordinal")
-        .fetchall()
+    return db.records(
+        'SELECT class_set, kind, class, into_class AS "into", title, eye, colour, key FROM class_event ORDER BY ordinal'
     )
-    return [dict(zip(names, row, strict=True)) for row in events]
 
 
 # ---------------------------------------------------------------- labels retracted by admins
@@ -618,11 +603,11 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     db.person.must("admin", "retract labels of others")
     if not why.strip():
         raise InputError("A reason is required to retract somebody else's label; it is empty. Enter a reason.")
-    cursor = db.cursor().execute(
+    cursor = db.rows(
         f"SELECT event, {_ABOUT} FROM label_event WHERE event IN (SELECT unnest(?))",  # noqa: S608 - our columns
         [list(events)],
     )
-    facts = {event: tuple(about) for event, *about in cursor.fetchall()}
+    facts = {event: tuple(about) for event, *about in cursor}
     batch = f"retired-{uuid.uuid4().hex}"
     rows = []
     for number, event in enumerate(dict.fromkeys(events), start=1):
@@ -639,9 +624,9 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
     """Return the event IDs of the current labels with one of the given classes, oldest first."""
-    cursor = db.cursor().execute(
+    cursor = db.rows(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",
         [class_set, list(classes)],
     )
-    return [event for (event,) in cursor.fetchall()]
+    return [event for (event,) in cursor]

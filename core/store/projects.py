@@ -13,8 +13,8 @@ import pyarrow as pa
 from ..errors import InputError
 from .bodies import RULES, known_keys, sound
 from .database import Database
-from .label_checks import LONGEST_NAME, LONGEST_NOTE, looks_like, now
-from .rows import Row, among, insert, to_json
+from .label_checks import LONGEST_NAME, LONGEST_NOTE, looks_like
+from .rows import Row, among, insert, now, to_json
 
 # ---------------------------------------------------------------- progress of all projects
 
@@ -31,7 +31,7 @@ class ProjectCounts:
 
 def project_counts(db: Database) -> dict[str, ProjectCounts]:
     """Return the progress of every labelling project, in one query."""
-    rows = db.cursor().execute(
+    rows = db.rows(
         f"""{ANSWERS}, label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
                 labels AS (SELECT project, count(*) AS n FROM newest_answers
                            WHERE purpose = 'label' AND counted AND kind = 'label' GROUP BY ALL),
@@ -42,7 +42,7 @@ def project_counts(db: Database) -> dict[str, ProjectCounts]:
            SELECT project, label_maps.n, coalesce(labels.n, 0), coalesce(people.n, 0)
            FROM label_maps LEFT JOIN labels USING (project) LEFT JOIN people USING (project)"""  # noqa: S608 - ours
     )
-    return {project: ProjectCounts(*counts) for project, *counts in rows.fetchall()}
+    return {project: ProjectCounts(*counts) for project, *counts in rows}
 
 
 STATES = {"make": "open", "open": "open", "pause": "paused", "close": "closed", "archive": "archived"}
@@ -194,20 +194,20 @@ def one_project(db: Database, project: str) -> Project:
 
 def _read_projects(db: Database, project: str | None) -> list[Project]:
     """Return the project with this ID, or all for None."""
-    changes = db.cursor().execute(
+    changes = db.rows(
         "SELECT project, kind, annotator, stored FROM project_event "
         "WHERE kind IN ('pause', 'open', 'close', 'archive') AND ($project IS NULL OR project = $project) "
         "ORDER BY ordinal",
         {"project": project},
     )
-    last = {name: change for name, *change in changes.fetchall()}
-    cursor = db.cursor().execute(
+    last = {name: change for name, *change in changes}
+    cursor = db.rows(
         """SELECT project, title, class_set, recipe, rules, codebook, annotator, stored
            FROM project WHERE $project IS NULL OR project = $project ORDER BY ordinal DESC""",
         {"project": project},
     )
     made = []
-    for name, title, class_set, recipe, rules, codebook, by, when in cursor.fetchall():
+    for name, title, class_set, recipe, rules, codebook, by, when in cursor:
         if not sound("project", f"the project {title[:60]!r}", {"recipe": recipe, "rules": rules}):
             continue
         kind, who, changed = last.get(name, ("make", by, when))
@@ -218,21 +218,14 @@ def _read_projects(db: Database, project: str | None) -> list[Project]:
 
 def project_maps(db: Database, project: str) -> list[ProjectMap]:
     """Return the maps of a labelling project in the order of assignment."""
-    cursor = db.cursor().execute(
-        "SELECT map_id, kind, class FROM project_map WHERE project = ? ORDER BY place", [project]
+    cursor = db.rows("SELECT map_id, kind, class FROM project_map WHERE project = ? ORDER BY place", [project])
+    maps = [ProjectMap(*row) for row in cursor]
+    newest = db.records(
+        "SELECT body FROM project_event WHERE project = ? AND kind = 'order' ORDER BY ordinal DESC LIMIT 1", [project]
     )
-    maps = [ProjectMap(*row) for row in cursor.fetchall()]
-    newest = (
-        db.cursor()
-        .execute(
-            "SELECT body FROM project_event WHERE project = ? AND kind = 'order' ORDER BY ordinal DESC LIMIT 1",
-            [project],
-        )
-        .fetchone()
-    )
-    if newest is None or not sound("project_event", f"an order of maps in the project {project}", {"body": newest[0]}):
+    if not newest or not sound("project_event", f"an order of maps in the project {project}", newest[0]):
         return maps
-    places = {name: position for position, name in enumerate(json.loads(newest[0]))}
+    places = {name: position for position, name in enumerate(json.loads(newest[0]["body"]))}
     return sorted(maps, key=lambda entry: places.get(entry.map_id, len(places)))
 
 

@@ -4,13 +4,18 @@ import contextlib
 import json
 import math
 from collections.abc import Iterable, Sequence
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 
 Row = dict[str, Any]
+
+
+def now() -> datetime:
+    """Return the present time in UTC without a time zone, as it is stored."""
+    return datetime.now(UTC).replace(tzinfo=None)
 
 
 def plain(value: Any) -> Any:

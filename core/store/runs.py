@@ -3,7 +3,6 @@
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +15,7 @@ from . import shipped_record
 from .bodies import misfit, sound
 from .database import Database
 from .findings import findings, unpin
-from .rows import Row, from_json, insert, marks, quoted, to_json
+from .rows import Row, from_json, insert, marks, now, quoted, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -170,8 +169,8 @@ def record_run(
     values += [fields[name] for name in ("checkpoint", "weights_hash", "task", "split")]
     values += [None if fields["row_ids"] is None else to_json(fields["row_ids"])]
     values += [fields[name] for name in ("seed", "dtype", "operator", "device")]
-    now = datetime.now(UTC).replace(tzinfo=None)
-    values += [to_json(dict(options)), fields["code_version"], now, now if imported else None]
+    moment = now()
+    values += [to_json(dict(options)), fields["code_version"], moment, moment if imported else None]
     with db.write() as cursor:
         cursor.execute(f"INSERT INTO run ({_RUN}) VALUES ({marks(len(values))})", values)  # noqa: S608 - names and marks only
     return run
@@ -217,7 +216,7 @@ def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
 
 def any_rows(db: Database) -> bool:
     """Return whether any stored run has result rows, without building a data frame."""
-    return bool(db.cursor().execute("SELECT 1 FROM study_row LIMIT 1").fetchall())
+    return bool(db.rows("SELECT 1 FROM study_row LIMIT 1"))
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
@@ -250,7 +249,7 @@ def one_run(db: Database, run: str) -> Row:
 
 def is_imported(db: Database, run: str) -> bool:
     """Return whether a run was imported from a file."""
-    return bool(db.cursor().execute("SELECT 1 FROM run WHERE run = ? AND imported IS NOT NULL", [run]).fetchall())
+    return bool(db.rows("SELECT 1 FROM run WHERE run = ? AND imported IS NOT NULL", [run]))
 
 
 def run_rows(db: Database, run: str) -> list[Row]:
@@ -260,20 +259,20 @@ def run_rows(db: Database, run: str) -> list[Row]:
 
 def study_and_title(db: Database, run: str) -> tuple[str, str] | None:
     """Return the study and the title of a run in the database; None if the database has no such run."""
-    about = db.cursor().execute("SELECT study, title FROM run WHERE run = ?", [run]).fetchall()
+    about = db.rows("SELECT study, title FROM run WHERE run = ?", [run])
     return about[0] if about else None
 
 
 def row_texts(db: Database, run: str) -> list[str]:
     """Return the result rows of a run in the database as JSON text, in order."""
-    bodies = db.cursor().execute("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run]).fetchall()
+    bodies = db.rows("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run])
     return [body for (body,) in bodies]
 
 
 def holder(db: Database, run: str) -> str:
     """Return an ID of the source of a run (the database or the bundled record) that changes when the run's rows may
     change."""
-    own = db.cursor().execute("SELECT 1 FROM run WHERE run = ?", [run]).fetchall()
+    own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
 
 

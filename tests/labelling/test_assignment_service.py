@@ -11,9 +11,9 @@ from core.labelling.assignment import Rules
 from core.labelling.progress import progress
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.store import labels, projects
-from core.store.label_checks import now
 from core.store.people import Person, RightsError
 from core.store.projects import Heading
+from core.store.rows import now
 from tests.labelling.test_projects import START, Hand, label_all
 
 PEOPLE = [f"person{k:02d}" for k in range(20)]

@@ -10,9 +10,9 @@ from core.labelling.adjudicating import Suspect
 from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
 from core.store import labels, projects
-from core.store.label_checks import now
 from core.store.people import Person, RightsError
 from core.store.projects import Heading
+from core.store.rows import now
 from tests.labelling.test_projects import START, Hand
 from tests.store.labelling import event
 
