@@ -39,10 +39,25 @@ class MapBatch:
         """Return the entropy of every row in nats, computed once."""
         return row_entropies(self.weights)
 
+    def to_offset(self, offset: int) -> Any:
+        """Return each head's mean attention to the token at this offset from the query, as `to_offset` does."""
+        return to_offset(self.weights, offset, causal=self.causal)
+
+    def to_set(self, number: int) -> Any:
+        """Return the mean over queries of the attention to the first token (set 0) or to separators (set 1)."""
+        return to_own_keys(self.weights, [special_keys(at)[number] for at in self.places], causal=self.causal)
+
+    @property
+    def mean_distance(self) -> Any:
+        """Return the mean attention distance in tokens, as `mean_distance` does."""
+        return mean_distance(self.weights, causal=self.causal)
+
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of attention maps for long inputs of equal length, as requested by `special_needs`, for head scores."""
+    """Sums of maps of long inputs of equal length, for head scores, which have the values that a `MapBatch` computes
+    from maps. sums: requested by `special_needs`.
+    """
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -72,7 +87,7 @@ class SumBatch:
         )
 
     def _to_set(self, layer_sums: MapSums, at: SpecialPositions, number: int) -> Float[np.ndarray, " head"]:
-        keys = ((at.first,), at.separators)[number]
+        keys = special_keys(at)[number]
         start = max(1, min(keys, default=0)) if self.causal else 0
         rows = layer_sums.values[:, start:, number]
         if not keys or not rows.shape[1]:
@@ -91,9 +106,14 @@ OFFSETS = (-1, 0, 1)
 CACHED = 2**17  # weights that stay in the processor's cache together
 
 
+def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the keys of the two sets that scores count: the first token, and the separators."""
+    return (at.first,), at.separators
+
+
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
     """Return the sums of attention maps that a `SumBatch` needs."""
-    sets = keys_as_values(((at.first,), at.separators), keys)
+    sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
 

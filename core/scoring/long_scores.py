@@ -23,9 +23,9 @@ def long_scores(
     """
     batches = [SumBatch([layer_sums], [at], causal) for layer_sums in sums]
     scores = {
-        name: np.stack([score.of_sums(batch)[0] for batch in batches])
+        name: np.stack([score.of(batch)[0] for batch in batches])
         for name, score in HEAD_SCORES.items()
-        if score.of_sums
+        if score.of and score.of_sums
     }
     if windows or sink:
         length = sums[0].entropies.shape[1]

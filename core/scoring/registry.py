@@ -14,7 +14,7 @@ from jaxtyping import Float
 
 from ..attention import AttentionMaps
 from . import heads
-from .heads import MapBatch, SpecialPositions, SumBatch
+from .heads import MapBatch, SpecialPositions
 
 Need = Literal["weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"]
 CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
@@ -27,10 +27,10 @@ class HeadScore:
     Attributes:
         name: name of the statistic in the study that measures it.
         low, high: range; None if unbounded.
-        causal: whether decoders have the score.
-        about: what the column `feature` names, if the score has several features.
-        of: computes the score of every head on some maps (batch, head), for scores that need nothing else.
-        of_sums: the same from sums; without it, maps of long inputs are computed whole.
+        causal: whether decoders have it.
+        about: what a row's `feature` names, if one score has several.
+        of: the score of every head on some inputs' maps (batch, head), for scores that need nothing else.
+        of_sums: whether `of` also takes sums; otherwise, maps of long inputs are computed whole.
     """
 
     name: str
@@ -42,59 +42,39 @@ class HeadScore:
     source: str
     causal: bool = True
     about: str = ""
-    of: Callable[[MapBatch], Any] | None = None
-    of_sums: Callable[[SumBatch], Any] | None = None
+    of: Callable[[Any], Any] | None = None
+    of_sums: bool = False
 
 
 def _of_maps(
-    name: str, label: str, formula: str, of: Callable[[MapBatch], Any], high: float | None = 1.0, **fields: Any
+    name: str, label: str, formula: str, of: Callable[[Any], Any], high: float | None = 1.0, **fields: Any
 ) -> HeadScore:
     """A score of maps alone."""
     return HeadScore(name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **fields)
 
 
-def _offset(offset: int) -> Callable[[MapBatch], Any]:
-    return lambda maps: heads.to_offset(maps.weights, offset, causal=maps.causal)
-
-
-def _offset_of_sums(offset: int) -> Callable[[SumBatch], Any]:
-    return lambda sums: sums.to_offset(offset)
-
-
-def _mean_entropy(maps: MapBatch | SumBatch) -> Any:
-    return heads.mean_of_rows(maps.row_entropies, causal=maps.causal)
-
-
-def _normalised_entropy(maps: MapBatch | SumBatch) -> Any:
-    return heads.normalised_mean(maps.row_entropies, causal=maps.causal)
-
-
 MAP_SCORES = (
     _of_maps("entropy", "entropy, nats",
              "mean over queries of -sum p ln p, in nats (decoders: without the first query, which sees itself alone)",
-             _mean_entropy, None, of_sums=_mean_entropy),
+             lambda maps: heads.mean_of_rows(maps.row_entropies, causal=maps.causal), None, of_sums=True),
     _of_maps("normalised entropy", "entropy", "entropy over ln of the number of keys that the query sees, 0 to 1",
-             _normalised_entropy, of_sums=_normalised_entropy),
+             lambda maps: heads.normalised_mean(maps.row_entropies, causal=maps.causal), of_sums=True),
     _of_maps("classifying entropy", "entropy of the classifying token",
-             "entropy of the classifying token's row, in nats", heads.classifying_entropy, None,
-             of_sums=heads.classifying_entropy),
-    _of_maps("previous", "to previous", "mean weight on the token before the query", _offset(-1),
-             of_sums=_offset_of_sums(-1)),
+             "entropy of the classifying token's row, in nats", heads.classifying_entropy, None, of_sums=True),
+    _of_maps("previous", "to previous", "mean weight on the token before the query", lambda maps: maps.to_offset(-1),
+             of_sums=True),
     _of_maps("current", "to itself",
-             "mean weight on the query's own token (decoders: without the first query)", _offset(0),
-             of_sums=_offset_of_sums(0)),
-    _of_maps("next", "to next", "mean weight on the token after the query (not in causal models)", _offset(1),
-             causal=False, of_sums=_offset_of_sums(1)),
+             "mean weight on the query's own token (decoders: without the first query)", lambda maps: maps.to_offset(0),
+             of_sums=True),
+    _of_maps("next", "to next", "mean weight on the token after the query (not in causal models)",
+             lambda maps: maps.to_offset(1), causal=False, of_sums=True),
     _of_maps("first", "to first", "mean weight on the first position ([CLS], or the start token)",
-             lambda maps: heads.to_own_keys(maps.weights, [(positions.first,) for positions in maps.places],
-                                            causal=maps.causal), of_sums=lambda sums: sums.to_set(0)),
-    _of_maps("separator", "to separator", "mean weight on all separators together",
-             lambda maps: heads.to_own_keys(maps.weights, [positions.separators for positions in maps.places],
-                                            causal=maps.causal), of_sums=lambda sums: sums.to_set(1)),
+             lambda maps: maps.to_set(0), of_sums=True),
+    _of_maps("separator", "to separator", "mean weight on all separators together", lambda maps: maps.to_set(1),
+             of_sums=True),
     _of_maps("distance", "distance",
              "mean of |query - key| weighted by attention, in tokens (decoders: without the first query)",
-             lambda maps: heads.mean_distance(maps.weights, causal=maps.causal), None,
-             of_sums=lambda sums: sums.mean_distance),
+             lambda maps: maps.mean_distance, None, of_sums=True),
 )  # fmt: skip
 
 

@@ -16,12 +16,13 @@ Rows with less than LEAST left count as 0.
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from ..errors import InputError
 from .corrections import q_values
@@ -29,7 +30,11 @@ from .intervals import Means, StatisticEstimate
 
 Role = Literal["previous", "next", "first", "separator", "duplicate", "prefix", "rare", "dependency"]
 ROLES: tuple[Role, ...] = get_args(Role)
-OWN_DISTANCE = ("separator", "dependency")  # whose baseline is the head's own weight at the same distance
+ON_CONTROL: tuple[Role, ...] = ("duplicate", "prefix")  # whose baseline is the same cells of a control without repeats
+OWN_DISTANCE: tuple[Role, ...] = (
+    "separator",
+    "dependency",
+)  # whose baseline is the head's weight at the same distance
 TIMES = 3.0  # a head has a role when its weight is above so many times the baseline's (Pande et al.'s sieve)
 LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
 
@@ -57,29 +62,6 @@ class RolePositions:
                 f"{self.repeat}. Correct them."
             )
 
-    def seen(self) -> Bool[np.ndarray, "query key"]:
-        """Return which keys each query may attend to; none for the first query of a decoder, which has no choice."""
-        visible = np.ones((self.length, self.length), dtype=bool)
-        return np.tril(visible) & (np.arange(self.length) > 0)[:, None] if self.causal else visible
-
-    def targets(self, role: Role) -> Bool[np.ndarray, "query key"]:
-        """Return a mask over query-key cells that is True at the visible targets of a role."""
-        cells = np.zeros((self.length, self.length), dtype=bool)
-        if role in ("previous", "next"):
-            cells = np.eye(self.length, k=1 if role == "next" else -1, dtype=bool)
-        elif role in ("first", "separator"):
-            cells[:, [self.first] if role == "first" else list(self.separators)] = True
-        elif role == "rare":
-            cells[np.ix_([k for k in range(self.length) if k not in self.rare], self.rare)] = True
-        elif role == "dependency":
-            for first, counterpart in self.links:
-                cells[first, counterpart] = cells[counterpart, first] = first != counterpart
-        elif self.repeat:
-            start, period = self.repeat
-            second = np.arange(start + period, start + 2 * period)
-            cells[second, second - period + (role == "prefix")] = True
-        return cells & self.seen()
-
 
 @dataclass(frozen=True)
 class RoleScore:
@@ -88,14 +70,12 @@ class RoleScore:
     Attributes:
         weight, baseline: weight on the targets of the role, and that of the baseline.
         without_sink, baseline_without_sink: the same without the sink; NaN for targets on the sink.
-        left: mean fraction of the weight of rows that is not on the sink.
     """
 
     weight: Float[np.ndarray, "*heads"]
     baseline: Float[np.ndarray, "*heads"]
     without_sink: Float[np.ndarray, "*heads"]
     baseline_without_sink: Float[np.ndarray, "*heads"]
-    left: Float[np.ndarray, "*heads"]
 
 
 def role_scores(
@@ -105,27 +85,23 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Compute the scores of several roles for every head on one input.
+    """Compute the scores of every role for every head on inputs with the same positions; NaN for roles not in `only`.
 
-    `control` has maps of an equally long input without repeats; InputError if `places` has a repeat and there is none.
+    control: maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there is none.
     """
-    if places.repeat and control is None:
-        raise InputError(
-            "Roles on repeated tokens need the maps of a control input of the same length without repeats; "
-            "got none. Pass them as control."
-        )
-    sink, visible = places.first, places.seen()
-    looked = _InputMaps(np.asarray(weights, dtype=float), control, visible)
-    rest_seen = visible & (np.arange(places.length) != sink)
-    its_rest = None if control is None else without_sink(control, sink)
-    without = _InputMaps(without_sink(weights, sink), its_rest, rest_seen)
-    rows = visible.any(-1)
-    left = 1 - looked.weights[..., rows, sink].mean(-1) if rows.any() else np.full(weights.shape[:-2], np.nan)
-    scores: dict[Role, RoleScore] = {}
-    for role in only:
-        cells = places.targets(role)
-        scores[role] = RoleScore(*looked.score(role, cells), *without.score(role, cells), left)
-    return scores
+    both = [RoleBlocks(maps.shape[:-2], places, only) for maps in (weights, control) if maps is not None]
+    for sums, maps in zip(both, (weights, control), strict=False):
+        sums.take(..., 0, maps)
+    return both[0].scores(*both[1:])
+
+
+def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
+    """Return attention, effect, and both without the sink, for every role."""
+    columns = []
+    for score in scores.values():
+        columns += [score.weight, score.weight - score.baseline]
+        columns += [score.without_sink, score.without_sink - score.baseline_without_sink]
+    return np.stack(columns, -1)
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
@@ -136,64 +112,174 @@ def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> F
     return np.where(left >= LEAST, without / np.maximum(left, LEAST), 0.0)
 
 
-@dataclass(frozen=True)
-class _InputMaps:
-    """One input's maps, with or without the sink, and which keys a query may attend to."""
+# ---------------------------------------------------------------- blocks of queries; a whole map is one
 
-    weights: np.ndarray
-    control: np.ndarray | None
-    seen: np.ndarray
 
-    def score(self, role: Role, cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the attention to the targets of a role, and the attention expected by the role's baseline."""
-        cells = cells & self.seen
-        if not cells.any():
-            nothing = np.full(self.weights.shape[:-2], np.nan)
+Cells = Int[np.ndarray, "_ 2"]
+
+
+@lru_cache(maxsize=64)
+def target_cells(places: RolePositions, role: Role) -> Cells:
+    """Return the (query, key) cells of a role's visible targets, ordered by query."""
+    positions = np.arange(places.length)
+    cells = np.zeros((0, 2), dtype=int)
+    if role in ("previous", "next"):
+        step = 1 if role == "next" else -1
+        cells = np.stack([positions, positions + step], 1)[slice(None, -1) if step > 0 else slice(1, None)]
+    elif role in ("first", "separator", "rare"):
+        keys = np.unique({"first": (places.first,), "separator": places.separators, "rare": places.rare}[role])
+        queries = np.setdiff1d(positions, places.rare) if role == "rare" else positions
+        cells = np.stack([np.repeat(queries, len(keys)), np.tile(keys, len(queries))], 1).astype(int)
+    elif role == "dependency":
+        pairs = {pair for a, b in places.links if a != b for pair in ((a, b), (b, a))}
+        cells = np.array(sorted(pairs), dtype=int).reshape(-1, 2)
+    elif places.repeat:
+        start, period = places.repeat
+        second = np.arange(start + period, start + 2 * period)
+        cells = np.stack([second, second - period + (role == "prefix")], 1)
+    return cells[(cells[:, 1] <= cells[:, 0]) & (cells[:, 0] > 0)] if places.causal else cells
+
+
+class RoleBlocks:
+    """Computes role scores of inputs with the same positions from blocks of queries (`core.map_sums.Needs.blocks`).
+
+    Args:
+        shape: of the heads, such as (head,) or (batch, head).
+        only: roles to score; others are NaN.
+    """
+
+    def __init__(self, shape: tuple[int, ...], places: RolePositions, only: Sequence[Role] = ROLES) -> None:
+        self.places = places
+        cells = {role: target_cells(places, role)[: None if role in only else 0] for role in ROLES}
+        sinkless_cells = {role: cell[cell[:, 1] != places.first] for role, cell in cells.items()}
+        self.own, self.rest = (
+            _Side(shape, places, side_cells, sink)
+            for side_cells, sink in ((cells, None), (sinkless_cells, places.first))
+        )
+
+    def take(self, head: Any, start: int, weights: Any) -> None:
+        """Add the attention weights [*heads, query, key] of a block of queries that begins at `start`.
+
+        head: index of the heads in `shape`; ... for all.
+        """
+        block = np.array(weights, dtype=np.float64)[..., : self.places.length]
+        self.own.take(head, start, block)
+        self.rest.take(head, start, without_sink(block, self.places.first))
+
+    def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
+        """Return the scores of every role.
+
+        control: the same of equally long inputs without repeats. Raises InputError if there is a repeat and no control.
+        """
+        if self.places.repeat and control is None:
+            raise InputError(
+                "Roles on repeated tokens need the maps of a control input of the same length without repeats; "
+                "got none. Pass them as control."
+            )
+        its_own, its_rest = (None, None) if control is None else (control.own, control.rest)
+        return {role: RoleScore(*self.own.score(role, its_own), *self.rest.score(role, its_rest)) for role in ROLES}
+
+
+class _Side:
+    """Sums of maps with the sink (sink None) or without it.
+
+    Attributes:
+        targets: by role, weight on its targets [*heads].
+        diagonals: weight at every distance key - query [*heads, 2 length - 1].
+        beside: by role in OWN_DISTANCE that has targets, the part of it on them [*heads, 2 length - 1].
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], places: RolePositions, cells: Mapping[Role, Cells], sink: int | None
+    ) -> None:
+        self.places, self.cells, self.sink = places, cells, sink
+        bins = 2 * places.length - 1
+        self.targets = {role: np.zeros(shape) for role in cells}
+        self.beside = {role: np.zeros((*shape, bins)) for role in OWN_DISTANCE if len(cells[role])}
+        self.diagonals = np.zeros((*shape, bins if self.beside else 0))
+
+    def take(self, head: Any, start: int, block: Float[np.ndarray, "*heads query key"]) -> None:
+        """Add the attention rows of some heads for a block of queries that begins at `start`."""
+        if self.places.causal and start == 0:
+            block[..., 0, :] = 0.0  # it has no choice
+        count = block.shape[-2]
+        for role, cells in self.cells.items():
+            first, last = np.searchsorted(cells[:, 0], (start, start + count))
+            queries, keys = cells[first:last].T
+            if not len(queries):
+                continue
+            if role == "rare":
+                self.targets[role][head] += self._largest(block, start, np.unique(queries))
+                continue
+            weights = block[..., queries - start, keys]
+            self.targets[role][head] += weights.sum(-1)
+            if role in self.beside:
+                flat, bins = weights.reshape(-1, len(queries)), self.diagonals.shape[-1]
+                at = np.arange(len(flat))[:, None] * bins + keys - queries + self.places.length - 1
+                sums = np.bincount(at.ravel(), flat.ravel(), len(flat) * bins)
+                self.beside[role][head] += sums.reshape(*weights.shape[:-1], bins)
+        if self.beside:
+            sums, at = diagonal_sums(block), self.places.length - count - start
+            self.diagonals[head][..., at : at + sums.shape[-1]] += sums
+
+    def _largest(self, block: np.ndarray, start: int, queries: np.ndarray) -> np.ndarray:
+        """Return how many of these queries have their largest weight on the least frequent word."""
+        shown = block[..., queries - start, :]
+        if self.places.causal:
+            shown[..., np.arange(self.places.length) > queries[:, None]] = -1.0
+        if self.sink is not None:
+            shown[..., self.sink] = -1.0
+        return np.asarray((np.isin(shown.argmax(-1), self.places.rare) & (shown.max(-1) > 0)).sum(-1))
+
+    def score(self, role: Role, control: "_Side | None") -> tuple[np.ndarray, np.ndarray]:
+        """Return each head's attention to the targets of a role, and that of the baseline."""
+        queries, keys = self.cells[role].T
+        rows, weight = len(np.unique(queries)), self.targets[role]
+        if not rows:
+            nothing = np.full(weight.shape, np.nan)
             return nothing, nothing
-        on = _largest_on if role == "rare" else on_targets
-        return on(self.weights, cells), _baseline(role, self.weights, self.control, cells, self.seen)
+        even = 1 / self._sees()[queries]
+        if control is not None and role in ON_CONTROL:
+            baseline = control.targets[role]
+        elif role in self.beside:
+            at, counts = keys - queries + self.places.length - 1, self._counts()
+            ordinary = counts - np.bincount(at, minlength=len(counts))
+            mean = (self.diagonals - self.beside[role]) / np.maximum(ordinary, 1)
+            baseline = np.where(ordinary[at] > 0, mean[..., at], even).sum(-1)
+        else:
+            baseline = np.full(weight.shape, even.sum())
+        return weight / rows, baseline / rows
+
+    def _sees(self) -> Float[np.ndarray, " query"]:
+        """Return the number of keys that each query may attend to."""
+        positions = np.arange(self.places.length)
+        sees = positions + 1.0 if self.places.causal else np.full(len(positions), float(len(positions)))
+        if self.sink is not None:
+            sees -= (positions >= self.sink) | (not self.places.causal)
+        return np.maximum(sees, 1)
+
+    def _counts(self) -> Int[np.ndarray, " distance"]:
+        """Return the number of visible cells at each distance."""
+        length = self.places.length
+        distances = np.arange(1 - length, length)
+        counts = length - np.abs(distances)
+        if self.places.causal:
+            counts = np.where(distances > 0, 0, counts - (distances == 0))
+        if self.sink is not None:
+            queries = self.sink - distances  # those that meet the sink at this distance
+            inside = (queries >= 0) & (queries < length)
+            counts = counts - (inside & ((distances <= 0) & (queries > 0) if self.places.causal else True))
+        return counts
 
 
-def _largest_on(weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Return the fraction of queries with a target whose largest weight is on one; rows without weight count as no."""
-    rows = cells.any(-1)
-    shown, targets = weights[..., rows, :], cells[rows]
-    chosen = shown.argmax(-1)
-    return np.asarray((targets[np.arange(len(targets)), chosen] & (shown.max(-1) > 0)).mean(-1))
-
-
-def on_targets(
-    weights: Float[np.ndarray, "*heads query key"], cells: Bool[np.ndarray, "query key"]
-) -> Float[np.ndarray, "*heads"]:
-    """Return the attention to target cells, mean over queries that have a target; NaN without such queries."""
-    rows = int(cells.any(-1).sum())
-    if not rows:
-        return np.full(weights.shape[:-2], np.nan)
-    queries, keys = np.nonzero(cells)
-    return np.asarray(weights[..., queries, keys].sum(-1) / rows)
-
-
-def _baseline(
-    role: Role, weights: np.ndarray, control: np.ndarray | None, cells: np.ndarray, visible: np.ndarray
-) -> np.ndarray:
-    even = visible / np.maximum(visible.sum(-1, keepdims=True), 1)
-    if role in OWN_DISTANCE:
-        # OWN_DISTANCE: each target counts the head's mean weight on other visible cells at its distance, or uniform
-        # attention without any.
-        length, elsewhere = len(cells), visible & ~cells
-        queries, keys = np.nonzero(cells)
-        at = keys - queries + length - 1
-        slanted = np.zeros((*weights.shape[:-2], length, 2 * length))  # row q begins at length - 1 - q: distances below
-        slanted[..., :length] = (weights * elsewhere)[..., ::-1, :]  # each other, once a row is one shorter
-        flat = slanted.reshape(*weights.shape[:-2], -1)[..., : length * (2 * length - 1)]
-        sums = flat.reshape(*weights.shape[:-2], length, 2 * length - 1).sum(-2)
-        offset = np.arange(length) - np.arange(length)[:, None] + length - 1
-        counts = np.bincount(offset[elsewhere], minlength=2 * length - 1)
-        expected = np.where(counts[at] > 0, sums[..., at] / np.maximum(counts[at], 1), even[queries, keys])
-        return np.asarray(expected.sum(-1) / cells.any(-1).sum())
-    if role in ("duplicate", "prefix"):
-        return np.full(weights.shape[:-2], np.nan) if control is None else on_targets(control, cells)
-    return np.broadcast_to(on_targets(even, cells), weights.shape[:-2]).copy()
+def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads diagonal"]:
+    """Return sums over the diagonals of a block of attention weights, from the lower left to the upper right corner."""
+    *heads, queries, keys = block.shape
+    wide = np.zeros((*heads, queries, queries + keys))
+    wide[..., :keys] = block[..., ::-1, :]
+    # each row one place further right than the one before
+    skewed = wide.reshape(*heads, -1)[..., : queries * (queries + keys - 1)]
+    return np.asarray(skewed.reshape(*heads, queries, -1).sum(-2))
 
 
 # ---------------------------------------------------------------- over many inputs
@@ -215,19 +301,6 @@ class RoleMeans:
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
 
-    def update(
-        self,
-        weights: Float[np.ndarray, "layer head query key"],
-        places: RolePositions,
-        number: int,
-        *,
-        control: Float[np.ndarray, "layer head query key"] | None = None,
-    ) -> None:
-        """Add the attention maps of one input to the role scores. `control`: as in `role_scores`."""
-        for layer, of_layer in enumerate(weights):
-            its = None if control is None else control[layer][None]
-            self.update_layer(layer, of_layer[None], places, [number], control=its)
-
     def update_layer(
         self,
         layer: int | slice,
@@ -242,17 +315,7 @@ class RoleMeans:
 
         `layer` is EVERY_LAYER if `weights` has the heads of all layers concatenated.
         """
-        columns = np.full((*weights.shape[:-2], 4 * len(ROLES)), np.nan)
-        for role, score in role_scores(weights, places, control=control, only=only).items():
-            without_sink, at = score.without_sink, 4 * ROLES.index(role)
-            four = (
-                score.weight,
-                score.weight - score.baseline,
-                without_sink,
-                without_sink - score.baseline_without_sink,
-            )
-            columns[..., at : at + 4] = np.stack(four, -1)
-        self.add(layer, columns, numbers)
+        self.add(layer, columns_of(role_scores(weights, places, control=control, only=only)), numbers)
 
     def add(
         self,
@@ -331,159 +394,3 @@ def repeated_tokens(
     places = RolePositions(length, separators=separators, repeat=(len(before), period), causal=causal)
     half = drawn[:period]
     return RepeatedTokens((*before, *half, *half, *after), (*before, *drawn, *after), places)
-
-
-# ---------------------------------------------------------------- blocks of queries
-
-
-Cells = Int[np.ndarray, "_ 2"]
-
-
-def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return the (query, key) cells of the targets of a role, ordered by query; none for the roles of repeated
-    tokens."""
-    positions = np.arange(places.length)
-    if role in ("previous", "next"):
-        step = 1 if role == "next" else -1
-        cells = np.stack([positions, positions + step], 1)[slice(None, -1) if step > 0 else slice(1, None)]
-    elif role in ("first", "separator", "rare"):
-        keys = {"first": (places.first,), "separator": places.separators, "rare": places.rare}[role]
-        queries = np.setdiff1d(positions, places.rare) if role == "rare" else positions
-        cells = np.array([(query, key) for query in queries for key in sorted(set(keys))], dtype=int).reshape(-1, 2)
-    elif role == "dependency":
-        pairs = {pair for a, b in places.links if a != b for pair in ((a, b), (b, a))}
-        cells = np.array(sorted(pairs), dtype=int).reshape(-1, 2)
-    else:
-        cells = np.zeros((0, 2), dtype=int)
-    return cells[(cells[:, 1] <= cells[:, 0]) & (cells[:, 0] > 0)] if places.causal else cells
-
-
-class RoleBlocks:
-    """Computes role scores of one input and layer from blocks of queries (`core.map_sums.Needs.blocks`).
-
-    Inputs with a repeat are refused, because they need the maps of a control.
-    """
-
-    def __init__(self, heads: int, places: RolePositions) -> None:
-        if places.repeat:
-            raise InputError("Roles on repeated tokens need whole maps of the input and its control. Pass both maps.")
-        self.places = places
-        cells = [target_cells(places, role) for role in ROLES]
-        sinkless_cells = [cell[cell[:, 1] != places.first] for cell in cells]
-        self.own, self.rest = (
-            _Side(heads, places, side_cells, sink)
-            for side_cells, sink in ((cells, None), (sinkless_cells, places.first))
-        )
-
-    def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights (query, key) of one head for the block of queries that begins at `start`."""
-        block = np.array(weights, dtype=np.float64)[:, : self.places.length]
-        self.own.take(head, start, block)
-        self.rest.take(head, start, without_sink(block, self.places.first))
-
-    def result(self) -> Float[np.ndarray, "head statistic"]:
-        """Return attention, effect, and both without the sink, for every role and head; NaN without a target."""
-        columns = []
-        for score, sinkless in zip(self.own.scores(), self.rest.scores(), strict=True):
-            columns += [score[0], score[0] - score[1], sinkless[0], sinkless[0] - sinkless[1]]
-        return np.stack(columns, -1)
-
-
-@dataclass
-class _Side:
-    """Sums of the map of one input, with the sink (sink None) or without it.
-
-    Attributes:
-        targets: weight on targets (role, head).
-        diagonals: weight at every distance key - query (head, 2 length - 1).
-        beside: the part of `diagonals` on the cells of a role (role, head, 2 length - 1).
-    """
-
-    heads: int
-    places: RolePositions
-    cells: Sequence[Cells]
-    sink: int | None
-
-    def __post_init__(self) -> None:
-        bins = 2 * self.places.length - 1
-        self.targets = np.zeros((len(ROLES), self.heads))
-        self.diagonals = np.zeros((self.heads, bins))
-        self.beside = {role: np.zeros((self.heads, bins)) for role in OWN_DISTANCE}
-
-    def take(self, head: int, start: int, block: Float[np.ndarray, "query key"]) -> None:
-        """Add the attention rows of one head for a block of queries that begins at `start`."""
-        if self.places.causal and start == 0:
-            block[0] = 0.0  # it has no choice
-        for number, role in enumerate(ROLES):
-            first, last = np.searchsorted(self.cells[number][:, 0], (start, start + len(block)))
-            queries, keys = self.cells[number][first:last].T
-            if not len(queries):
-                continue
-            if role == "rare":
-                self.targets[number, head] += self._largest(block, start, np.unique(queries))
-                continue
-            weights = block[queries - start, keys]
-            self.targets[number, head] += weights.sum()
-            if role in self.beside:
-                at = keys - queries + self.places.length - 1
-                self.beside[role][head] += np.bincount(at, weights, self.beside[role].shape[1])
-        sums = diagonal_sums(block)
-        at = self.places.length - len(block) - start
-        self.diagonals[head, at : at + len(sums)] += sums
-
-    def _largest(self, block: np.ndarray, start: int, queries: np.ndarray) -> int:
-        """Return how many of these queries have their largest weight on the least frequent word."""
-        shown = block[queries - start]
-        if self.places.causal:
-            shown[np.arange(self.places.length) > queries[:, None]] = -1.0
-        if self.sink is not None:
-            shown[:, self.sink] = -1.0
-        return int((np.isin(shown.argmax(1), self.places.rare) & (shown.max(1) > 0)).sum())
-
-    def scores(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yield, for every role, each head's attention to the targets and to the baseline."""
-        sees, counts = self._sees(), self._counts()
-        for number, role in enumerate(ROLES):
-            queries, keys = self.cells[number].T
-            rows = len(np.unique(queries))
-            if not rows:
-                nothing = np.full(self.heads, np.nan)
-                yield nothing, nothing
-                continue
-            baseline = np.full(self.heads, (1 / sees[queries]).sum())
-            if role in self.beside:
-                at = keys - queries + self.places.length - 1
-                ordinary = counts - np.bincount(at, minlength=len(counts))
-                mean = (self.diagonals - self.beside[role]) / np.maximum(ordinary, 1)
-                baseline = np.where(ordinary[at] > 0, mean[:, at], 1 / sees[queries]).sum(1)
-            yield self.targets[number] / rows, baseline / rows
-
-    def _sees(self) -> Float[np.ndarray, " query"]:
-        """Return the number of keys that each query may attend to."""
-        positions = np.arange(self.places.length)
-        sees = positions + 1.0 if self.places.causal else np.full(len(positions), float(len(positions)))
-        if self.sink is not None:
-            sees -= (positions >= self.sink) | (not self.places.causal)
-        return np.maximum(sees, 1)
-
-    def _counts(self) -> Int[np.ndarray, " distance"]:
-        """Return the number of visible cells at each distance."""
-        length = self.places.length
-        distances = np.arange(1 - length, length)
-        counts = length - np.abs(distances)
-        if self.places.causal:
-            counts = np.where(distances > 0, 0, counts - (distances == 0))
-        if self.sink is not None:
-            queries = self.sink - distances  # those that meet the sink at this distance
-            inside = (queries >= 0) & (queries < length)
-            counts = counts - (inside & ((distances <= 0) & (queries > 0) if self.places.causal else True))
-        return counts
-
-
-def diagonal_sums(block: Float[np.ndarray, "query key"]) -> Float[np.ndarray, " diagonal"]:
-    """Return sums over the diagonals of a block of attention weights, from the lower left to the upper right corner."""
-    queries, keys = block.shape
-    wide = np.zeros((queries, queries + keys))
-    wide[:, :keys] = block[::-1]
-    skewed = wide.ravel()[: queries * (queries + keys - 1)]  # each row one place further right than the one before
-    return np.asarray(skewed.reshape(queries, -1).sum(0))

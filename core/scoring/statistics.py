@@ -44,13 +44,13 @@ class HeadStatistics:
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Request the sums for long inputs: entropies, distances, and attention to neighbours and special tokens; None
         if a score needs maps."""
-        if queries != keys or any(score.of_sums is None for score in MAP_SCORES if score.of):
+        if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         batch = SumBatch(sums, [self._places[k] for k in inputs], self.causal)
-        values = np.stack([score.of_sums(batch) for score in MAP_SCORES if score.of_sums], -1)
+        values = np.stack([score.of(batch) for score in MAP_SCORES if score.of], -1)
         self._add(layer, values.astype(np.float64), inputs)
 
     def _add(self, layer: int | slice, values: Float[np.ndarray, "batch head statistic"], inputs: list[int]) -> None:

@@ -11,6 +11,7 @@ from core.scoring.roles import (
     RoleBlocks,
     RoleMeans,
     RolePositions,
+    columns_of,
     repeated_tokens,
     role_q,
     role_scores,
@@ -107,7 +108,6 @@ def test_a_sink_hides_a_role_until_it_is_taken_out():
     for head, role in enumerate(("previous", "prefix")):
         assert scores[role].weight[head] < 0.2
         assert scores[role].without_sink[head] > 0.9
-        assert scores[role].left[head] < 0.1
     assert (scores["first"].weight > 0.85).all()
     assert np.isnan(scores["first"].without_sink).all()
 
@@ -156,7 +156,6 @@ def test_without_the_sink_is_the_same_score_of_rescaled_rows():
             rows = maps[layer, head]
             shares = [rows[i, i - 1] / rows[i, 1:].sum() for i in range(2, 5)]  # query 1's previous is the sink
             assert score.without_sink[layer, head] == pytest.approx(np.mean(shares))
-            assert score.left[layer, head] == pytest.approx(1 - rows[:, 0].mean())
     np.testing.assert_allclose(score.baseline_without_sink, 0.25)
 
 
@@ -178,7 +177,7 @@ def test_over_inputs_only_the_planted_roles_survive_the_correction():
         noise = random_maps(2, 2, 16, 16, causal=True, seed=number).numpy()
         maps = [np.concatenate([one, rest])[None] for one, rest in zip(both(tokens, roles), noise, strict=True)]
         for means in (together, parts[number % 2]):
-            means.update(maps[0], tokens.places, number, control=maps[1])
+            means.update_layer(0, maps[0], tokens.places, [number], control=maps[1])
     estimates, (left, right) = together.result(), parts
     left.means.merge(right.means)
     q = role_q(together)
@@ -242,7 +241,7 @@ def test_the_test_of_roles_asks_for_so_many_times_the_baseline():
         maps[0, 0, np.arange(1, 10), np.arange(9)] = 0.2
         maps[0, 0, 0] = 0.1
         maps += chance.random(maps.shape) * 0.001
-        means.update(maps / maps.sum(-1, keepdims=True), RolePositions(10), number)
+        means.update_layer(0, maps / maps.sum(-1, keepdims=True), RolePositions(10), [number])
     assert role_q(means, times=1.0)["previous"][0, 0] < 0.01
     assert role_q(means, times=3.0)["previous"][0, 0] > 0.9
     assert role_q(means, times=1.0)["previous"][0, 1] > 0.01
@@ -272,30 +271,17 @@ def test_blocks_of_queries_give_the_roles_of_whole_maps(causal, first):
     places = RolePositions(length, first, (5, 10), causal=causal, rare=(6, 7), links=links)
     maps = random_maps(2, length, length, causal=causal, seed=3).numpy()
     maps[0, 3:] = np.eye(length)[first] * (1 - LEAST / 2) + maps[0, 3:] * LEAST / 2  # rows with next to nothing left
-    scores = role_scores(maps, places)
-    wanted = np.stack(
-        [
-            column
-            for score in (scores[role] for role in ROLES)
-            for column in (
-                score.weight,
-                score.weight - score.baseline,
-                score.without_sink,
-                score.without_sink - score.baseline_without_sink,
-            )
-        ],
-        -1,
-    )
+    wanted = columns_of(role_scores(maps, places))
     for step in (1, 3, length):
-        blocks, before = RoleBlocks(2, places), maps.copy()
+        blocks, before = RoleBlocks((2,), places), maps.copy()
         for start in range(0, length, step):
             for head in range(2):
                 blocks.take(head, start, maps[head, start : start + step])
-        assert blocks.result() == pytest.approx(wanted, abs=1e-12, nan_ok=True)
+        assert columns_of(blocks.scores()) == pytest.approx(wanted, abs=1e-12, nan_ok=True)
         assert np.array_equal(maps, before)
     assert np.isfinite(wanted).all(0).sum() >= 16
     with pytest.raises(InputError, match="control"):
-        RoleBlocks(2, RolePositions(8, repeat=(1, 3)))
+        RoleBlocks((2,), RolePositions(8, repeat=(1, 3))).scores()
 
 
 def test_a_head_on_the_first_token_has_its_role_though_nothing_is_left_without_the_sink():
@@ -303,7 +289,7 @@ def test_a_head_on_the_first_token_has_its_role_though_nothing_is_left_without_t
     for number in range(14):
         maps = chance.random((1, 2, 10, 10))
         maps[0, 0, :, 0] += 30
-        means.update(maps / maps.sum(-1, keepdims=True), RolePositions(10), number)
+        means.update_layer(0, maps / maps.sum(-1, keepdims=True), RolePositions(10), [number])
     q = role_q(means)["first"][0]
     assert q[0] < 0.01
     assert q[1] > 0.9

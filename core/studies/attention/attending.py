@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ... import studies
 from ...store.rows import Row
@@ -13,7 +13,7 @@ from ..records import Result
 from ..units import ChunkUnit
 from .inputs import PASTED, AttendingOptions, SourceText, chunks, sources
 from .partials import InputOffset, Pieces, Sums
-from .records import S
+from .records import S, outstanding
 
 if TYPE_CHECKING:
     from ...scoring.intervals import StatisticEstimate
@@ -24,11 +24,14 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """Base class of studies that observe attention in forward passes. Inputs are processed in chunks; a partial result
-    is the sum over the inputs of one chunk."""
+    """A study that observes attention in forward passes. It processes inputs in chunks, and the partial result of a
+    chunk is a sum over its inputs. `ranked_by` is the column by which the terminal ranks heads; "" for a
+    study whose rows are all printed.
+    """
 
     arguments = ChunkUnit
     looks_at_maps = True
+    ranked_by: ClassVar[str] = "value"
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
         """Create the object that accumulates the sums of this study for one checkpoint."""
@@ -69,6 +72,9 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         """Return one record per head and statistic, for each checkpoint and task."""
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        return outstanding(rows, self.ranked_by) if self.ranked_by else super().shown(rows)
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
         """Measure the texts in the options with a checkpoint that is already open. Raises InputError for invalid

@@ -31,7 +31,7 @@ from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, ends, of_heads, score_of
 from .inputs import AttendingOptions
 from .partials import BudgetSums, Pieces
-from .records import BudgetScore, outstanding
+from .records import BudgetScore
 
 if TYPE_CHECKING:
     from .measures import BudgetMeasure
@@ -209,9 +209,6 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
                 "Without a language pipeline that parses, syntactic heads and dependents are counted as other words."
             ]
         return []
-
-    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        return outstanding(rows, "value")
 
 
 STUDY = Budget()

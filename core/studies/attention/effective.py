@@ -21,7 +21,7 @@ from ..units import ChunkUnit
 from .attending import Attending, of_heads
 from .inputs import AttendingOptions, SourceText
 from .partials import EffectiveSums, Pieces
-from .records import EffectiveScore, LengthCorrelation, outstanding
+from .records import EffectiveScore, LengthCorrelation
 
 if TYPE_CHECKING:
     from .measures import EffectiveMeasure
@@ -117,9 +117,6 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
             f"({least.name}{on}{f'; {interval}' if interval else ''}).",
             "If effective attention equals raw attention, r is 1.",
         )
-
-    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        return outstanding(rows, "value")
 
 
 STUDY = Effective()

@@ -28,7 +28,7 @@ from ..records import Result, picked
 from .attending import Attending, at_head, beside_null, contrasted, score_of
 from .inputs import AttendingOptions
 from .partials import FeatureSums, Pieces
-from .records import Score, above_null, outstanding
+from .records import Score, above_null
 
 if TYPE_CHECKING:
     from .measures import FeatureMeasure
@@ -80,6 +80,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
     kinds = (Score,)
     head_scores = FEATURE_SCORES
     section = "where it looks"
+    ranked_by = "effect"
     said_at = 3
     gives = "attention to features"
 
@@ -131,9 +132,6 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
             lambda score: f"{score.name} attends most to {score.feature}",
             baseline="random tokens at the same positions",
         )
-
-    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        return outstanding(rows, "effect")
 
 
 STUDY = Features()

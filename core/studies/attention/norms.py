@@ -27,7 +27,7 @@ from .attending import Attending, of_heads
 from .features import FeatureNames
 from .inputs import AttendingOptions, SourceText
 from .partials import InputOffset, NormSums, Pieces
-from .records import Score, outstanding
+from .records import Score
 
 if TYPE_CHECKING:
     from ...capture.norms import Contributions
@@ -101,9 +101,6 @@ class Norms(Attending[NormsOptions, NormSums]):
             "inputs",
             percent(most.low, most.high, "{:.2f}", 1),
         )
-
-    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        return outstanding(rows, "value")
 
 
 STUDY = Norms()

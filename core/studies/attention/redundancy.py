@@ -48,6 +48,7 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     question = "Which heads have similar attention patterns?"
+    ranked_by = ""
     kinds = (AlikeHead, GroupMember, RepeatedHead, RepeatedShare, HeadGroup, LikenessKept)
     head_scores = (
         HeadScore("group", "group by mean pattern", "number of its group by mean pattern, the largest first",

@@ -28,7 +28,7 @@ from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, contrasted, ends, score_of
 from .inputs import AttendingOptions, Tasks
 from .partials import Pieces, RelationSums
-from .records import RelationScore, above_null, outstanding
+from .records import RelationScore, above_null
 
 if TYPE_CHECKING:
     from .measures import RelationMeasure
@@ -62,6 +62,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         link_score("backward", "against relation", "mean over links of the weight from governor to dependent"),
     )
     section = "relations and frames"
+    ranked_by = "effect"
     said_at = 4
     gives = "attention along relations"
 
@@ -133,9 +134,6 @@ class Relations(Attending[RelationsOptions, RelationSums]):
             baseline="other words at the same distance",
             of="links",
         )
-
-    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        return outstanding(rows, "effect")
 
 
 STUDY = Relations()

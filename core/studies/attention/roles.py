@@ -23,12 +23,13 @@ from ...models.encoding import Encoding
 from ...scoring.intervals import EVERY_LAYER
 from ...scoring.registry import CLARK, HeadScore, Need
 from ...scoring.roles import (
+    ON_CONTROL,
     TIMES,
     RepeatedTokens,
-    Role,
     RoleBlocks,
     RoleMeans,
     RolePositions,
+    columns_of,
     repeated_tokens,
     role_q,
 )
@@ -39,7 +40,7 @@ from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, score_of
 from .inputs import AttendingOptions
 from .partials import InputOffset, Pieces, RoleSums
-from .records import RoleScore, outstanding
+from .records import RoleScore
 
 if TYPE_CHECKING:
     from ...capture.running import Observer
@@ -77,7 +78,6 @@ ROLE_SCORES = (
               ("values",), -1.0, 1.0, "Elhage et al. 2021"),
 )  # fmt: skip
 OWN_LABELS = {score.name: score.label.removeprefix("role: ") for score in ROLE_SCORES}
-ON_REPEATS: tuple[Role, ...] = ("duplicate", "prefix")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -165,9 +165,6 @@ class Roles(Attending[RolesOptions, RoleSums]):
             "inputs",
         )
 
-    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        return outstanding(rows, "value")
-
 
 STUDY = Roles()
 
@@ -217,12 +214,12 @@ class RoleMeasure:
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Process one layer of long inputs from sums over blocks of queries."""
-        blocks = np.stack([self._blocks[number].result() for number in inputs])
+        blocks = np.stack([columns_of(self._blocks[number].scores()) for number in inputs])
         self.roles.add(layer, blocks, [self._numbers[number] for number in inputs])
         self._begin(inputs)
 
     def _begin(self, inputs: Sequence[int]) -> None:
-        self._blocks = {number: RoleBlocks(self.checkpoint.heads, self._places[number]) for number in inputs}
+        self._blocks = {number: RoleBlocks((self.checkpoint.heads,), self._places[number]) for number in inputs}
 
     def _take(self, number: int, head: int, start: int, weights: Any) -> None:
         self._blocks[number].take(head, start, weights)
@@ -269,7 +266,7 @@ class _Pairs:
         maps = weights.double().cpu().numpy()[np.argsort(inputs)]
         pairs = len(maps) // 2
         self.roles.update_layer(
-            layer, maps[::2], self.places, range(self.first, self.first + pairs), control=maps[1::2], only=ON_REPEATS
+            layer, maps[::2], self.places, range(self.first, self.first + pairs), control=maps[1::2], only=ON_CONTROL
         )
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:

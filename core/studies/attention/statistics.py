@@ -27,7 +27,7 @@ from ..records import picked
 from .attending import Attending, of_heads, score_of
 from .inputs import AttendingOptions
 from .partials import Pieces, StatisticsSums
-from .records import PlaceScore, Score, outstanding
+from .records import PlaceScore, Score
 
 if TYPE_CHECKING:
     from .measures import StatisticsMeasure
@@ -108,9 +108,6 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
         where = task_name(places[0].task)
         return Headline(f"Behaviour of the {len(mine)} heads on {where}: {counted}.", inputs, "inputs")
-
-    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        return outstanding(rows, "value")
 
 
 STUDY = Statistics()
