@@ -1,6 +1,8 @@
 """Errors that are shown to users. Pages show the message of an `AtlasError`; the terminal prints it and exits with
 status 2. Any other exception is a bug."""
 
+from collections.abc import Iterable
+
 LONGEST = 650  # characters of a message, which may contain user text
 
 INTERRUPTED = 130  # exit status of a command after Ctrl-C
@@ -38,3 +40,13 @@ class StoreError(AtlasError):
 
 class JobError(AtlasError):
     """Error: a job cannot be started, or some of its units failed."""
+
+
+def check_choice(what: str, given: object, known: Iterable[str], error: type[AtlasError] = InputError) -> None:
+    """Raise an error if a value, or one value of a list or tuple, is not among the known ones. `what` begins the
+    message, such as "A pruning order".
+    """
+    choices = tuple(known)
+    for value in given if isinstance(given, (list, tuple)) else (given,):
+        if value not in choices:
+            raise error(f'{what} must be one of {", ".join(choices)}; got "{value}". Choose one of them.')

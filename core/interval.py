@@ -1,72 +1,49 @@
-"""A number with its 95 % interval: as statistics compute it, as records store it, and as estimates are compared."""
+"""A number with its 95 % interval, and the arithmetic of such numbers."""
 
 import math
 from dataclasses import dataclass, field
-from typing import TypedDict
-
-
-class IntervalFields(TypedDict):
-    """The fields of an `Interval` in a stored record."""
-
-    value: float
-    low: float
-    high: float
-    n: int
+from typing import Any
 
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its 95 % interval; NaN if undefined.
+    """A number with its 95 % interval; None if undefined.
 
-    n: how many words, pairs of runs, ... it was computed from, as stated by the function that returns it.
-    """
-
-    value: float
-    low: float
-    high: float
-    n: int = 0
-
-    def fields(self) -> IntervalFields:
-        """Return the number and its interval as fields of a record."""
-        return IntervalFields(value=self.value, low=self.low, high=self.high, n=self.n)
-
-
-class RecordFields(TypedDict):
-    """The fields of a `RecordInterval` in a stored record."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class RecordInterval:
-    """A number with its 95 % interval in the form that records store; None if undefined.
-
-    `unit` says what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated.
+    Attributes:
+        unit: what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated.
+        n: how many words, pairs of runs, ... it was computed from, as stated by the function that returns it; None if
+            the function does not say.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
     unit: str = field(default="", compare=False)
+    n: int | None = None
 
     @classmethod
-    def of(cls, value: float, low: float, high: float) -> "RecordInterval":
-        """Create the stored form of a number with an interval; NaN or infinite values become None. Both bounds are
-        stored, or neither."""
+    def of(cls, value: float, low: float, high: float, n: int | None = None) -> "Interval":
+        """Create an interval from numbers that may be NaN or infinite, which become None. Both bounds are kept, or
+        neither.
+        """
         if not math.isfinite(value):
-            return cls(None, None, None)
+            return cls(None, n=n)
         bounded = math.isfinite(low) and math.isfinite(high)
-        return cls(float(value), *((float(low), float(high)) if bounded else (None, None)))
+        return cls(float(value), *((float(low), float(high)) if bounded else (None, None)), n=n)
 
-    def fields(self) -> RecordFields:
-        """Return the number and its interval as fields of a record."""
-        return RecordFields(value=self.value, low=self.low, high=self.high)
+    def shifted(self, by: float) -> "Interval":
+        """Return the interval with a constant added to the number and both bounds."""
+        ends = (None if end is None else end + by for end in (self.value, self.low, self.high))
+        return Interval(*ends, unit=self.unit, n=self.n)
+
+    def fields(self) -> dict[str, Any]:
+        """Return the number, its bounds and n, if it is stated, as fields of a record."""
+        stated = {} if self.n is None else {"n": self.n}
+        return {"value": self.value, "low": self.low, "high": self.high} | stated
 
 
 @dataclass(frozen=True)
-class Estimate(RecordInterval):
+class Estimate(Interval):
     """A defined number with its 95 % interval, if there is one. Estimates with different units cannot be added."""
 
     value: float
@@ -93,6 +70,6 @@ class Estimate(RecordInterval):
         return Estimate(self.value + other.value, low, high, self.unit or other.unit)
 
 
-def estimate_of(measured: RecordInterval, unit: str = "") -> Estimate | None:
+def estimate_of(measured: Interval, unit: str = "") -> Estimate | None:
     """Return a measured value and its interval as an estimate; None if the value is undefined."""
     return None if measured.value is None else Estimate(measured.value, measured.low, measured.high, unit)

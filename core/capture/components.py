@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Literal, NamedTuple, cast, get_args
 
 from ..attention import Head
-from ..errors import InputError
+from ..errors import InputError, check_choice
 
 PartKind = Literal["attention", "feedforward", "layer"]
 PART_KINDS: tuple[str, ...] = get_args(PartKind)
@@ -60,8 +60,5 @@ def parse_components(names: str) -> list[Component]:
 def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
     """Return the sublayers or layers of the given kinds, layer by layer. Raises InputError for an unknown kind."""
     wanted = list(kinds)
-    if unknown := [kind for kind in wanted if kind not in PART_KINDS]:
-        raise InputError(
-            f'A component of a layer must be one of {", ".join(PART_KINDS)}; got "{unknown[0]}". Choose one of them.'
-        )
+    check_choice("A component of a layer", wanted, PART_KINDS)
     return [LayerBlock(layer, cast(PartKind, kind)) for layer in range(layers) for kind in wanted]

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ..attention import Head
-from ..errors import InterventionError
+from ..errors import InterventionError, check_choice
 from ..models.encoding import Encoding
 
 Operator = Literal["disable", "zero", "previous", "current", "next", "first", "mean", "resample", "constant", "patch"]
@@ -204,9 +204,7 @@ def cuts_of(
 
 def known_operator(name: str) -> str:
     """Return the name of an ablation method. Raises InterventionError if users may not request it."""
-    if name not in (*OPERATORS, *FROM_REFERENCE):
-        known = ", ".join((*OPERATORS, *FROM_REFERENCE))
-        raise InterventionError(f"An ablation method must be one of {known}; got {name!r}. Choose one of them.")
+    check_choice("An ablation method", name, (*OPERATORS, *FROM_REFERENCE), InterventionError)
     return name
 
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .. import unit_progress
 from ..attention import Head, all_heads, attends
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.memory import arithmetic
@@ -304,10 +304,7 @@ def sweep(
     checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
     plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
     name = computing.dtype or checkpoint.dtype
-    if name not in DTYPES:
-        raise InputError(
-            f'The number format of an ablation must be one of {", ".join(DTYPES)}; got "{name}". Choose one of them.'
-        )
+    check_choice("The number format of an ablation", name, DTYPES)
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, name)))
     stack = stack if stack is None or place is None else replace(stack, place=place)
     with torch.no_grad():

@@ -8,7 +8,7 @@ import typer
 
 from .. import capture, models
 from ..attention import parse_heads
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..report.headlines import has_headline, headline
 from ..scoring.definitions import DEFINITIONS
 from ..store import runs
@@ -118,11 +118,7 @@ class Only:
 
 
 def _check_definitions(_: Any, own_options: Only) -> None:
-    for name in own_options.definition:
-        if name not in DEFINITIONS:
-            raise InputError(
-                f'A definition must be one of {", ".join(DEFINITIONS)}; got "{name[:60]}". Choose one of them.'
-            )
+    check_choice("A definition", own_options.definition, DEFINITIONS)
 
 
 def _show_definitions(ran: Ran) -> None:

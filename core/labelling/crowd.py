@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import scipy  # its parts load when they are used
 
-from ..errors import InputError
+from ..errors import check_choice
 from ..interval import Interval
 from ..patterns.snapshot import current_labels, known_class_set, present_names
 from ..patterns.truth import Method, Truth, truth, votes
@@ -22,15 +22,15 @@ from ..store.database import Database
 
 SHUFFLES = 200
 
-NOTHING = Interval(float("nan"), float("nan"), float("nan"))
+NOTHING = Interval(None)
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
     """Return how much annotators differ in how often others agree with them: the standard deviation beyond chance, 0 to
     1.
 
-    Agreement is compared between labels of the same class. NaN if no map has two labels, or fewer than two annotators
-    can be compared.
+    Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
+    annotators can be compared.
     """
     maps, _ = pd.factorize(votes["task"])
     labels, names = pd.factorize(votes["label"])
@@ -48,7 +48,7 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
     """Return how much annotators differ in how often they use each class: the standard deviation beyond chance.
 
-    It is a distance between vectors of class rates. NaN for fewer than two annotators.
+    It is a distance between vectors of class rates. None for fewer than two annotators.
     """
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
@@ -86,11 +86,8 @@ ALIKE = "No aggregation method can detect annotators who make the same mistakes.
 
 def checked_method(name: str | None) -> Method | None:
     """Return the name of an aggregation method. Raises InputError if it is unknown."""
-    if name is not None and name not in get_args(Method):
-        raise InputError(
-            f"An aggregation method must be one of {', '.join(get_args(Method))}; got {name[:40]!r}. Choose one "
-            "of them."
-        )
+    if name is not None:
+        check_choice("An aggregation method", name, get_args(Method))
     return name  # type: ignore[return-value]
 
 
@@ -143,7 +140,7 @@ class Advice:
                 f"Use the majority vote. Annotators can only be compared if they have at least {FEWEST_LABELS} labels "
                 f"each; the median is {self.labels:.0f}."
             )
-        if np.isnan(self.skill.value):
+        if self.skill.value is None:
             return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
         about = (
             f"The spread between {self.people} annotators beyond chance is {_with_interval(self.skill)} for agreement "
@@ -170,7 +167,7 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)
     enough = len(counts) >= 3 and counts.median() >= FEWEST_LABELS
-    differ = skill.low >= SKILLS_DIFFER or rates.low >= RATES_DIFFER
+    differ = (skill.low or 0.0) >= SKILLS_DIFFER or (rates.low or 0.0) >= RATES_DIFFER
     return Advice(bool(enough and differ), len(counts), float(counts.median()), skill, rates)
 
 

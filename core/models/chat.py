@@ -6,7 +6,7 @@ The template gets only the messages and the names of special tokens.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..errors import CheckpointError, InputError
+from ..errors import CheckpointError, InputError, check_choice
 from .checkpoint import LONGEST_TEXT, Checkpoint, visible_span
 from .encoding import Encoding
 from .spelling import spelled
@@ -35,10 +35,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
             f"{len(messages)} messages. Type a text."
         )
     for message in messages:
-        if message.role not in ROLES:
-            raise InputError(
-                f"The role of a message must be one of {', '.join(ROLES)}; got {message.role!r}. Choose one of them."
-            )
+        check_choice("The role of a message", message.role, ROLES)
     if sum(len(message.text) for message in messages) > LONGEST_TEXT:
         raise InputError(f"A chat must have at most {LONGEST_TEXT:,} characters; got more. Shorten it.")
     if not getattr(checkpoint.tokenizer, "chat_template", None):

@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, check_choice
 from .checkpoint import Checkpoint
 from .encoding import POOLINGS
 from .family import family_of
@@ -147,10 +147,7 @@ def fresh_classifier(
         pooling: one of POOLINGS; "auto" is [CLS] for encoders and the last real token for decoders.
         random_weights: also initialise the Transformer.
     """
-    if pooling not in POOLINGS:
-        raise CheckpointError(
-            f"The pooling of a classifier must be one of {', '.join(POOLINGS)}; got {pooling!r}. Choose one of them."
-        )
+    check_choice("The pooling of a classifier", pooling, POOLINGS, CheckpointError)
     chosen = pooling if pooling != "auto" else "last" if base.causal else "cls"
     separator = base.tokenizer.sep_token_id
     if chosen == "sep" and separator is None:

@@ -37,7 +37,7 @@ from ..studies.explanation.cell_parts import LayerScores, layer_scores
 from ..studies.frames.frame_lookup import LinkReading, look_up
 from ..studies.hypotheses.hypothesis import STUDY as HYPOTHESIS
 from ..studies.hypotheses.hypothesis import RowChoice, usual_rows
-from ..studies.hypotheses.measure_heads import keep_as_run
+from ..studies.hypotheses.joint_job import keep_as_run
 from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
 from .labels import PatternClassifier, classifier_of

@@ -40,7 +40,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """A score of the previous and of the retrained classifier, and its change; bounds are NaN for too few inputs.
+    """A score of the previous and of the retrained classifier, and its change; bounds are None for too few inputs.
 
     `on` is what was held out (checkpoints, heads, inputs), or new maps.
     """
@@ -56,7 +56,7 @@ class RetrainingChange:
     @property
     def is_worse(self) -> bool:
         """Return whether the retrained classifier is significantly worse by this score."""
-        return self.change.low > 0 if self.figure in LESS_IS_BETTER else self.change.high < 0
+        return (self.change.low or 0.0) > 0 if self.figure in LESS_IS_BETTER else (self.change.high or 0.0) < 0
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _difference(
     def interval(column: np.ndarray) -> Interval:
         enough = inputs >= FEWEST_INPUTS
         low, high = patterns.evaluation.ends(column[1:], inputs, tail=tail) if enough else (np.nan, np.nan)
-        return Interval(float(column[0]), float(low), float(high))
+        return Interval.of(column[0], low, high)
 
     change = interval(drawn[:, 1] - drawn[:, 0])
     return RetrainingChange(on, figure, interval(drawn[:, 0]), interval(drawn[:, 1]), change, maps, inputs)

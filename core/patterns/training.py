@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..models.memory import has_bfloat16
 from ..reading import read_bytes
 from .evaluation import macro_f1
@@ -257,11 +257,7 @@ class ClassifierRecipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.kind not in CLASSIFIER_KINDS:
-            raise InputError(
-                f'A pattern classifier must be one of {", ".join(CLASSIFIER_KINDS)}; got "{self.kind}". Choose one of '
-                "them."
-            )
+        check_choice("A pattern classifier", self.kind, CLASSIFIER_KINDS)
         if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
             raise InputError(
                 "Training needs at least 1 epoch, 2 maps per batch and 2 folds, and learning rate decay "

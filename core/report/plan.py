@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from .. import config
 from ..codebook.registry import shipped_set
-from ..errors import AtlasError, InputError
+from ..errors import AtlasError, InputError, check_choice
 from ..patterns.classifier_registry import classifying_options, keep_best_known
 from ..store.database import Database
 from ..store.rows import Row
@@ -118,10 +118,7 @@ class ReportOptions:
             raise InputError(
                 f"An option of a report must be one of {', '.join(names)}; got {unknown[0]!r}. Correct it."
             )
-        if wrong := [part for part in given.get("parts", ()) if part not in PART_STEPS]:
-            raise InputError(
-                f"A part of a report must be one of {', '.join(PART_STEPS)}; got {wrong[0]!r}. Choose one of them."
-            )
+        check_choice("A part of a report", given.get("parts", ()), PART_STEPS)
         options = cls(**given)
         if not options.checkpoints:
             raise InputError("A report needs at least one checkpoint; got none. Name one.")

@@ -13,7 +13,7 @@ import scipy  # its parts load when they are used
 from jaxtyping import Float, Int, Shaped
 
 from ..errors import InputError
-from ..interval import RecordInterval
+from ..interval import Interval
 from . import few_inputs
 from .influence import change_ends
 
@@ -84,7 +84,7 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
     return np.where(varies, r + together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
 
 
-def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[RecordInterval]:
+def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
     """Return the change of a metric (accuracy, f1 or pearson) by ablating each head, with a paired 95 % interval.
 
     None if the metric is undefined; bounds are also None for a single example.
@@ -94,8 +94,8 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
-) -> list[RecordInterval]:
-    """Return weighted sums of metric changes over heads, with paired intervals.
+) -> list[Interval]:
+    """Return weighted sums of metric changes over heads with paired intervals.
 
     With weights 1 for a group and -1 for each of its heads, the sum is the effect of the group beyond its heads.
     """
@@ -103,14 +103,14 @@ def contrast_intervals(
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # a metric that is undefined elsewhere is of no concern
         if not len(heads):
-            intervals.append(RecordInterval(None, None, None))
+            intervals.append(Interval(None, None, None))
             continue
-        intervals.append(RecordInterval.of(*change_ends(name, gold, before, after[heads], contrast[heads])))
+        intervals.append(Interval.of(*change_ends(name, gold, before, after[heads], contrast[heads])))
     return intervals
 
 
-def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[RecordInterval]:
-    """Return the change of a mean outcome (after minus before) with a paired interval for each head.
+def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
+    """Return the change of a mean outcome, after minus before, with a paired interval for each head.
 
     `most` is the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in
     either direction is added. None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -122,12 +122,12 @@ def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None 
         low, high = few_inputs.mean_interval(difference.T)
         unmoved = (difference == 0).all(1)  # [0, 0] would be surer than anybody can be
         low, high = np.where(unmoved, np.nan, low), np.where(unmoved, np.nan, high)
-        return [RecordInterval.of(a, b, c) for a, b, c in zip(mean, low, high, strict=True)]
+        return [Interval.of(a, b, c) for a, b, c in zip(mean, low, high, strict=True)]
     mean = difference.sum(1) / (n + 2)
     squares = (difference**2).sum(1) + 2 * most**2
     reach = scipy.special.stdtrit(n - 1, 0.975) * np.sqrt((squares / (n + 2) - mean**2) / (n + 2))
     low, high = np.maximum(mean - reach, -most), np.minimum(mean + reach, most)
-    return [RecordInterval.of(a, b, c) for a, b, c in zip(difference.mean(1), low, high, strict=True)]
+    return [Interval.of(a, b, c) for a, b, c in zip(difference.mean(1), low, high, strict=True)]
 
 
 def max_t(

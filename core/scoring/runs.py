@@ -9,7 +9,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Shaped
 
-from ..interval import RecordInterval
+from ..interval import Interval
 from .corrections import CONFIDENCE
 from .influence import flip, influence
 
@@ -17,8 +17,8 @@ Rows = Shaped[np.ndarray, " row"]
 Runs = Shaped[np.ndarray, "run row"]
 
 
-def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
-    """Return the mean metric (accuracy, f1 or pearson) of several runs, with an interval over examples and runs.
+def score(name: str, gold: Rows, predicted: Runs) -> Interval:
+    """Return the mean metric of several runs, with an interval over examples, and over runs if there are several.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale.
@@ -28,14 +28,14 @@ def score(name: str, gold: Rows, predicted: Runs) -> RecordInterval:
         r = np.clip(runs.value, -1 + 1e-9, 1 - 1e-9)
         scaled = runs.rows / (1 - r**2)[:, None]
         low, high = _ends(float(np.arctanh(r).mean()), scaled.mean(0), np.zeros(0), np.arctanh(r))
-        return RecordInterval.of(float(runs.value.mean()), float(np.tanh(low)), float(np.tanh(high)))
+        return Interval.of(float(runs.value.mean()), float(np.tanh(low)), float(np.tanh(high)))
     unseen = np.repeat([runs.gained.mean(), runs.lost.mean()], 2)
     centre = float(runs.value.mean() + unseen.sum() / (gold.size + unseen.size))
     low, high = _ends(centre, runs.rows.mean(0), unseen, runs.value)
-    return RecordInterval.of(float(runs.value.mean()), *np.clip([low, high], 0, 1).tolist())
+    return Interval.of(float(runs.value.mean()), *np.clip([low, high], 0, 1).tolist())
 
 
-def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterval:
+def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Interval:
     """Return the mean metric of some runs minus that of others on the same examples; equal numbers of runs are paired
     in order."""
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
@@ -44,7 +44,7 @@ def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterv
         first_influence.rows.mean(0) - second_influence.rows.mean(0),
     )
     if np.array_equal(first, second):
-        return RecordInterval.of(value, 0.0, 0.0)
+        return Interval.of(value, 0.0, 0.0)
     paired = first_influence.value.size == second_influence.value.size
     runs = (
         [first_influence.value - second_influence.value] if paired else [first_influence.value, second_influence.value]
@@ -53,7 +53,7 @@ def difference(name: str, gold: Rows, first: Runs, second: Runs) -> RecordInterv
     centre = value if name == "pearson" else value * gold.size / (gold.size + 2)
     low, high = _ends(centre, rows, np.array([jump, -jump]), *runs)
     most = 2.0 if name == "pearson" else 1.0
-    return RecordInterval.of(value, *np.clip([low, high], -most, most).tolist())
+    return Interval.of(value, *np.clip([low, high], -most, most).tolist())
 
 
 def _ends(centre: float, rows: Rows, unseen: Shaped[np.ndarray, " unseen"], *runs: np.ndarray) -> tuple[float, float]:

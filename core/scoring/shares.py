@@ -3,6 +3,7 @@
 Percentiles are expanded for few sentences (Hesterberg 2015, "expanded percentiles").
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -19,7 +20,8 @@ def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarra
     """Return the fraction of right words, sum(hits) / sum(totals), with an expanded percentile bootstrap over
     sentences.
 
-    NaN without words; NaN bounds for fewer than two sentences. n is the number of words.
+    hits: right words of each sentence; totals: counted words. None if nothing is counted; no bounds for fewer than two
+    sentences. n: the number of words.
     """
     return _share(np.asarray(hits, dtype=float), np.asarray(totals, dtype=float), seed)
 
@@ -33,23 +35,23 @@ def share_difference(
 ) -> Interval:
     """Return the fraction of right words of one prediction minus that of another on the same words, paired by sentence.
 
-    NaN as in `share_of`.
+    first, second: right words of each sentence; totals: counted words. None as for `share_of`.
     """
     return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
 
 
 def _share(hits: np.ndarray, totals: np.ndarray, seed: int) -> Interval:
     n, sentences = int(totals.sum()), len(totals)
-    value = float(hits.sum() / n) if n else float("nan")
+    value = hits.sum() / n if n else math.nan
     if not n or sentences < 2:
-        return Interval(value, float("nan"), float("nan"), n)
+        return Interval.of(value, math.nan, math.nan, n)
     counts = _draws(sentences, seed)
     below = counts @ totals
     drawn = np.divide(counts @ hits, below, out=np.full(len(below), np.nan), where=below > 0)
     farther = scipy.special.stdtrit(sentences - 1, 0.025) * np.sqrt(sentences / (sentences - 1))
     level = float(scipy.special.ndtr(farther))
     low, high = np.nanquantile(drawn, [level, 1 - level])
-    return Interval(value, float(low), float(high), n)
+    return Interval.of(value, low, high, n)
 
 
 @lru_cache(maxsize=4)

@@ -6,7 +6,7 @@
 | `PerExample`, `PerExampleFirst` | joined along the last (first) axis; in the order of the units without `Positions` |
 | `AllOf[T]` | a tuple of numbers or texts, one per example, joined likewise |
 | `Summed[T]` | added: numbers, arrays, accumulators, dictionaries by key, tuples element by element |
-| `Smallest[T]` | the smallest value |
+| `Smallest[T]`, `Largest[T]` | the smallest (largest) value |
 | `OfFirst[T]` | the value of the first unit; those of others differ by rounding alone |
 | `Annotated[tuple[T, ...], MergedBy(...)]` | records with equal keys are merged, each as its own type declares |
 | `Annotated[tuple[T, ...], SortedBy(...)]` | records are joined and sorted by these fields |
@@ -48,6 +48,10 @@ class Least:
     """Marks a field of a partial result whose smallest value is used."""
 
 
+class Most:
+    """Marks a field of a partial result of which the largest value is retained."""
+
+
 class First:
     """Marks a field of a partial result whose value is taken from the first unit."""
 
@@ -67,13 +71,14 @@ class MergedBy:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
 
 
-MARKS = (Joined, Added, Least, First, SortedBy, MergedBy)
+MARKS = (Joined, Added, Least, Most, First, SortedBy, MergedBy)
 Positions = Annotated[np.ndarray, Joined(key=True)]
 PerExample = Annotated[np.ndarray, Joined()]
 PerExampleFirst = Annotated[np.ndarray, Joined(axis=0)]
 AllOf = Annotated[tuple[T, ...], Joined(per_key=True)]
 Summed = Annotated[T, Added()]
 Smallest = Annotated[T, Least()]
+Largest = Annotated[T, Most()]
 OfFirst = Annotated[T, First()]
 
 
@@ -115,6 +120,8 @@ def _merged_values(name: str, how: Any, values: list[Any]) -> Any:
         return reduce(added, others, copy.deepcopy(first)) if others else first
     if isinstance(how, Least):
         return min(known)
+    if isinstance(how, Most):
+        return max(known)
     if isinstance(how, First):
         return first
     if isinstance(how, Joined):

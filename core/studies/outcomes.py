@@ -1,30 +1,14 @@
 """How accurate predictions are, and how ablations and perturbations change them."""
 
-from collections.abc import Sequence
-from typing import Protocol, Required, TypedDict, runtime_checkable
+from typing import Required, TypedDict
 
 import numpy as np
 
-from ..interval import RecordInterval, estimate_of
+from ..interval import Interval, estimate_of
 from ..scoring import effects
 from ..scoring.intervals import wilson_interval
 from ..tasks.glue import Task
 from .metric_columns import Metric, Metrics
-
-
-@runtime_checkable
-class RowPartial(Protocol):
-    """A partial result with the positions of its examples, and arrays whose last axis is the example."""
-
-    @property
-    def rows(self) -> np.ndarray: ...
-
-
-def in_order(pieces: Sequence[RowPartial], names: Sequence[str]) -> dict[str, np.ndarray]:
-    """Concatenate the named arrays of all partial results, with examples in the order of the task. *Shape:* (...,
-    example)."""
-    order = np.argsort(np.concatenate([piece.rows for piece in pieces]))
-    return {name: np.concatenate([getattr(piece, name) for piece in pieces], axis=-1)[..., order] for name in names}
 
 
 def metrics_of(task: Task) -> tuple[str, ...]:
@@ -87,7 +71,7 @@ def prediction_changes(
     return told
 
 
-def _changed(before: Metric, change: RecordInterval) -> Metric:
+def _changed(before: Metric, change: Interval) -> Metric:
     value = None if change.value is None or before.value is None else before.value + change.value
     return Metric(before.name, value, estimate_of(change, before.name))
 

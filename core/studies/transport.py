@@ -15,6 +15,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_typ
 
 import numpy as np
 
+from ..errors import JobError
+
 R = TypeVar("R")
 ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark what JSON has no form for
 
@@ -63,7 +65,14 @@ def decode(kind: Any, value: Any) -> Any:
         return None if value is None else decode(_arm(inner, value), value)
     if isinstance(origin or kind, type) and is_dataclass(origin or kind) and isinstance(value, dict):
         hints = _hints(kind)
-        return kind(**{name: decode(hints[name], item) for name, item in value.items() if name in hints})
+        found = {name: decode(hints[name], item) for name, item in value.items() if name in hints}
+        try:
+            return kind(**found)
+        except TypeError as error:
+            raise JobError(
+                f"A stored partial result must have the fields of this version; this one is of another version "
+                f"({error}). Start the job again."
+            ) from error
     if hasattr(kind, "unpacked"):
         return kind.unpacked(decode(Any, value))
     if isinstance(kind, type) and issubclass(kind, enum.Enum):

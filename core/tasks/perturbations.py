@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import config
-from ..errors import InputError
+from ..errors import InputError, check_choice
 
 WORDS_FILE = config.DATA / "perturbations" / "words.json"
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
@@ -71,8 +71,7 @@ def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
     """Perturb a text or pair. Raises InputError for an unknown kind, or one that does not apply to the input."""
-    if kind not in PERTURBATIONS:
-        raise InputError(f'A perturbation must be one of {", ".join(PERTURBATIONS)}; got "{kind}". Choose one of them.')
+    check_choice("A perturbation", kind, PERTURBATIONS)
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
     if how.pairs and given.pair is None:
         raise InputError(

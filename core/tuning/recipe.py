@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from .. import config
-from ..errors import InputError
+from ..errors import InputError, check_choice
 from ..models.encoding import POOLINGS
 
 INITIALISATIONS = {
@@ -18,10 +18,7 @@ INITIALISATIONS = {
 
 def check_initialisation(name: str) -> None:
     """Raise InputError unless a name is one of INITIALISATIONS."""
-    if name not in INITIALISATIONS:
-        raise InputError(
-            f"An initialisation must be one of {', '.join(INITIALISATIONS)}; got {name!r}. Choose one of them."
-        )
+    check_choice("An initialisation", name, INITIALISATIONS)
 
 
 PRECISIONS = ("float32", "bfloat16")
@@ -96,26 +93,17 @@ class Recipe:
         _within("reset_last", self.reset_last, 0, 1000)
         _within("train_limit", self.train_limit, 1, 10**9)
         _within("dev_limit", self.dev_limit, 1, 10**9)
-        for name, value, known in (
-            ("decay", self.decay, ("linear", "none")),
-            ("keep", self.keep, ("last", "best")),
-            ("pooling", self.pooling, POOLINGS),
-            ("precision", self.precision, PRECISIONS),
-        ):
-            if value not in known:
-                raise InputError(f"{name} must be one of {', '.join(known)}; got {value!r}. Choose one of them.")
+        check_choice("decay", self.decay, ("linear", "none"))
+        check_choice("keep", self.keep, ("last", "best"))
+        check_choice("pooling", self.pooling, POOLINGS)
+        check_choice("precision", self.precision, PRECISIONS)
 
     @classmethod
     def of(cls, preset: str = "paper", changes: Mapping[str, Any] | None = None) -> "Recipe":
         """Return a preset with some settings changed. Raises InputError for unknown names."""
-        if preset not in PRESETS:
-            raise InputError(f"A preset must be one of {', '.join(PRESETS)}; got {preset!r}. Choose one of them.")
+        check_choice("A preset", preset, PRESETS)
         changes = dict(changes or {})
-        known = {field.name for field in fields(cls)}
-        if unknown := sorted(set(changes) - known):
-            raise InputError(
-                f"A setting must be one of {', '.join(sorted(known))}; got {unknown[0]!r}. Choose one of them."
-            )
+        check_choice("A setting", sorted(changes), sorted(field.name for field in fields(cls)))
         return replace(PRESETS[preset], **changes)
 
     def as_options(self) -> dict[str, Any]:

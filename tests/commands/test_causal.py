@@ -54,7 +54,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(asked):
         asked("perturb", "--kind", "upper")
     with pytest.raises(AtlasError, match='got "middle"'):
         asked("knockout", "--edges", "middle")
-    with pytest.raises(AtlasError, match="got 'median'"):
+    with pytest.raises(AtlasError, match='got "median"'):
         asked("disable", "--operator", "median")
     with pytest.raises(AtlasError, match="it changes none of the 24"):
         asked("patch", "--kind", "second-only")

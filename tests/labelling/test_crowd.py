@@ -86,7 +86,7 @@ def test_the_spread_of_people_is_their_deviation_beyond_chance():
     assert rates.value == pytest.approx(np.sqrt(2) * 0.4, abs=0.01)  # .8 and .2 from the shares, over two classes
     assert rates.low < rates.value < rates.high
     alone = skill_spread(given[given.worker == 0])
-    assert np.isnan([alone.value, alone.low, alone.high]).all()
+    assert (alone.value, alone.low, alone.high) == (None, None, None)
 
 
 @pytest.mark.parametrize(

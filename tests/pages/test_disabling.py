@@ -16,6 +16,7 @@ from core.studies import lookup
 from core.studies.ablation import fixed_pattern
 from core.studies.contract import as_json
 from core.studies.tuning.finetune import TunedRun, TunedRuns
+from core.studies.tuning.records import TunedRunScore
 from pages.parts.shell import resources
 from pages.parts.views.one_head import effects
 from pages.parts.widgets import pickers
@@ -206,29 +207,12 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
     for seed, wrong in ((0, 2), (1, 4)):
         for kind, more in (("free", 0), ("held", 3)):
             predicted = [1 - label if k < wrong + more else label for k, label in enumerate(gold)]
-            rows.append(
-                TunedRun(
-                    "sst2",
-                    kind,
-                    seed,
-                    "accuracy",
-                    {"accuracy": 1 - (wrong + more) / 20},
-                    False,
-                    "",
-                    40,
-                    20,
-                    0,
-                    1.0,
-                    None,
-                    f"{kind}-{seed}",
-                    "negative",
-                    {"accuracy": 0.5},
-                    [],
-                    30 * (kind == "held"),
-                    np.array(gold),
-                    np.array(predicted),
-                )
-            )
+            score = TunedRunScore(
+                task="sst2", initialisation=kind, seed=seed, metric="accuracy", accuracy=1 - (wrong + more) / 20,
+                constant=False, note="", train_rows=40, dev_rows=20, cut_rows=0, seconds=1.0, folder=f"{kind}-{seed}",
+                majority="negative", baseline={"accuracy": 0.5}, held_heads=30 * (kind == "held"),
+            )  # fmt: skip
+            rows.append(TunedRun(score, np.array(gold), np.array(predicted)))
     options = fixed_pattern.FixedPatternOptions(seeds=(0, 1))
     run = record_run(db, "held", as_json(options), Provenance(checkpoint="atlas-encoder", task="sst2"))
     store_rows(db, run, fixed_pattern.STUDY.rows(options, TunedRuns(tuple(rows))))

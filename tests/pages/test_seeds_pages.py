@@ -7,9 +7,11 @@ from streamlit.testing.v1 import AppTest
 from core.report.headlines import headline
 from core.store import runs
 from core.studies.ablation import cross_fitted, seeds
+from core.studies.ablation.cross_fitting import TunedPart
 from core.studies.ablation.disable import Ablations
 from core.studies.ablation.seeds import square
 from core.studies.tuning.finetune import TunedRun
+from core.studies.tuning.records import TunedRunScore
 from core.tuning.recipe import Seeds
 from pages.parts.shell import resources, shell
 from tests.pages.opening import switched
@@ -29,27 +31,11 @@ def db(tmp_path, monkeypatch):
 def tuned(accuracy: float, number: int) -> TunedRun:
     gold = np.arange(ROWS) % 2
     right = np.arange(ROWS) < round(accuracy * ROWS)
-    return TunedRun(
-        "sst2",
-        "pretrained",
-        0,
-        "accuracy",
-        {"accuracy": accuracy},
-        False,
-        "",
-        40,
-        ROWS,
-        0,
-        1.0,
-        0.5,
-        f"runs/run-{number}",
-        "negative",
-        {"accuracy": 0.5},
-        [],
-        0,
-        gold,
-        np.where(right, gold, 1 - gold),
-    )
+    score = TunedRunScore(
+        task="sst2", initialisation="pretrained", seed=0, metric="accuracy", accuracy=accuracy, constant=False,
+        train_rows=40, dev_rows=ROWS, folder=f"runs/run-{number}", majority="negative", baseline={"accuracy": 0.5},
+    )  # fmt: skip
+    return TunedRun(score, gold, np.where(right, gold, 1 - gold))
 
 
 @pytest.fixture
@@ -104,9 +90,10 @@ def test_all_train_rows_stand_with_their_parts(db):
     gold = np.arange(ROWS) % 2
     plain = np.where(generator.random(ROWS) < 0.9, gold, 1 - gold)
     changed = np.stack([plain] * 7 + [1 - gold])  # the last head is what the models live on
-    swept = Ablations(np.arange(ROWS), *HEADS, gold, plain, changed, ())
+    swept = Ablations(np.arange(ROWS), *HEADS, gold, plain, changed, (), ())
     options = cross_fitted.CrossFittedOptions(task="sst2", folds=3)
-    merged = cross_fitted.CrossFitted(swept, np.arange(ROWS) % 3, tuple(tuned(0.9, k) for k in range(3)))
+    models = tuple(TunedPart(k, f"runs/run-{k}", 40, False, {"accuracy": 0.5}) for k in range(3))
+    merged = cross_fitted.CrossFitted(np.arange(ROWS), np.arange(ROWS) % 3, swept, models)
     rows = cross_fitted.STUDY.rows(options, merged)
     agree = {row["name"]: row["folds_agree"] for row in rows if row["kind"] == "variant"}
     assert agree == {f"L{layer}H{head}": 0 for layer in (1, 2) for head in (1, 2, 3, 4)} | {"L2H4": 3}

@@ -143,7 +143,7 @@ def test_too_few_inputs_have_no_interval_and_are_not_called_worse():
     poor = Answers(["block"] * 20)
     found = differences("x", judged, good, poor)
     assert not {ECE, SURE_ERRORS} & {one.figure for one in found}, "no probabilities, no calibration error"
-    assert all(np.isnan(one.change.low) and not one.is_worse for one in found)
+    assert all(one.change.low is None and not one.is_worse for one in found)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from core.errors import InputError
-from core.interval import RecordInterval
+from core.interval import Interval
 from core.scoring import effects
 from core.scoring.effects import (
     contrast_intervals,
@@ -77,7 +77,7 @@ def test_a_contrast_is_its_heads_weighted_row_by_row():
     gold, before, after = (generator.integers(0, 2, shape) for shape in (30, 30, (3, 30)))
     contrasts = np.array([[1.0, -1, -1], [0, 0.5, 0.5], [0, 0, 0]])
     found = contrast_intervals("accuracy", gold, before, after, contrasts)
-    assert found[2] == RecordInterval(None, None, None)  # of no heads
+    assert found[2] == Interval(None, None, None)  # of no heads
     for interval, weights in zip(found[:2], contrasts, strict=False):
         rows = [
             sum(weights[head] * (float(after[head, k] == gold[k]) - float(before[k] == gold[k])) for head in range(3))
@@ -107,15 +107,13 @@ def test_no_flip_is_not_no_doubt(rows):
 
 def test_what_has_no_interval():
     one, two = np.array([1]), np.array([1, 0])
-    assert metric_intervals("accuracy", one, one, one[None]) == [RecordInterval(0.0, None, None)]  # one row
-    assert metric_intervals("pearson", np.ones(9), np.arange(9.0), np.arange(9.0)[None]) == [
-        RecordInterval(None, None, None)
-    ]
+    assert metric_intervals("accuracy", one, one, one[None]) == [Interval(0.0, None, None)]  # one row
+    assert metric_intervals("pearson", np.ones(9), np.arange(9.0), np.arange(9.0)[None]) == [Interval(None, None, None)]
     nothing = np.zeros(20, int)  # a task of one class, none of which is what F1 is of
     (found,) = metric_intervals("f1", nothing, nothing, nothing[None])
     assert (found.value, found.low, found.high) == (0, -1, 1)
-    assert mean_intervals(two, two[None], most=None) == [RecordInterval(0.0, None, None)]
-    assert mean_intervals(one, one[None], most=None) == [RecordInterval(0.0, None, None)]
+    assert mean_intervals(two, two[None], most=None) == [Interval(0.0, None, None)]
+    assert mean_intervals(one, one[None], most=None) == [Interval(0.0, None, None)]
     with pytest.raises(InputError, match='got "recall"'):
         metric_intervals("recall", two, two, two[None])
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.interval import RecordInterval
+from core.interval import Interval
 from core.scoring import runs
 
 
@@ -22,7 +22,7 @@ def test_a_mean_over_runs_and_its_difference():
     assert more.value == pytest.approx(0.25)
     same = runs.difference("accuracy", gold, half, half)
     assert (same.value, same.low, same.high) == (0, 0, 0)
-    assert runs.score("pearson", gold, np.zeros((1, 60))) == RecordInterval(None, None, None)
+    assert runs.score("pearson", gold, np.zeros((1, 60))) == Interval(None, None, None)
     assert some.fields() == {"value": some.value, "low": some.low, "high": some.high}
 
 
@@ -50,8 +50,8 @@ def test_a_score_of_one_run_is_agresti_and_coulls_and_of_a_correlation_fishers()
 
 def test_one_row_has_no_interval():
     one = np.array([1])
-    assert runs.score("accuracy", one, one[None]) == RecordInterval(1.0, None, None)
-    assert runs.difference("accuracy", one, one[None], 1 - one[None]) == RecordInterval(1.0, None, None)
+    assert runs.score("accuracy", one, one[None]) == Interval(1.0, None, None)
+    assert runs.difference("accuracy", one, one[None], 1 - one[None]) == Interval(1.0, None, None)
 
 
 def test_two_seeds_say_less_than_many():

@@ -39,10 +39,10 @@ def test_seeds_differ_and_0_is_the_one_that_is_not_named():
 
 def test_what_was_not_counted_has_no_share_and_one_sentence_no_interval():
     nothing, single = share_of([0, 0], [0, 0]), share_of([1], [4])
-    assert np.isnan([nothing.value, nothing.low, nothing.high]).all()
+    assert (nothing.value, nothing.low, nothing.high, nothing.n) == (None, None, None, 0)
     assert nothing.n == 0
     assert (single.value, single.n) == (0.25, 4)
-    assert np.isnan([single.low, single.high]).all()
+    assert (single.low, single.high) == (None, None)
     sparse = share_of([1] + [0] * 19, [1] + [0] * 19)  # most resamples hold no word at all
     assert (sparse.value, sparse.low, sparse.high) == (1, 1, 1)
     words = share_of(np.array([True, False, True]), np.array([1, 1, 1], dtype=np.uint8))

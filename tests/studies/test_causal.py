@@ -88,7 +88,7 @@ def test_blocks_and_layers_are_taken_out_whole(options):
 
 
 def test_what_operators_and_parts_cannot_be_is_refused(options):
-    with pytest.raises(InterventionError, match="got 'median'"):
+    with pytest.raises(InterventionError, match='got "median"'):
         DISABLE.units(DISABLE.read(options | {"operator": "median"}))
     with pytest.raises(InputError, match='must be "zero"; got "mean"'):
         DISABLE.units(DISABLE.read(options | {"what": "blocks", "operator": "mean"}))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from core.attention import Head
-from core.errors import InputError
+from core.errors import InputError, JobError
 from core.jobs import worker
 from core.scoring.intervals import Means
 from core.studies.ablation import disable
@@ -47,6 +47,11 @@ def test_a_record_comes_back_from_json_as_it_was():
     assert np.isnan(again.worst)
     assert again.maybe is None
     np.testing.assert_array_equal(again.means.sums, means.sums)
+
+
+def test_a_partial_result_of_another_version_is_refused_with_what_to_do():
+    with pytest.raises(JobError, match=r"another version .*Start the job again"):
+        decode(disable.Ablations, {"layers": 3, "exact": None})  # as before float32 had a record of its own
 
 
 def test_what_has_no_form_in_json_is_refused():

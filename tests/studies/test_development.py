@@ -137,7 +137,7 @@ def test_snapshots_of_other_designs_and_scores_that_are_none_are_refused(folders
     names = [str(folders["step0"]), str(saved(small, tmp_path / "small"))]
     with pytest.raises(InputError, match="same layers and heads"):
         rows_of("development", {"checkpoints": names, "texts": TEXT})
-    with pytest.raises(InputError, match="got 'charm'"):
+    with pytest.raises(InputError, match='got "charm"'):
         rows_of("development", {"checkpoints": names, "texts": TEXT, "scores": ["charm"]})
 
 

@@ -213,7 +213,9 @@ def test_scores_are_judged_by_squared_error_and_correlation():
     gold, plain = np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0]), np.array([0.1, 1.2, 1.9, 3.1, 3.9, 4.8])
     full = DisableOptions("any", task="stsb", what="groups", heads="L1H1; L1H2")
     mixed = [3, 1, 2, 0, 5, 4]
-    swept = Ablations(np.array(mixed), 1, 2, gold[mixed], plain[mixed], np.stack([plain[mixed], np.full(6, 2.5)]), ())
+    swept = Ablations(
+        np.array(mixed), 1, 2, gold[mixed], plain[mixed], np.stack([plain[mixed], np.full(6, 2.5)]), (), ()
+    )
     baseline, same, constant, half = STUDY.summarize(full, [swept])
     assert baseline["pearson"] == pytest.approx(np.corrcoef(gold, plain)[0, 1])
     assert same["pearson_change"] == 0

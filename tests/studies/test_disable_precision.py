@@ -121,5 +121,5 @@ def test_without_deviation_nothing_is_asked_again_but_claims():
 def test_a_sweep_in_float32_has_no_second_round(tmp_path):
     options = STUDY.read(scored(tmp_path, 1))
     parts = [STUDY.run(options, unit).partial for unit in STUDY.units(options)]
-    assert parts[0].exact is None
+    assert parts[0].in_float32 == ()
     assert STUDY.more(options, parts) == []

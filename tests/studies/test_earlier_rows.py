@@ -23,6 +23,8 @@ from core.study_names import current_name
 # their intervals became those of bets; the interval of seeds is in heads, as its sentence. Temporary
 # paths say /earlier. Sweeps were written anew when their sentence began to name the largest change in either direction,
 # or that nothing changes, and a head's score lost its interval where too few predictions flip.
+# The partials of disable, crossed, finetune, held and seeds were put into the form that these studies leave since they
+# merge by declaration and hold their records; the rows made of them are the same.
 # A change that is meant to change rows: write them anew (`python -m tests.studies.test_earlier_rows`) and say why.
 FILE = Path(__file__).with_name("earlier_rows.json.xz")
 EARLIER = json.loads(lzma.decompress(FILE.read_bytes()))

@@ -44,7 +44,7 @@ def options(folder, **changes):
 def only(outcome):
     """The one run of a unit, as a row."""
     ((run,),) = (decode(TunedRuns, row["partial"]).runs for row in outcome["rows"])
-    return run.score().as_row()
+    return run.score.as_row()
 
 
 @pytest.mark.thorough

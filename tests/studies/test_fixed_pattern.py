@@ -13,6 +13,7 @@ from core.models.opening import open_checkpoint
 from core.studies.ablation import fixed_pattern
 from core.studies.ablation.fixed_pattern import STUDY, FixedPatternOptions
 from core.studies.tuning.finetune import TunedRun, TunedRuns
+from core.studies.tuning.records import TunedRunScore
 from core.tasks.glue import read_rows
 from core.tuning.training import Fit
 from tests.studies.planted import save_planted, write_rows
@@ -93,8 +94,8 @@ def test_a_held_run_that_was_killed_is_taken_up(tmp_path, monkeypatch):
     monkeypatch.setattr(Fit, "_save", lambda self: (save(self), again.append(self.log.step)))
     (resumed,) = STUDY.run(full, unit).partial.runs
     assert min(again) > saved[0]
-    assert resumed.metrics == whole.metrics
-    assert resumed.last_loss == whole.last_loss
+    assert resumed.score.accuracy == whole.score.accuracy
+    assert resumed.score.last_loss == whole.score.last_loss
     assert not list((tmp_path / "runs").glob("*.state"))
 
 
@@ -125,29 +126,11 @@ def test_what_holding_costs_is_the_mean_over_seeds():
     for seed, right in ((0, 20), (1, 16)):
         for kind, fewer in (("free", 0), ("held", 5)):
             predicted = [label if k < right - fewer else 1 - label for k, label in enumerate(gold)]
-            runs.append(
-                TunedRun(
-                    "sst2",
-                    kind,
-                    seed,
-                    "accuracy",
-                    {"accuracy": (right - fewer) / 20},
-                    False,
-                    "",
-                    20,
-                    20,
-                    0,
-                    1.0,
-                    None,
-                    "",
-                    "negative",
-                    {"accuracy": 0.5},
-                    [],
-                    3,
-                    np.array(gold),
-                    np.array(predicted),
-                )
-            )
+            score = TunedRunScore(
+                task="sst2", initialisation=kind, seed=seed, metric="accuracy", accuracy=(right - fewer) / 20,
+                majority="negative", baseline={"accuracy": 0.5}, held_heads=3,
+            )  # fmt: skip
+            runs.append(TunedRun(score, np.array(gold), np.array(predicted)))
     cost = STUDY.rows(FixedPatternOptions(), TunedRuns(tuple(runs)))[-1]
     assert cost["score"] == pytest.approx(-0.25)
     assert cost["low"] < -0.25 < cost["high"] < 0

@@ -16,6 +16,7 @@ from core.attention import Head
 from core.capture.edge_names import ends_of
 from core.errors import InputError
 from core.findings import hypothesis_crate
+from core.interval import Interval
 from core.scoring.corrections import batch_level
 from core.scoring.counterparts import similarity_sums
 from core.store.database import Database
@@ -77,7 +78,7 @@ def test_the_share_of_a_class_has_a_binomial_p_and_is_freed_of_confusions():
     neighbour = told(said("class", Head(0, 1), **{"class": "vertical", "control": "diagonal"}), classed(numbers))
     assert (neighbour.effect.p, neighbour.explained.p) == (1.0, 1.0)
     assert not neighbour.specific.is_beyond
-    assert share_reading("a share", np.zeros(0, bool), 0.5) == Reading("a share", None, None, None, 0, 1.0, 0.5, 0.5)
+    assert share_reading("a share", np.zeros(0, bool), 0.5) == Reading("a share", Interval(None, n=0), 1.0, 0.5, 0.5)
 
 
 def test_counts_that_the_confusions_cannot_give_are_not_freed_of_them():
@@ -115,7 +116,7 @@ PAIRED = said("property", kind="drop", least="0.1")
 
 def test_a_property_comes_back_with_the_head_that_carries_it_and_with_no_other():
     true = told(PAIRED, patched(0.4, 0.0))
-    assert true.effect.value == pytest.approx(0.4, abs=0.03)
+    assert true.effect.interval.value == pytest.approx(0.4, abs=0.03)
     assert true.causal is true.effect
     assert (true.effect.least, true.effect.baseline) == (0.1, 0.1)
     assert true.specific.measure == "share less that on pairs of the same answer"
@@ -155,7 +156,7 @@ def edges(own, others, seed=0, same=0.0):
 def test_what_a_later_head_reads_is_told_from_what_it_reads_of_all_heads():
     claim = said("read-by", reader="L2H1", input="v", least="0.05")
     true = told(claim, edges(0.2, 0.0))
-    assert true.effect.value == pytest.approx(0.2, abs=0.03)
+    assert true.effect.interval.value == pytest.approx(0.2, abs=0.03)
     assert all(one.is_beyond for one in (true.effect, true.explained, true.specific, true.causal, *true.halves))
     assert told(claim, edges(0.2, 0.2)).explained.p > 0.01
     assert not told(claim, edges(0.2, 0.0, same=0.2)).specific.is_beyond
@@ -246,7 +247,7 @@ def test_a_frame_link_is_beyond_its_distance_and_all_four_nulls():
     true = told(claim, linked(0.4, 0.2))
     assert (true.effect.p, true.explained.p) == (pytest.approx(1 / 200), pytest.approx(1 / 200))
     assert all(half.is_beyond for half in true.halves)
-    assert all(half.low < half.value < half.high for half in true.halves)
+    assert all(half.interval.low < half.interval.value < half.interval.high for half in true.halves)
     measures = [one.measure for one in (true.effect, true.explained)]
     beside = ("its distance elsewhere", "four nulls")
     assert measures == [f"largest weight of a frame link, beside {null}" for null in beside]

@@ -11,6 +11,7 @@ from scipy import stats
 
 from core import config
 from core.attention import Head
+from core.interval import Interval
 from core.scoring.budget import BudgetAttention, BudgetTokens
 from core.scoring.features import FeatureAttention, mark
 from core.scoring.intervals import Means
@@ -66,13 +67,13 @@ def scores(random_names=NAMES):
 
 def test_a_component_has_its_share_beside_random_weights_and_another_component():
     found = told(said("decided-by", SECOND, component="position", least="0.5", control="token"), scores())
-    share = (0.75, 0.625, 0.875, 7)
-    assert found.effect == Reading("share of the scores' variance over keys", *share, 0.375, 0.5, 0.5)
-    assert found.explained == Reading("the same, beyond random weights", *share, 0.25, 0.25, 0.25)
-    assert found.specific == Reading("share beyond that of token", *share, 0.25, 0.25, 0.25)
+    share = Interval(0.75, 0.625, 0.875, n=7)
+    assert found.effect == Reading("share of the scores' variance over keys", share, 0.375, 0.5, 0.5)
+    assert found.explained == Reading("the same, beyond random weights", share, 0.25, 0.25, 0.25)
+    assert found.specific == Reading("share beyond that of token", share, 0.25, 0.25, 0.25)
     assert "no halves" in found.halves
     alone = told(said("decided-by", Head(1, 1), component="position"), scores(NAMES[:2]))
-    assert alone.effect.value == 0.375
+    assert alone.effect.interval.value == 0.375
     assert alone.explained.least == 0  # random weights have no such part
     assert alone.specific == "no control was named"
     none = told(said("decided-by", SECOND, component="feed-forward"), scores())
@@ -97,9 +98,9 @@ def test_a_feature_is_read_as_the_study_of_features_says_it():
     noun = rows["noun"]
     for control, column in (("negation", "contrast"), ("start", "effect")):  # which has no kind of word
         found = told(said("looks-at", SECOND, feature="noun", control=control), first)
-        assert (found.effect.value, found.effect.baseline) == pytest.approx((noun["effect"], noun["baseline"]))
-        assert (found.effect.n, found.explained.value) == (noun["n"], pytest.approx(noun["contrast"]))
-        assert found.specific.value == pytest.approx(noun[column] - rows[control][column])
+        assert (found.effect.interval.value, found.effect.baseline) == pytest.approx((noun["effect"], noun["baseline"]))
+        assert (found.effect.interval.n, found.explained.interval.value) == (noun["n"], pytest.approx(noun["contrast"]))
+        assert found.specific.interval.value == pytest.approx(noun[column] - rows[control][column])
         assert found.specific.measure == f"that less the same of {control}"
     place = told(said("looks-at", SECOND, feature="start"), first)
     assert (place.explained, place.specific) == (
@@ -164,11 +165,13 @@ def without(rises, operators=("zero", "mean")):
 def test_a_needed_head_raises_the_loss_by_more_than_the_margin_and_than_its_neighbours():
     found = told(said("needed-for", Head(0, 1), margin="0.02"), without([0.0, 0.1, 0.04]))
     assert found.effect.measure == "rise of the loss in nats, zero"
-    assert (found.effect.value, found.effect.least, found.effect.baseline) == pytest.approx((0.1, 0.02, 0.02))
+    assert (found.effect.interval.value, found.effect.least, found.effect.baseline) == pytest.approx((0.1, 0.02, 0.02))
     ends = stats.t.interval(0.95, len(SWAY) - 1, 0.1, stats.sem(SWAY))
-    assert (found.effect.low, found.effect.high, found.effect.n) == pytest.approx((*ends, len(SWAY)), abs=1e-4)
-    assert found.explained.value == pytest.approx(0.1 - 0.02)
-    assert [half.value for half in found.halves] == pytest.approx([0.075, 0.085])
+    assert (found.effect.interval.low, found.effect.interval.high, found.effect.interval.n) == pytest.approx(
+        (*ends, len(SWAY)), abs=1e-4
+    )
+    assert found.explained.interval.value == pytest.approx(0.1 - 0.02)
+    assert [half.interval.value for half in found.halves] == pytest.approx([0.075, 0.085])
     assert found.specific == "no other task was named"
     assert told(said("needed-for", margin="0.02"), without([0.1])).explained == "its layer has no other head"
 
@@ -240,11 +243,11 @@ def test_a_share_of_the_budget_is_tested_against_the_claimed_share():
     claim = {"category": "separator", "control": "start"}
     found = told(said("budget", least="0.5", **claim), partial)
     half = stats.t.ppf(0.975, 39) * stats.sem(on_separator)
-    assert (found.effect.value, found.effect.baseline) == pytest.approx((on_separator.mean(), 0.2))
-    assert found.effect.low == pytest.approx(on_separator.mean() - half, abs=0.2 * half)
+    assert (found.effect.interval.value, found.effect.baseline) == pytest.approx((on_separator.mean(), 0.2))
+    assert found.effect.interval.low == pytest.approx(on_separator.mean() - half, abs=0.2 * half)
     assert found.effect.is_beyond
-    assert found.explained.value == pytest.approx(on_separator.mean() - 0.2)
-    assert found.specific.value == pytest.approx((on_separator - (1 - on_separator) / 4).mean())
+    assert found.explained.interval.value == pytest.approx(on_separator.mean() - 0.2)
+    assert found.specific.interval.value == pytest.approx((on_separator - (1 - on_separator) / 4).mean())
     assert len(found.halves) == 2
     assert not told(said("budget", least="0.7", **claim), partial).effect.is_beyond
     uniform = told(said("budget", Head(0, 1), least="0.15", category="separator"), partial)
@@ -252,7 +255,7 @@ def test_a_share_of_the_budget_is_tested_against_the_claimed_share():
     assert not uniform.explained.is_beyond
     assert told(said("budget", category="governor"), partial).effect == "no input has such a key"
     linked = told(said("budget", Head(0, 1), category="governor", least="0.05"), budget_sums(maps, syntax=True))
-    assert linked.effect.value == pytest.approx(0.2 / 3)
+    assert linked.effect.interval.value == pytest.approx(0.2 / 3)
     assert linked.explained == "no input has such tokens"  # no other words are two apart
     sentence = said("budget", category="separator").sentence
     assert sentence == "L1H1 gives at least 0.5 of its attention to the category separator"

@@ -60,7 +60,7 @@ def test_one_class_is_refused_by_name(tmp_path):
 
 
 def test_an_unknown_property_is_refused():
-    with pytest.raises(InputError, match="got 'colour'"):
+    with pytest.raises(InputError, match='got "colour"'):
         rows_of("probe", {"checkpoint": "atlas-encoder", "properties": ["colour"]})
     assert len(PROPERTIES) == len(np.unique(PROPERTIES))
 

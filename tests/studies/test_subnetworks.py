@@ -77,8 +77,8 @@ def test_bad_ones_come_from_those_that_went_and_are_topped_up():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"scopes": ["neuron"]}, "got 'neuron'"),
-        ({"moments": ["during"]}, "got 'during'"),
+        ({"scopes": ["neuron"]}, 'got "neuron"'),
+        ({"moments": ["during"]}, 'got "during"'),
         ({"shares": [1.5]}, "between 0 and 1; got 1.5"),
         ({"moments": [], "structured": False}, "Something must be pruned"),
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from core.studies.ablation.disable import STUDY, Ablations
+from core.studies.ablation.disable import STUDY, Ablations, Recomputed
 from core.studies.ablation.records import AblatedTarget, Unmodified
 
 GOLD = np.array([0, 1] * 10)
@@ -15,13 +15,13 @@ def flipped_in(*rows):
     return np.where(np.isin(np.arange(20), rows), 1 - PLAIN, PLAIN)
 
 
-def results(*changed, **more):
-    swept = Ablations(np.arange(20), 1, 2, GOLD, PLAIN, np.stack(changed), (), **more)
+def results(*changed, in_float32=(), **more):
+    swept = Ablations(np.arange(20), 1, 2, GOLD, PLAIN, np.stack(changed), (), in_float32, **more)
     return STUDY.results(STUDY.read({"checkpoint": "any", "task": "sst2"}), swept)
 
 
-def records(**in_float32):
-    found = results(flipped_in(0, 5, 6, 7, 8, 9), flipped_in(1), **in_float32)
+def records(*in_float32):
+    found = results(flipped_in(0, 5, 6, 7, 8, 9), flipped_in(1), in_float32=in_float32)
     (untouched,) = (one for one in found if isinstance(one, Unmodified))
     return untouched, [one for one in found if isinstance(one, AblatedTarget)]
 
@@ -38,8 +38,7 @@ def test_flips_and_mcnemars_p_are_of_rows_lost_and_won():
 
 
 def test_a_head_that_float32_was_asked_about_rests_on_its_predictions():
-    exact = np.stack([np.full(20, np.nan), flipped_in(2, 3, 4).astype(float)])
-    untouched, (first, second) = records(exact_plain=PLAIN.astype(float), exact=exact)
+    untouched, (first, second) = records(Recomputed((1,), np.arange(20), PLAIN, flipped_in(2, 3, 4)[None]))
     assert untouched.in_float32 == 1
     assert (first.float32, second.float32) == (False, True)
     assert (first.flipped, second.flipped) == (6, 3)

@@ -121,7 +121,7 @@ def test_the_study_has_michels_three_columns_and_the_alignment(found):
 
 
 def test_what_cannot_be_studied_is_refused(tmp_path):
-    with pytest.raises(InputError, match="must be one of sweep, importance, prune, align; got 'bleu'"):
+    with pytest.raises(InputError, match='must be one of sweep, importance, prune, align; got "bleu"'):
         STUDY.units(TranslationOptions(what=("bleu",)))
     file = tmp_path / "rows.tsv"
     file.write_text("a dog\tun chien\nthe cat\tle chat\n", encoding="utf-8")

@@ -22,7 +22,7 @@ def test_presets_are_the_sources_settings():
 def test_changes_and_mistakes():
     assert Recipe.of("paper", {"epochs": 1}).epochs == 1
     for changes, message in [
-        ({"epoch": 1}, "got 'epoch'"),
+        ({"epoch": 1}, 'got "epoch"'),
         ({"learning_rate": 7.0}, "from 0 to 1; got 7"),
         ({"keep": "first"}, "keep must be one of"),
         ({"pooling": "max"}, "pooling must be one of auto, cls, sep, mean, last"),

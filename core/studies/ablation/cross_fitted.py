@@ -13,16 +13,15 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from ... import capture, studies
-from ...errors import InputError
+from ... import capture
+from ...errors import InputError, check_choice
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ...tuning.saved_checkpoints import shown_folder
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Flag, Unit
 from ..headline import Headline
+from ..merging import PerExample, Positions, SortedBy
 from ..options import Dtype
 from ..outcomes import outcomes
-from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit, TrainingUnit
 from . import cross_fitting, disable, setup
@@ -54,68 +53,48 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 @dataclass(frozen=True)
 class CrossFitted:
     """Ablation results on examples that the ablated models were not trained on. `folds` holds the fold of each example,
-    and `runs` the model of each fold."""
+    from 0.
+    """
 
+    rows: Positions
+    folds: PerExample
     swept: disable.Ablations
-    folds: np.ndarray
-    runs: tuple[cross_fitting.TunedPart, ...]
+    models: Annotated[tuple[cross_fitting.TunedPart, ...], SortedBy("number")]
 
 
-class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
+class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, CrossFitted]):
     """Ablate every head or layer on all train examples, by models that were fine-tuned without these examples."""
 
-    name, options, partial, arguments = "cross-fitted", CrossFittedOptions, CrossFitted, TrainingUnit
+    name, options, partial = "cross-fitted", CrossFittedOptions, CrossFitted
     question = "Which head does the score depend on, tested on all train examples?"
-    one_by_one = True
     kinds = (Unmodified, AblatedTarget, SplitHalf, MeanOverHeads, CrossFittedPart)
     short_in = ("table", "latex")
     called = "Cross-fitted sweep of {checkpoint} on {task}"
-    needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedOptions) -> list[Unit]:
-        cross_fitting.recipe_of(options)
-        if options.operator not in capture.interventions.OPERATORS:
-            raise InputError(
-                "The ablation method must be one of "
-                f'{", ".join(capture.interventions.OPERATORS)}; got "{options.operator}". Choose '
-                "one of them."
-            )
+        check_choice("The ablation method", options.operator, capture.interventions.OPERATORS)
         if options.what not in TARGETS:
             raise InputError(
                 f"Only {' or '.join(TARGETS)} can be ablated in a cross-fitted ablation; got "
                 f'"{options.what}". Choose one of them.'
             )
-        cross_fitting.cut_rows(options)
-        return _units(options, ())
+        return super().units(options)
 
     def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:
         """Return the units that recompute possibly significant effects in float32."""
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
-        return _units(options, near) if near else []
+        return cross_fitting.fold_units(options, "again", part=4, targets=near) if near else []
 
-    def run(self, options: CrossFittedOptions, unit: Unit) -> Done[CrossFitted]:
-        of: TrainingUnit = unit.arguments
-        all_rows, folds = cross_fitting.cut_rows(options)
-        places = np.flatnonzero(folds == of.fold)
-        rows = [all_rows[k] for k in places]
-        run = cross_fitting.run_without(options, of.fold)
-        runs = () if of.targets else (cross_fitting.tuned_part(options, run, all_rows, folds == of.fold),)
-        opened = setup.opened(_sweep(options, shown_folder(run.folder)))
-        some = ExampleUnit(tuple(places.tolist()), targets=of.targets)
-        swept, dtype = disable.swept_rows(_sweep(options), opened, rows, some)
-        # whose the result is: the parts are tuned from it
-        base = studies.worker_cache.get_checkpoint(options.checkpoint)
-        facts = provenance(base, [row.id for row in rows], split="train", dtype=dtype)
-        return Done(CrossFitted(swept, folds[places], runs), facts)
-
-    def merge(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> CrossFitted:
-        first = sorted((part for part in partials if len(part.swept.changed)), key=lambda part: part.folds[0])
-        swept = disable.STUDY.merge(_sweep(options), [part.swept for part in partials])
-        places = np.concatenate([part.swept.rows for part in first])
-        folds = np.concatenate([part.folds for part in first])
-        return CrossFitted(swept, folds[np.argsort(places)], tuple(run for part in first for run in part.runs))
+    def on_fold(
+        self, options: CrossFittedOptions, fold: cross_fitting.Fold, of: TrainingUnit
+    ) -> tuple[CrossFitted, str]:
+        sweep = _sweep(options, fold.model.folder)
+        some = ExampleUnit(tuple(fold.places.tolist()), targets=of.targets)
+        swept, dtype = disable.swept_rows(sweep, setup.opened(sweep), fold.rows, some)
+        models = () if of.targets else (fold.model,)
+        return CrossFitted(swept.rows, np.full(len(swept.rows), of.fold), swept, models), dtype
 
     def results(self, options: CrossFittedOptions, merged: CrossFitted) -> list[Result]:
         """Return the records of `disable`, with the number of folds that agree in sign, then one record per fold."""
@@ -131,9 +110,9 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
             for result in disable.STUDY.results(_sweep(options), swept)
         ]
         parts = [
-            cross_fitting.part_score(task, number, run, swept.gold[own], swept.plain[own])
-            for number, run in zip(folds, merged.runs, strict=True)
-            for own in [merged.folds == number]
+            cross_fitting.part_score(task, model, swept.gold[own], swept.plain[own])
+            for model in merged.models
+            for own in [merged.folds == model.number]
         ]
         return [*told, *parts]
 
@@ -146,16 +125,7 @@ class CrossFittedStudy(Study[CrossFittedOptions, CrossFitted]):
         return [table, ablation_sentence(rows)]
 
 
-STUDY = CrossFittedStudy()
-
-
-def _units(options: CrossFittedOptions, variants: tuple[int, ...]) -> list[Unit]:
-    size = cross_fitting.training_size(options)
-    name = "again" if variants else "fold"
-    return [
-        Unit(f"{name}-{k}", TrainingUnit(fold=k, targets=variants), max(1, size // 4) if variants else size)
-        for k in range(options.folds)
-    ]
+STUDY = CrossFittedAblation()
 
 
 def _sweep(options: CrossFittedOptions, folder: str = "-") -> disable.DisableOptions:

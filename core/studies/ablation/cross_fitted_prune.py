@@ -12,15 +12,11 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from ... import studies
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ...tuning.saved_checkpoints import shown_folder
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Flag, Unit
 from ..headline import Headline
-from ..merging import AllOf
 from ..options import Dtype
-from ..provenance import provenance
 from ..units import TrainingUnit
 from . import cross_fitting, prune, setup
 from .records import CrossFittedPart, PruneStep
@@ -51,58 +47,43 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 class PartCurves:
     """The model and the pruning curves of each cross-fitting fold."""
 
-    numbers: AllOf[int]
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]
 
 
-class CrossFittedPrune(Study[CrossFittedPruneOptions, PartCurves]):
+class CrossFittedPrune(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, PartCurves]):
     """Prune heads on all train examples, by models that were fine-tuned without these examples."""
 
-    name, options, partial, arguments = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves, TrainingUnit
+    name, options, partial = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves
     question = "How many heads can be removed, tested on all train examples?"
-    one_by_one = True
     kinds = (PruneStep, CrossFittedPart)
     called = "Cross-fitted pruning of {checkpoint} on {task}"
-    needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedPruneOptions) -> list[Unit]:
         prune.order_names(_pruning(options))
-        cross_fitting.recipe_of(options)
-        cross_fitting.cut_rows(options)
-        size = cross_fitting.training_size(options)
-        return [Unit(f"fold-{number}", TrainingUnit(fold=number), size) for number in range(options.folds)]
+        return super().units(options)
 
-    def run(self, options: CrossFittedPruneOptions, unit: Unit) -> Done[PartCurves]:
-        of: TrainingUnit = unit.arguments
-        rows, folds = cross_fitting.cut_rows(options)
-        run = cross_fitting.run_without(options, of.fold)
-        part = cross_fitting.tuned_part(options, run, rows, folds == of.fold)
-        learned, tested = cross_fitting.parted(rows, folds == of.fold)
-        drawn = np.random.default_rng([options.seed, of.fold]).permutation(len(learned))[: options.order_rows]
-        pruning = _pruning(options, shown_folder(run.folder))
+    def on_fold(
+        self, options: CrossFittedPruneOptions, fold: cross_fitting.Fold, of: TrainingUnit
+    ) -> tuple[PartCurves, str]:
+        drawn = np.random.default_rng([options.seed, of.fold]).permutation(len(fold.learned))[: options.order_rows]
+        pruning = _pruning(options, fold.model.folder)
         opened, curves, dtype = setup.opened(pruning), [], options.dtype
         for name in prune.order_names(pruning):
-            curve, dtype = prune.drawn_curve(pruning, name, opened, [learned[k] for k in drawn], tested)
+            curve, dtype = prune.drawn_curve(pruning, name, opened, [fold.learned[k] for k in drawn], fold.rows)
             curves.append(curve)
-        # whose the result is: the parts are tuned from it
-        base = studies.worker_cache.get_checkpoint(options.checkpoint)
-        facts = provenance(base, [row.id for row in tested], split="train", dtype=dtype)
-        return Done(PartCurves((of.fold,), (part,), (prune.Curves(tuple(curves)),)), facts)
+        return PartCurves((fold.model,), (prune.Curves(tuple(curves)),)), dtype
 
     def results(self, options: CrossFittedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossFittedPart]:
         """Return one record per pruning order and step, over all examples, then one record per fold."""
         task = task_of(options.task)
         by_order = zip(*(part.curves for part in merged.curves), strict=True)
         steps = [step for curves in by_order for step in prune.curve_steps(task, _together(curves))]
-        numbered = zip(merged.numbers, merged.models, merged.curves, strict=True)
-        return [
-            *steps,
-            *(
-                cross_fitting.part_score(task, number, model, part.curves[0].gold, part.curves[0].plain)
-                for number, model, part in numbered
-            ),
+        scores = [
+            cross_fitting.part_score(task, model, part.curves[0].gold, part.curves[0].plain)
+            for model, part in zip(merged.models, merged.curves, strict=True)
         ]
+        return [*steps, *scores]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         return prune.pruning_headline(rows)

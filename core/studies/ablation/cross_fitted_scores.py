@@ -12,20 +12,18 @@ from typing import Annotated
 import numpy as np
 import pydantic.dataclasses
 
-from ... import capture, studies
+from ... import capture
 from ...errors import InputError
 from ...store.rows import Row, plain
 from ...tasks.glue import Task, task_of
 from ...tasks.metrics import majority, metrics
 from ...tuning.recipe import Seeds as RunSeeds
 from ...tuning.recipe import check_initialisation
-from ...tuning.saved_checkpoints import shown_folder
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Flag, Unit
 from ..headline import Headline, defined
+from ..merging import MergedBy, PerExample, Positions, Smallest, Summed
 from ..options import Seeds
-from ..outcomes import in_order
-from ..provenance import provenance
-from ..tuning.finetune import TunedRun, table_scores
+from ..tuning.finetune import TunedRun, scores_of, table_scores
 from ..tuning.records import TunedRunScore, TunedScore, finetuned_task
 from ..units import TrainingUnit
 from . import cross_fitting, setup
@@ -42,35 +40,35 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 
 @dataclass(frozen=True)
-class TestedPart:
-    """Predictions of a fine-tuned model for the fold that it was not trained on. `seed` sets the initial weights of the
-    classifier and the order of examples; `number` is the fold."""
+class TestedModels:
+    """Predictions of the `models` that were fine-tuned from one initialisation with one seed, each for the fold that it
+    was not trained on. `constant` counts the models whose predictions are all equal.
+    """
 
     initialisation: str
     seed: int
-    number: int
-    train_rows: int
-    rows: np.ndarray
-    gold: np.ndarray
-    predicted: np.ndarray
+    rows: Positions
+    gold: PerExample
+    predicted: PerExample
+    train_rows: Smallest[int]
+    models: Summed[int]
+    constant: Summed[int]
 
 
 @dataclass(frozen=True)
-class TestedParts:
-    """Predictions of several cross-fitted models, each for the fold that it was not trained on."""
+class CrossFittedPredictions:
+    """Predictions of models from several initialisations and seeds."""
 
-    parts: tuple[TestedPart, ...]
+    tested: Annotated[tuple[TestedModels, ...], MergedBy("initialisation", "seed")]
 
 
-class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
+class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions, CrossFittedPredictions]):
     """Score all train examples for each initialisation and seed, by models fine-tuned without them."""
 
-    name, options, partial, arguments = "cross-fitted-scores", CrossFittedScoresOptions, TestedParts, TrainingUnit
+    name, options, partial = "cross-fitted-scores", CrossFittedScoresOptions, CrossFittedPredictions
     question = "How well does the model score, tested on all train examples?"
-    one_by_one = True
     kinds = (TunedScore, TunedRunScore)
     called = "Cross-fitted scores of {checkpoint} on {task}"
-    needs = frozenset({Need.LABELS})
 
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
         if not options.initialisations or not options.seeds:
@@ -79,42 +77,31 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
             check_initialisation(initialisation)
         cross_fitting.recipe_of(options)
         cross_fitting.cut_rows(options)
-        size = cross_fitting.training_size(options)
         return [
-            Unit(
-                f"{initialisation}-s{seed}-{number}",
-                TrainingUnit(source=initialisation, seeds=RunSeeds.all(seed), fold=number),
-                size,
-            )
+            unit
             for initialisation in dict.fromkeys(options.initialisations)
             for seed in dict.fromkeys(options.seeds)
-            for number in range(options.folds)
+            for unit in cross_fitting.fold_units(
+                options, f"{initialisation}-s{seed}", source=initialisation, seeds=RunSeeds.all(seed)
+            )
         ]
 
-    def run(self, options: CrossFittedScoresOptions, unit: Unit) -> Done[TestedParts]:
-        of: TrainingUnit = unit.arguments
-        rows, folds = cross_fitting.cut_rows(options)
-        left_out = folds == of.fold
-        _, own_rows = cross_fitting.parted(rows, left_out)
-        run = cross_fitting.run_without(options, of.fold, of.source, of.seeds.head)
-        part = cross_fitting.tuned_part(options, run, rows, left_out)
-        opened = setup.opened(setup.ExampleOptions(checkpoint=shown_folder(run.folder), task=options.task))
-        predicted = opened.predicted(capture.running.predict(opened.checkpoint, opened.encoded(own_rows)))
-        gold = np.array([row.label for row in own_rows])
-        base = studies.worker_cache.get_checkpoint(options.checkpoint)
-        facts = provenance(base, [row.id for row in own_rows], split="train", dtype=opened.checkpoint.dtype)
-        tested = TestedPart(
-            of.source, of.seeds.head, of.fold, part.train_rows, np.flatnonzero(left_out), gold, predicted
-        )
-        return Done(TestedParts((tested,)), facts)
+    def on_fold(
+        self, options: CrossFittedScoresOptions, fold: cross_fitting.Fold, of: TrainingUnit
+    ) -> tuple[CrossFittedPredictions, str]:
+        opened = setup.opened(setup.ExampleOptions(checkpoint=fold.model.folder, task=options.task))
+        predicted = opened.predicted(capture.running.predict(opened.checkpoint, opened.encoded(fold.rows)))
+        gold = np.array([row.label for row in fold.rows])
+        tested = TestedModels(
+            of.source, of.seeds.head, fold.places, gold, predicted, fold.model.train_rows, 1,
+            int(len(np.unique(predicted)) == 1),
+        )  # fmt: skip
+        return CrossFittedPredictions((tested,)), opened.checkpoint.dtype
 
-    def results(self, options: CrossFittedScoresOptions, merged: TestedParts) -> list[TunedScore]:
+    def results(self, options: CrossFittedScoresOptions, merged: CrossFittedPredictions) -> list[TunedScore]:
         """Return one score per initialisation and seed, the means over seeds, and the score of the constant
         prediction."""
-        several: dict[tuple[str, int], list[TestedPart]] = {}
-        for part in merged.parts:
-            several.setdefault((part.initialisation, part.seed), []).append(part)
-        return table_scores([_over_all_rows(task_of(options.task), parts) for parts in several.values()])
+        return table_scores([_over_all_rows(task_of(options.task), tested) for tested in merged.tested])
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         tuned = finetuned_task(rows)
@@ -137,16 +124,15 @@ class CrossFittedScores(Study[CrossFittedScoresOptions, TestedParts]):
 STUDY = CrossFittedScores()
 
 
-def _over_all_rows(task: Task, parts: Sequence[TestedPart]) -> TunedRun:
+def _over_all_rows(task: Task, tested: TestedModels) -> TunedRun:
     """Return the joint score of all folds' models; `train_rows` is their smallest number of examples."""
-    gold, predicted = in_order(parts, ("gold", "predicted")).values()
+    gold, predicted, constant = tested.gold, tested.predicted, tested.constant
     answer, best_constant = majority(task, gold, gold)
-    silent = sum(len(np.unique(part.predicted)) == 1 for part in parts)
-    return TunedRun(
-        task=task.key, initialisation=parts[0].initialisation, seed=parts[0].seed, metric=task.metric,
-        metrics=plain(metrics(task, gold, predicted)), constant=silent == len(parts),
-        note=f"constant predictions of {silent} of {len(parts)} models" if silent else "",
-        train_rows=min(part.train_rows for part in parts), dev_rows=len(gold), cut_rows=0, seconds=math.nan,
-        last_loss=None, folder="", majority=answer, baseline=plain(best_constant), epochs=[], held_heads=0, gold=gold,
-        predicted=predicted,
+    score = TunedRunScore(
+        task=task.key, initialisation=tested.initialisation, seed=tested.seed, metric=task.metric,
+        constant=constant == tested.models,
+        note=f"constant predictions of {constant} of {tested.models} models" if constant else "",
+        train_rows=tested.train_rows, dev_rows=len(gold), cut_rows=0, seconds=math.nan, folder="", majority=answer,
+        baseline=plain(best_constant), epochs=[], kept_because="", **scores_of(metrics(task, gold, predicted)),
     )  # fmt: skip
+    return TunedRun(score, gold, predicted)

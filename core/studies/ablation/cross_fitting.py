@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 import pydantic.dataclasses
@@ -15,14 +15,14 @@ from ...tasks.glue import Task, TaskRow, must_have_labels, read_rows, task_of
 from ...tasks.metrics import majority
 from ...tuning.recipe import Recipe, Seeds
 from ...tuning.saved_checkpoints import shown_folder, training_log
-from ..contract import Flag
+from ..contract import Done, Flag, Need, Study, Unit
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from ..outcomes import finite, metrics_of
+from ..provenance import provenance
 from ..tuning import finetune
+from ..tuning.finetune import FinetuningRun
+from ..units import TrainingUnit
 from .records import CrossFittedPart
-
-if TYPE_CHECKING:
-    from ..tuning.finetune import FinetuningRun
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -41,15 +41,78 @@ class CrossFitting:
     out: Out = None
 
 
+O = TypeVar("O", bound=CrossFitting)  # noqa: E741 - the options' type
+P = TypeVar("P")
+
+
 @dataclass(frozen=True)
 class TunedPart:
-    """A model that was fine-tuned on all folds but one. `constant` states whether all its predictions are equal.
-    `baseline` is the score of the constant prediction on the left-out fold, by metric (None if undefined)."""
+    """A model that was fine-tuned on all folds but one, `number`, from 0. `constant` says whether all its predictions
+    are equal; `baseline` is the score of the constant predictor on the left-out fold, by metric (None if undefined).
+    """
 
+    number: int
     folder: str
     train_rows: int
     constant: bool
     baseline: dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A fold of the examples with the model that was fine-tuned on the others, `learned`. `places` are the positions of
+    its examples among all.
+    """
+
+    model: TunedPart
+    learned: list[TaskRow]
+    rows: list[TaskRow]
+    places: np.ndarray
+
+
+class CrossFittedStudy(Study[O, P]):
+    """Base class of studies that are run fold by fold, each on a model that was fine-tuned on the other folds."""
+
+    arguments = TrainingUnit
+    one_by_one = True
+    needs = frozenset({Need.LABELS})
+
+    def units(self, options: O) -> list[Unit]:
+        """Return one unit of work per fold. Raises InputError if the examples cannot be divided."""
+        recipe_of(options)
+        cut_rows(options)
+        return fold_units(options)
+
+    def run(self, options: O, unit: Unit) -> Done[P]:
+        of: TrainingUnit = unit.arguments
+        rows, folds = cut_rows(options)
+        places = np.flatnonzero(folds == of.fold)
+        learned, own = [rows[k] for k in np.flatnonzero(folds != of.fold)], [rows[k] for k in places]
+        base = studies.worker_cache.get_checkpoint(options.checkpoint)
+        run = run_without(options, of.fold, of.source, of.seeds.head)
+        if not studies.tuning.finetune.is_trained(base, run, learned, own):
+            studies.tuning.finetune.tune_on(base, run, learned, own)
+        log = training_log(run.folder)
+        _, constant = majority(run.task, [row.label for row in learned], [row.label for row in own])
+        model = TunedPart(
+            of.fold, shown_folder(run.folder), len(learned), bool(log.get("constant_predictions")), plain(constant)
+        )
+        partial, dtype = self.on_fold(options, Fold(model, learned, own, places), of)
+        facts = provenance(base, [row.id for row in own], split="train", dtype=dtype)  # its models are tuned from it
+        return Done(partial, facts)
+
+    def on_fold(self, options: O, fold: Fold, of: TrainingUnit) -> tuple[P, str]:
+        """Measure the model of one fold on the fold's examples, and return the partial result and its dtype."""
+        raise NotImplementedError
+
+
+def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **about: Any) -> list[Unit]:
+    """Return one unit of work per fold, of a size of 1 / `part` of a training. Keyword arguments become fields of each
+    `TrainingUnit`.
+    """
+    about = {"seeds": Seeds.all(options.seed)} | about
+    size = max(1, finetune.STUDY.units(_on_all_rows(options))[0].size // part)
+    return [Unit(f"{name}-{number}", TrainingUnit(fold=number, **about), size) for number in range(options.folds)]
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
@@ -61,11 +124,6 @@ def recipe_of(options: CrossFitting) -> Recipe:
             "fold on which the model is evaluated. Set keep=last."
         )
     return recipe
-
-
-def training_size(options: CrossFitting) -> int:
-    """Estimate the number of tokens that training one model on all examples processes."""
-    return finetune.STUDY.units(_on_all_rows(options))[0].size
 
 
 def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
@@ -138,41 +196,22 @@ def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
     return np.array([numbers.setdefault(root(first), len(numbers)) for first, *_ in texts])
 
 
-def run_without(
-    options: CrossFitting, number: int, initialisation: str = "pretrained", seed: int | None = None
-) -> "FinetuningRun":
+def run_without(options: CrossFitting, number: int, initialisation: str, seed: int) -> FinetuningRun:
     """Describe the fine-tuning on all folds but `number`. The name of its folder identifies all settings."""
-    task, seed = task_of(options.task), options.seed if seed is None else seed
+    task = task_of(options.task)
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
-    return studies.tuning.finetune.FinetuningRun(
+    return FinetuningRun(
         task, initialisation, initialisation, Seeds.all(seed), options.preset, recipe_of(options), options.data,
         options.out, key,
     )  # fmt: skip
 
 
-def parted(rows: Sequence[TaskRow], left_out: np.ndarray) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Split examples into those of the training folds and those of the left-out fold."""
-    others, own = ([row for row, out in zip(rows, left_out, strict=True) if out == which] for which in (False, True))
-    return others, own
-
-
-def tuned_part(options: CrossFitting, run: "FinetuningRun", rows: list[TaskRow], left_out: np.ndarray) -> TunedPart:
-    """Fine-tune a model on all folds but one, or reuse one that was trained in the same way."""
-    base = studies.worker_cache.get_checkpoint(options.checkpoint)
-    others, own_rows = parted(rows, left_out)
-    if not studies.tuning.finetune.is_trained(base, run, others, own_rows):
-        studies.tuning.finetune.tune_on(base, run, others, own_rows)
-    log = training_log(run.folder)
-    _, constant = majority(run.task, [row.label for row in others], [row.label for row in own_rows])
-    return TunedPart(shown_folder(run.folder), len(others), bool(log.get("constant_predictions")), plain(constant))
-
-
-def part_score(task: Task, number: int, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
+def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
     """Return the score of a model on the fold that it was not trained on, with that of the constant prediction."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(
-        name=f"part {number + 1}", task=task.key, metric=metric, n=len(gold), score=finite(score),
+        name=f"part {part.number + 1}", task=task.key, metric=metric, n=len(gold), score=finite(score),
         baseline=part.baseline.get(metric), train_rows=part.train_rows, constant=part.constant, folder=part.folder,
     )  # fmt: skip

@@ -18,15 +18,15 @@ from jaxtyping import Float
 from ... import capture, scoring
 from ...attention import all_heads
 from ...errors import InputError
-from ...interval import Estimate, RecordInterval, estimate_of
+from ...interval import Estimate, Interval, estimate_of
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Flag, Unit
 from ..headline import Fact, Headline, HeadScores
+from ..merging import Largest, MergedBy, OfFirst, PerExample, Positions
 from ..metric_columns import Metric, Metrics
-from ..outcomes import finite, in_order, metrics_of, outcomes
-from ..provenance import provenance
+from ..outcomes import finite, metrics_of, outcomes
 from ..records import Result
 from ..units import ExampleUnit
 from . import references, setup
@@ -89,40 +89,58 @@ class DisableOptions(AblationOptions, references.ReferenceOptions):
 
 
 @dataclass(frozen=True)
+class Recomputed:
+    """Float32 predictions without ablation and of some ablation targets. *Shape* of `changed`: (target, example)."""
+
+    targets: tuple[int, ...]
+    rows: Positions
+    plain: PerExample
+    changed: PerExample
+
+
+@dataclass(frozen=True)
 class Ablations:
-    """Predictions for some examples, with and without ablation. A unit that only recomputes targets in float32 fills
-    only exact_plain and exact.
+    """Predictions for some examples, with and without ablation.
 
     Attributes:
         plain: without ablation. *Shape:* (example,).
-        changed: with ablation. *Shape:* (target, example).
-        grouped: the ablation targets if they depend on the attention maps of the checkpoint, otherwise empty.
-        exact_plain, exact: the same in float32, if the checkpoint runs in lower precision; NaN for other targets.
+        changed: under every ablation. *Shape:* (target, example).
+        grouped: the ablation targets if they depend on the checkpoint's maps, otherwise empty.
+        in_float32: what was computed again if the checkpoint runs in lower precision. A unit of the second round has
+            nothing else.
         moved: largest change of a logit in any ablation; None in results of earlier versions.
     """
 
-    rows: np.ndarray
+    rows: Positions
     layers: int
     heads: int
-    gold: np.ndarray
-    plain: np.ndarray
-    changed: np.ndarray
-    grouped: tuple[AblationTarget, ...]
-    exact_plain: np.ndarray | None = None
-    exact: np.ndarray | None = None
+    gold: PerExample
+    plain: PerExample
+    changed: PerExample
+    grouped: OfFirst[tuple[AblationTarget, ...]]
+    in_float32: Annotated[tuple[Recomputed, ...], MergedBy("targets")]
     attending: tuple[int, ...] = ()
-    moved: float | None = None
+    moved: Largest[float | None] = None
 
     @property
-    def in_float32(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the float32 predictions without and with ablation, or None."""
-        return None if self.exact is None or self.exact_plain is None else (self.exact_plain, self.exact)
+    def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return the float32 predictions without ablation and under every ablation, NaN where none were computed; None
+        if there are none at all.
+        """
+        if not self.in_float32:
+            return None
+        plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
+        for part in self.in_float32:
+            at = np.searchsorted(self.rows, part.rows)
+            plain[at] = part.plain
+            changed[np.ix_(part.targets, at)] = part.changed
+        return plain, changed
 
 
-class Disable(Study[DisableOptions, Ablations]):
+class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
     """Ablate every head, layer or group in turn, and test the change of the metric."""
 
-    name, options, partial, arguments = "disable", DisableOptions, Ablations, ExampleUnit
+    name, options, partial = "disable", DisableOptions, Ablations
     question = "Which head does the score depend on?"
     one_by_one = True
     kinds = (Unmodified, AblatedTarget, SplitHalf, MeanOverHeads)
@@ -131,7 +149,6 @@ class Disable(Study[DisableOptions, Ablations]):
     called = "Disable {what} of {checkpoint}"
     section = "effect"
     said_at = 7
-    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
@@ -153,7 +170,7 @@ class Disable(Study[DisableOptions, Ablations]):
             check_within(options.within)
         else:
             setup.targets_of(options.what, "", 1, 1)
-        return setup.units_of(options)
+        return super().units(options)
 
     def more(self, options: DisableOptions, partials: Sequence[Ablations]) -> list[Unit]:
         """Return the units that recompute possibly significant effects in float32."""
@@ -162,33 +179,10 @@ class Disable(Study[DisableOptions, Ablations]):
         near = near_claims(options, self.merge(options, partials))
         return setup.units_of(options, "again", targets=near) if near else []
 
-    def run(self, options: DisableOptions, unit: Unit) -> Done[Ablations]:
-        opened, all_rows = setup.opened(options), setup.rows_of(options)
-        rows = [all_rows[k] for k in unit.arguments.positions]
-        partial, dtype = swept_rows(options, opened, rows, unit.arguments)
-        return Done(partial, provenance(opened.checkpoint, [row.id for row in rows], dtype=dtype))
-
-    def merge(self, options: DisableOptions, partials: Sequence[Ablations]) -> Ablations:
-        swept = [part for part in partials if len(part.changed)]
-        first, columns = swept[0], in_order(swept, ("rows", "gold", "plain", "changed"))
-        whole = Ablations(
-            grouped=first.grouped,
-            layers=first.layers,
-            heads=first.heads,
-            attending=first.attending,
-            **columns,
-            moved=max((part.moved for part in swept if part.moved is not None), default=None),
-        )
-        if first.exact is None:
-            return whole
-        places = {row: k for k, row in enumerate(whole.rows.tolist())}
-        exact_plain, exact = np.full(len(whole.rows), np.nan), np.full((len(whole.changed), len(whole.rows)), np.nan)
-        for part in partials:
-            at = [places[row] for row in part.rows.tolist()]
-            if part.in_float32 is not None:
-                exact_plain[at], changed = part.in_float32
-                exact[:, at] = np.where(np.isnan(changed), exact[:, at], changed)
-        return replace(whole, exact_plain=exact_plain, exact=exact)
+    def on_examples(
+        self, options: DisableOptions, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+    ) -> tuple[Ablations, str]:
+        return swept_rows(options, opened, rows, unit)
 
     def results(self, options: DisableOptions, merged: Ablations) -> list[Result]:
         """Return the scores of the unmodified model, one record per ablation target, and a split-half test of the best
@@ -355,72 +349,43 @@ def swept_rows(
     If `unit` names targets, these are computed in float32. Otherwise, all targets are computed in the dtype of the
     options.
     """
-    again, grouped = unit.targets, list[AblationTarget]()
+    checkpoint, gold = opened.checkpoint, np.array([row.label for row in rows])
+    shape, positions = (checkpoint.layers, checkpoint.heads), np.array(unit.positions)
+    grouped = list[AblationTarget]()
     if options.what == "duplicates":
         grouped = group_targets(opened, options.data, seed=options.seed, within=options.within)
-    shape = (opened.checkpoint.layers, opened.checkpoint.heads)
-    attending = opened.checkpoint.attending
-    variants = grouped or _variants(options, *shape, attending)
-    sweeps = _Sweeps(options, opened, rows, variants)
-    if again:
-        plain, changed, dtype, moved = sweeps.of(again, "float32")
-        exact, changed = _spread(changed, again, len(variants)), changed[:0]
-    else:
-        low = "float32" if options.what == "duplicates" else options.dtype
-        plain, changed, dtype, moved = sweeps.of(range(len(variants)), low)
-        exact = None
-    exact_plain = plain if again else None
-    if not again and dtype in LOW:
-        sampled = sampled_variants(len(variants))
-        exact_plain, swept, _, _ = sweeps.of(sampled, "float32")
-        exact = _spread(swept, sampled, len(variants))
-    gold = np.array([row.label for row in rows])
-    partial = Ablations(
-        np.array(unit.positions), *shape, gold, plain, changed, tuple(grouped), exact_plain, exact, attending, moved
-    )
-    return partial, dtype
+    variants = grouped or _variants(options, *shape, checkpoint.attending)
+    encodings = opened.encoded(rows)
+
+    def swept(some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str, float]:
+        """Return predictions [example] and [target, example], the number format that the machine used, and `moved`."""
+        components, changed, moved = [variants[k].components for k in some], [], 0.0
+        for source in references.sources(options.operator, opened, options):
+            outcome = capture.sweeping.sweep(
+                checkpoint, encodings, components, options.operator, source=source,
+                computing=capture.sweeping.Computing(dtype=dtype),
+            )  # fmt: skip
+            changed.append(outcome.changed)
+            moved = max(moved, float((outcome.changed - outcome.plain).abs().max()))
+        expected = references.expected(changed, is_score=opened.task.is_score)
+        return opened.predicted(outcome.plain), opened.predicted(expected), outcome.dtype, moved
+
+    def recomputed(targets: Sequence[int]) -> tuple[Recomputed]:
+        return (Recomputed(tuple(targets), positions, *swept(targets, "float32")[:2]),)
+
+    if unit.targets:
+        none = np.zeros(0, int)
+        return Ablations(none, *shape, none, none, np.zeros((0, 0)), (), recomputed(unit.targets),
+                         checkpoint.attending), "float32"  # fmt: skip
+    plain, changed, dtype, moved = swept(range(len(variants)), "float32" if grouped else options.dtype)
+    exact = recomputed(sampled_variants(len(variants))) if dtype in LOW else ()
+    about = (tuple(grouped), exact, checkpoint.attending, moved)
+    return Ablations(positions, *shape, gold, plain, changed, *about), dtype
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
     """Return the indices of targets to recompute in float32, because their effects might be significant."""
-    return () if merged.exact is None else tuple(_Table(options, task_of(options.task), merged).near())
-
-
-@dataclass(frozen=True)
-class _Sweeps:
-    """Computes predictions for the examples of a unit of work in a requested number format."""
-
-    options: DisableOptions
-    opened: setup.Opened
-    rows: Sequence[TaskRow]
-    variants: Sequence[AblationTarget]
-
-    def of(self, some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str, float]:
-        """Return predictions without ablation [example] and with each target ablated [target, example], the dtype,
-        and the largest change of a logit."""
-        opened, options = self.opened, self.options
-        components = [self.variants[k].components for k in some]
-        encodings, changed, moved = opened.encoded(self.rows), [], 0.0
-        for source in references.sources(options.operator, opened, options):
-            swept = capture.sweeping.sweep(
-                opened.checkpoint,
-                encodings,
-                components,
-                options.operator,
-                source=source,
-                computing=capture.sweeping.Computing(dtype=dtype),
-            )
-            changed.append(swept.changed)
-            moved = max(moved, float((swept.changed - swept.plain).abs().max()))
-        expected = references.expected(changed, is_score=opened.task.is_score)
-        return opened.predicted(swept.plain), opened.predicted(expected), swept.dtype, moved
-
-
-def _spread(measured: np.ndarray, places: Sequence[int], variants: int) -> np.ndarray:
-    """Place the predictions of some ablation targets among all targets. The other targets are NaN."""
-    spread = np.full((variants, measured.shape[1]), np.nan)
-    spread[list(places)] = measured
-    return spread
+    return tuple(_Table(options, task_of(options.task), merged).near()) if merged.in_float32 else ()
 
 
 def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple[int, ...]) -> list[AblationTarget]:
@@ -468,8 +433,9 @@ class _Table:
         self.after = outcomes(task, swept.gold, self.changed)
         self.low = self.after - self.before
         self.exact = np.full_like(self.low, np.nan)
-        if swept.in_float32 is not None:
-            self._take_exact(*swept.in_float32)
+        self.in_float32 = swept.exact
+        if self.in_float32 is not None:
+            self._take_exact(*self.in_float32)
         self.differences = mixed_precision(self.low, self.exact)
         self.again = exactly_known(self.exact)
 
@@ -529,17 +495,17 @@ class _Table:
             ))  # fmt: skip
         return swept
 
-    def _metric(self, name: str, change: RecordInterval, contrasts: Contrasts) -> Metric:
+    def _metric(self, name: str, change: Interval, contrasts: Contrasts) -> Metric:
         value = None if change.value is None else self.whole[name] + change.value
         return Metric(name, value, estimate_of(change, name), **contrasts.get(name, {}))
 
-    def _intervals(self, name: str) -> list[RecordInterval]:
+    def _intervals(self, name: str) -> list[Interval]:
         """Return the change of a metric for each target, in the number format on which its p is based."""
         gold = self.swept.gold
         intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed)
-        if self.swept.in_float32 is None:
+        if self.in_float32 is None:
             return intervals
-        again, (plain, changed) = np.flatnonzero(self.again), self.swept.in_float32
+        again, (plain, changed) = np.flatnonzero(self.again), self.in_float32
         exact = effects.metric_intervals(name, gold, plain, changed[again])
         for k, interval in zip(again, exact, strict=True):
             intervals[k] = interval
@@ -551,12 +517,12 @@ class _Table:
             return None, None
         gold = self.swept.gold
         before, after = self.swept.plain, self.changed[k]
-        if self.swept.in_float32 is not None and self.again[k]:
-            plain, exact = self.swept.in_float32
+        if self.in_float32 is not None and self.again[k]:
+            plain, exact = self.in_float32
             before, after = plain.astype(int), exact[k].astype(int)  # NaN where float32 was not asked makes them floats
         return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
-    def _score(self, change: RecordInterval, flipped: int | None) -> ScoreColumns:
+    def _score(self, change: Interval, flipped: int | None) -> ScoreColumns:
         """Return the columns of a head score. There is no interval if too few predictions change."""
         if self.options.what not in ("heads", "all-but-one"):
             return ScoreColumns()

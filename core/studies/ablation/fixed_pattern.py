@@ -100,24 +100,23 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
 
     def results(self, options: FixedPatternOptions, merged: TunedRuns) -> list[Result]:
         """Return the scores with learned and with fixed attention, then the difference for each task."""
-        scores = table_scores(merged.runs)
-        held = [replace(score, held_heads=run.held_heads) for score, run in zip(scores, merged.runs, strict=False)]
-        results: list[Result] = [*held, *scores[len(held) :]]
-        for task in dict.fromkeys(run.task for run in merged.runs):
-            mine = [run for run in merged.runs if run.task == task]
-            both = {run.seed for run in mine if run.initialisation == FREE}
-            both &= {run.seed for run in mine if run.initialisation == HELD}
+        results: list[Result] = [*table_scores(merged.runs)]
+        for task in dict.fromkeys(run.score.task for run in merged.runs):
+            mine = [run for run in merged.runs if run.score.task == task]
+            both = {run.score.seed for run in mine if run.score.initialisation == FREE}
+            both &= {run.score.seed for run in mine if run.score.initialisation == HELD}
             if both:
                 # fixed minus free heads, paired by dev example and averaged over seeds
-                runs = [run for run in mine if run.seed in both]
+                runs = [run for run in mine if run.score.seed in both]
                 metric, gold = metrics_of(task_of(task))[0], runs[0].gold
                 predicted = np.array([run.predicted for run in runs])
-                weights = np.array([[(1.0 if run.initialisation == HELD else -1.0) * 2 / len(runs) for run in runs]])
+                signs = [1.0 if run.score.initialisation == HELD else -1.0 for run in runs]
+                weights = 2 / len(runs) * np.array([signs])
                 (change,) = effects.contrast_intervals(metric, gold, predicted[0], predicted, weights)
                 results.append(FixedPatternChange(
                     task=task, initialisation="held less free", metric=metric, n=len(gold), score=change.value,
                     low=change.low, high=change.high, seeds=len(runs) // 2,
-                    held_heads=max(run.held_heads for run in runs),
+                    held_heads=max(run.score.held_heads or 0 for run in runs),
                 ))  # fmt: skip
         return results
 

@@ -17,18 +17,17 @@ from ...errors import InputError
 from ...scoring import effects
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
-from ...tasks.glue import task_of
-from ..contract import Done, Flag, Need, Study, Unit
+from ...tasks.glue import TaskRow, task_of
+from ..contract import Flag, Unit
 from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number
 from ..merging import PerExample, Positions, Summed
 from ..options import Split
 from ..outcomes import metrics_of, outcomes
-from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit
 from . import setup
 from .records import MICHEL, ImportantHead, RankCorrelation
-from .setup import AblationOptions, units_of
+from .setup import AblationOptions
 
 READINGS = ("example", "token")
 Reading = Annotated[
@@ -83,10 +82,10 @@ class Weighed:
     moved: PerExample | None = None
 
 
-class Importance(Study[ImportanceOptions, Weighed]):
+class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
     """Compute the gradient-based importance of every head in one backward pass (Michel et al.)."""
 
-    name, options, partial, arguments = "importance", ImportanceOptions, Weighed, ExampleUnit
+    name, options, partial = "importance", ImportanceOptions, Weighed
     question = "Which heads does the loss depend on, by its gradient?"
     kinds = (ImportantHead, RankCorrelation)
     head_scores = (
@@ -96,7 +95,6 @@ class Importance(Study[ImportanceOptions, Weighed]):
     called = "Importance of heads"
     section = "effect"
     said_at = 8
-    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: ImportanceOptions) -> list[Unit]:
         if options.reading not in READINGS:
@@ -104,11 +102,12 @@ class Importance(Study[ImportanceOptions, Weighed]):
                 f'Importance must be averaged per {" or per ".join(READINGS)}; got "{options.reading}". '
                 "Choose one of them."
             )
-        return units_of(options)
+        return super().units(options)
 
-    def run(self, options: ImportanceOptions, unit: Unit) -> Done[Weighed]:
-        opened, all_rows = setup.opened(options), setup.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
+    def on_examples(
+        self, options: ImportanceOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+    ) -> tuple[Weighed, str | None]:
+        checkpoint = opened.checkpoint
         encodings = opened.encoded(rows)
         sums = capture.importance.gradients(checkpoint, encodings, opened.outputs(rows))
         sweep: dict[str, np.ndarray] = {}
@@ -126,10 +125,10 @@ class Importance(Study[ImportanceOptions, Weighed]):
             dtype = dtype if swept.dtype == dtype else f"{dtype}, sweep in {swept.dtype}"
         gold = np.array([row.label for row in rows])
         weighed = Weighed(
-            np.array(unit.arguments.positions), sums.example.numpy(), sums.token.numpy(), sums.inputs, sums.tokens,
+            np.array(unit.positions), sums.example.numpy(), sums.token.numpy(), sums.inputs, sums.tokens,
             gold, **sweep,
         )  # fmt: skip
-        return Done(weighed, provenance(checkpoint, [row.id for row in rows], dtype=dtype))
+        return weighed, dtype
 
     def results(self, options: ImportanceOptions, merged: Weighed) -> list[Result]:
         """Return one record per head, most important first, then rank correlations with the effects of ablation."""

@@ -16,19 +16,18 @@ import pydantic.dataclasses
 import scipy  # its parts load when they are used
 
 from ... import capture, studies
-from ...errors import InputError
+from ...errors import check_choice
 from ...store.rows import Row
-from ...tasks.glue import task_of
-from ..contract import Done, Flag, Need, Study, Unit
+from ...tasks.glue import TaskRow, task_of
+from ..contract import Flag, Unit
 from ..headline import Headline
 from ..merging import PerExample, Positions
 from ..outcomes import metrics_before, prediction_changes
-from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit
 from . import setup
 from .records import EdgeCut, LinkContrast, Unmodified, cut_headline
-from .setup import ExampleOptions, units_of
+from .setup import ExampleOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -96,24 +95,24 @@ class Knocked:
     attending: tuple[int, ...] = ()
 
 
-class KnockoutStudy(Study[KnockoutOptions, Knocked]):
+class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
     """Cut attention edges (to separators, on diagonals, across sentences) by layer, and test the predictions."""
 
-    name, options, partial, arguments = "knockout", KnockoutOptions, Knocked, ExampleUnit
+    name, options, partial = "knockout", KnockoutOptions, Knocked
     kinds = (Unmodified, EdgeCut, LinkContrast)
     called = "Knockout of {edges} in {checkpoint}"
     question = "What happens if attention between some tokens is removed?"
-    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: KnockoutOptions) -> list[Unit]:
         for kind in options.edges:
             if not is_of_words(kind):
                 capture.knockout.edges_of(kind, causal=False)
-        return units_of(options)
+        return super().units(options)
 
-    def run(self, options: KnockoutOptions, unit: Unit) -> Done[Knocked]:
-        opened, all_rows = setup.opened(options), setup.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
+    def on_examples(
+        self, options: KnockoutOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+    ) -> tuple[Knocked, str | None]:
+        checkpoint = opened.checkpoint
         encodings, changed, having, moved = opened.encoded(rows), [], [], {}
         untouched = capture.running.predict(checkpoint, encodings)
         words: dict[str, list[list[Link]]] = {}  # by kind of word pairs the links to cut in each input
@@ -140,7 +139,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
                 moved[kind] = np.abs(leads(logits, untouched) - leads(untouched, untouched))
         links = [[len(some) for some in words[kind]] for kind in words]
         partial = Knocked(
-            np.array(unit.arguments.positions),
+            np.array(unit.positions),
             checkpoint.layers,
             np.array([row.label for row in rows]),
             opened.predicted(untouched),
@@ -150,7 +149,7 @@ class KnockoutStudy(Study[KnockoutOptions, Knocked]):
         )
         if words:
             partial = replace(partial, moved=np.array(list(moved.values())), links=np.array(links))
-        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+        return partial, None
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
         """Return the unmodified scores, one record per kind of edge and layer, then comparisons between kinds of word
@@ -207,8 +206,7 @@ def is_of_words(kind: str) -> bool:
     first, dash, other = kind.partition("-")
     if not dash:
         return False
-    if unknown := [name for name in (first, other) if name not in SORTS]:
-        raise InputError(f'A word class must be one of {", ".join(SORTS)}; got "{unknown[0]}". Choose one of them.')
+    check_choice("A word class", (first, other), SORTS)
     return True
 
 

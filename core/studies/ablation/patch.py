@@ -14,21 +14,20 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture, studies
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...scoring.recovered_share import FLOOR, recovered_share
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
-from ...tasks.glue import task_of
-from ..contract import Done, Flag, Need, Study, Unit
+from ...tasks.glue import TaskRow, task_of
+from ..contract import Flag, Unit
 from ..headline import SIGNIFICANT, Headline, percent, plural
 from ..merging import PerExample, Positions
 from ..options import Limit
-from ..provenance import provenance
 from ..units import ExampleUnit
 from . import setup
 from .perturb import DEFAULT, made_of
 from .records import Patched
-from .setup import ExampleOptions, units_of
+from .setup import ExampleOptions
 
 WHAT = ("heads", "layers", "blocks", "feedforward", "layers-whole")
 
@@ -77,10 +76,10 @@ class PatchPartial:
     attending: tuple[int, ...] = ()
 
 
-class PatchStudy(Study[PatchOptions, PatchPartial]):
+class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
     """Patch outputs of components from original into perturbed examples; measure the recovered logit difference."""
 
-    name, options, partial, arguments = "patch", PatchOptions, PatchPartial, ExampleUnit
+    name, options, partial = "patch", PatchOptions, PatchPartial
     one_by_one = True
     kinds = (Patched,)
     short_in = ("table", "latex")
@@ -92,27 +91,20 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
     called = "Patched {what} of {checkpoint}, {kind}"
     question = "Which activations restore the prediction when they are patched?"
     section = "effect"
-    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PatchOptions) -> list[Unit]:
-        if options.what not in WHAT:
-            raise InputError(
-                f'What is patched must be one of {", ".join(WHAT)}; got "{options.what}". Choose one of them.'
-            )
-        if options.kind not in DEFAULT:
-            raise InputError(
-                f"The perturbation that makes the second input must be one of {', '.join(DEFAULT)}; got "
-                f'"{options.kind}". Choose one of them.'
-            )
-        return units_of(options)
+        check_choice("What is patched", options.what, WHAT)
+        check_choice("The perturbation that makes the second input", options.kind, DEFAULT)
+        return super().units(options)
 
-    def run(self, options: PatchOptions, unit: Unit) -> Done[PatchPartial]:
-        opened, all_rows = setup.opened(options), setup.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
+    def on_examples(
+        self, options: PatchOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+    ) -> tuple[PatchPartial, str | None]:
+        checkpoint = opened.checkpoint
         variants = setup.targets_of(options.what, "", checkpoint.layers, checkpoint.heads, checkpoint.attending)
         texts = [
             made_of(options.kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
-            for row, row_number in zip(rows, unit.arguments.positions, strict=True)
+            for row, row_number in zip(rows, unit.positions, strict=True)
         ]
         made = [k for k, text in enumerate(texts) if text is not None]
         first, second, patched = np.zeros(len(rows)), np.zeros(len(rows)), np.zeros((len(variants), len(rows)))
@@ -125,11 +117,11 @@ class PatchStudy(Study[PatchOptions, PatchPartial]):
             )
             first[made], second[made], patched[:, made] = differences(seen.first, seen.second, seen.patched)
         partial = PatchPartial(
-            np.array(unit.arguments.positions), checkpoint.layers, checkpoint.heads,
+            np.array(unit.positions), checkpoint.layers, checkpoint.heads,
             np.array([text is not None for text in texts]), first, second, patched,
             checkpoint.attending,
         )  # fmt: skip
-        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+        return partial, None
 
     def results(self, options: PatchOptions, merged: PatchPartial) -> list[Patched]:
         """Return one record per patched component: the recovered logit difference with its interval and corrected p."""

@@ -14,22 +14,21 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...scoring.corrections import holm_adjusted
 from ...store.rows import Row
-from ...tasks.glue import Task, task_of
+from ...tasks.glue import Task, TaskRow, task_of
 from ...tasks.perturbations import PERTURBATIONS, PerturbationChoice, perturb
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Flag, Unit
 from ..headline import Headline, percent
 from ..merging import PerExample, Positions
 from ..metric_columns import Metrics
 from ..outcomes import metrics_before, prediction_changes
-from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit
 from . import setup
 from .records import Perturbation, Unmodified
-from .setup import ExampleOptions, units_of
+from .setup import ExampleOptions
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -64,31 +63,28 @@ class Perturbations:
     moved: PerExample
 
 
-class PerturbStudy(Study[PerturbOptions, Perturbations]):
+class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
     """Change the inputs (names, negation, word order, half of the words) and count predictions that change."""
 
-    name, options, partial, arguments = "perturb", PerturbOptions, Perturbations, ExampleUnit
+    name, options, partial = "perturb", PerturbOptions, Perturbations
     kinds = (Unmodified, Perturbation)
     called = "Perturbed inputs of {task} in {checkpoint}"
     question = "How often do changes in the input change the prediction?"
-    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: PerturbOptions) -> list[Unit]:
-        if unknown := [kind for kind in options.kinds if kind not in DEFAULT and kind != "same"]:
-            raise InputError(
-                f'A perturbation must be one of {", ".join(DEFAULT)}; got "{unknown[0]}". Choose one of them.'
-            )
-        return units_of(options)
+        check_choice("A perturbation", [kind for kind in options.kinds if kind != "same"], DEFAULT)
+        return super().units(options)
 
-    def run(self, options: PerturbOptions, unit: Unit) -> Done[Perturbations]:
-        opened, all_rows = setup.opened(options), setup.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
+    def on_examples(
+        self, options: PerturbOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+    ) -> tuple[Perturbations, str | None]:
+        checkpoint = opened.checkpoint
         logits = capture.running.predict(checkpoint, opened.encoded(rows))
         changed, made, moved = [], [], []
         for kind in options.kinds:
             texts = [
                 made_of(kind, row, options.seed + row_number, checkpoint.tokenizer.mask_token)
-                for row, row_number in zip(rows, unit.arguments.positions, strict=True)
+                for row, row_number in zip(rows, unit.positions, strict=True)
             ]
             encodings = [
                 checkpoint.encode(*(text or (row.text, row.pair))) for text, row in zip(texts, rows, strict=True)
@@ -98,14 +94,14 @@ class PerturbStudy(Study[PerturbOptions, Perturbations]):
             made.append([text is not None for text in texts])
             moved.append(_moved(opened.task, logits, other))
         partial = Perturbations(
-            np.array(unit.arguments.positions),
+            np.array(unit.positions),
             np.array([row.label for row in rows]),
             opened.predicted(logits),
             np.array(changed),
             np.array(made),
             np.array(moved),
         )
-        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+        return partial, None
 
     def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
         """Return the unmodified scores, then one record per perturbation (n = 0 if it applies to no example)."""

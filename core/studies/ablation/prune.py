@@ -13,8 +13,8 @@ import pydantic.dataclasses
 
 from ... import capture
 from ...attention import Head
-from ...errors import InputError
-from ...interval import RecordInterval
+from ...errors import InputError, check_choice
+from ...interval import Interval
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import SPLIT, Task, TaskRow, task_of
@@ -119,8 +119,7 @@ STUDY = Prune()
 
 def order_names(options: PruneOptions) -> list[str]:
     """Return the names of the pruning orders; each random order has its own. Raises InputError if there are none."""
-    if unknown := [name for name in options.orders if name not in ORDERS]:
-        raise InputError(f"A pruning order must be one of {', '.join(ORDERS)}; got {unknown[0]!r}. Choose one of them.")
+    check_choice("A pruning order", options.orders, ORDERS)
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
             f"A pruning curve needs at least one order, one step and one random order; got {len(options.orders)}, "
@@ -168,7 +167,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
     metric = metrics_of(task)[0]
     whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
     changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
-    steps = zip((0, *curve.removed), (RecordInterval(0.0, 0.0, 0.0), *changes), strict=True)
+    steps = zip((0, *curve.removed), (Interval(0.0, 0.0, 0.0), *changes), strict=True)
     results = []
     for cut, change in steps:
         score, low, high = (

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from ... import capture, config, studies
 from ...attention import Head
 from ...errors import InputError
-from ...interval import Interval
+from ...interval import Estimate
 from ...scoring import effects
 from ...scoring.corrections import CONFIDENCE, holm_adjusted
 from ...store.rows import Row
@@ -121,7 +121,7 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         )
         tuned, row_ids = studies.tuning.finetune.tune(base, run)
         rows = read_rows(task, "dev", folder=options.data, limit=options.limit, seed=options.seed)
-        opened = setup.opened(ExampleOptions(checkpoint=tuned.folder, task=task.key, data=options.data))
+        opened = setup.opened(ExampleOptions(checkpoint=str(tuned.score.folder), task=task.key, data=options.data))
         weighed = []  # mean |dL/dxi| of each head over a half of the examples, before layers are normalised
         for half in (rows[start::HALVES] for start in range(HALVES)):
             sums = capture.importance.gradients(opened.checkpoint, opened.encoded(half), opened.outputs(half))
@@ -181,7 +181,7 @@ class _Table:
         self.options, self.runs = options, runs
         self.task = task_of(options.task)
         self.metric = metrics_of(self.task)[0]
-        scores = [run.tuned.metrics.get(self.metric) for run in runs]
+        scores = [run.tuned.score.of_metric(self.metric) for run in runs]
         self.scores = np.array([np.nan if score is None else score for score in scores])
         halves = np.stack([run.importance for run in runs])
         self.layers, self.heads = halves.shape[-2:]
@@ -209,11 +209,12 @@ class _Table:
                 task=self.task.key, metric=self.metric,
                 name=", ".join(f"{name} {seed}" for name, seed in asdict(run.seeds).items()), head_seed=run.seeds.head,
                 rows_seed=run.seeds.rows, order_seed=run.seeds.order,
-                score=finite(self.scores[k]), constant=run.tuned.constant, train_rows=run.tuned.train_rows,
-                dev_rows=run.tuned.dev_rows, baseline=run.tuned.baseline.get(self.metric), heads=self._named(k),
-                folder=run.tuned.folder,
+                score=finite(self.scores[k]), constant=bool(tuned.constant), train_rows=tuned.train_rows or 0,
+                dev_rows=tuned.dev_rows or 0, baseline=(tuned.baseline or {}).get(self.metric), heads=self._named(k),
+                folder=tuned.folder,
             )
             for k, run in enumerate(self.runs)
+            for tuned in [run.tuned.score]
         ]  # fmt: skip
 
     def _sources(self) -> list[SeedSource]:
@@ -240,7 +241,7 @@ class _Table:
         return SeedSpread(
             **self.about, mean=finite(self.scores.mean()), deviation=finite(deviation),
             least=finite(self.scores.min()), most=finite(self.scores.max()), dev_error=finite(np.nanstd(drawn_scores)),
-            dev_rows=first.dev_rows, constant=sum(run.tuned.constant for run in self.runs),
+            dev_rows=rows, constant=sum(bool(run.tuned.score.constant) for run in self.runs),
         )  # fmt: skip
 
     def _overlaps(self) -> list[HeadOverlap]:
@@ -257,8 +258,8 @@ class _Table:
         chance = by_chance(self.layers * self.heads, self.top)
         overlaps = [
             HeadOverlap(
-                name=name, top=self.top, by_chance=chance, value=seen.value, low=finite(seen.low),
-                high=finite(seen.high), pairs=seen.n, **self.about,
+                name=name, top=self.top, by_chance=chance, value=seen.value, low=seen.low,
+                high=seen.high, pairs=len(groups[name]), **self.about,
             )
             for name, seen in shared.items()
         ]  # fmt: skip
@@ -391,7 +392,7 @@ def by_chance(heads: int, top: int) -> float:
     return top / heads
 
 
-def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Interval:
+def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Estimate:
     """Return the mean fraction of most important heads that pairs of runs share, with an interval.
 
     The interval is Student's t on the jackknife over runs, because pairs that share a run are dependent; fewer than
@@ -404,7 +405,7 @@ def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int
     without = [shared[[run not in pair for pair in pairs]] for run in range(runs)]
     means = np.array([overlaps.mean() for overlaps in without if len(overlaps)])
     if len(means) < FEWEST_RUNS:
-        return Interval(value, np.nan, np.nan, len(pairs))
+        return Estimate(value, n=len(pairs))
     error = float(np.sqrt((len(means) - 1) / len(means) * ((means - means.mean()) ** 2).sum()))
     reach = error * float(scipy.stats.t.ppf((1 + CONFIDENCE) / 2, len(means) - 1))
-    return Interval(value, max(0.0, value - reach), min(1.0, value + reach), len(pairs))
+    return Estimate(value, max(0.0, value - reach), min(1.0, value + reach), n=len(pairs))

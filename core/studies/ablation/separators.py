@@ -16,19 +16,17 @@ import pydantic.dataclasses
 from ... import capture
 from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
-from ...tasks.glue import task_of
-from ..contract import Done, Need, Study, Unit
+from ...tasks.glue import TaskRow, task_of
 from ..headline import Headline
 from ..merging import PerExample, Positions
 from ..options import Limit
 from ..outcomes import metrics_before, prediction_changes
-from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit
 from . import setup
 from .knockout import layers_of
 from .records import SeparatorLayer, Unmodified, cut_headline
-from .setup import ExampleOptions, units_of
+from .setup import ExampleOptions
 
 FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_high")  # unknown without separators
 
@@ -67,20 +65,17 @@ class Slopes:
     attending: tuple[int, ...] = ()
 
 
-class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
+class SeparatorsStudy(setup.ExampleStudy[SeparatorsOptions, Slopes]):
     """Test whether attention to [SEP] is a no-op, by gradients and by cutting its edges."""
 
-    name, options, partial, arguments = "separators", SeparatorsOptions, Slopes, ExampleUnit
+    name, options, partial = "separators", SeparatorsOptions, Slopes
     kinds = (Unmodified, SeparatorLayer)
     question = "Is attention to separators a no-op?"
-    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
-    def units(self, options: SeparatorsOptions) -> list[Unit]:
-        return units_of(options)
-
-    def run(self, options: SeparatorsOptions, unit: Unit) -> Done[Slopes]:
-        opened, all_rows = setup.opened(options), setup.rows_of(options)
-        checkpoint, rows = opened.checkpoint, [all_rows[k] for k in unit.arguments.positions]
+    def on_examples(
+        self, options: SeparatorsOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+    ) -> tuple[Slopes, str | None]:
+        checkpoint = opened.checkpoint
         encodings = opened.encoded(rows)
         slopes = capture.importance.separator_slopes(checkpoint, encodings, opened.outputs(rows))
         edges = capture.knockout.edges_of("separators", causal=checkpoint.causal)
@@ -93,13 +88,13 @@ class SeparatorsStudy(Study[SeparatorsOptions, Slopes]):
             for layers in layers_of(checkpoint.layers, checkpoint.attending)
         ]
         partial = Slopes(
-            np.array(unit.arguments.positions), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
+            np.array(unit.positions), checkpoint.layers, slopes.to_separator.numpy(), slopes.to_other.numpy(),
             slopes.weight.numpy(), capture.norms.separator_norms(checkpoint, encodings).numpy(),
             np.array([len(encoding.separators) / len(encoding) for encoding in encodings]),
             np.array([row.label for row in rows]),
             opened.predicted(capture.running.predict(checkpoint, encodings)), np.array(changed), checkpoint.attending,
         )  # fmt: skip
-        return Done(partial, provenance(checkpoint, [row.id for row in rows]))
+        return partial, None
 
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
         """Return the scores of the unmodified model, one record per layer, and one record for all layers."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Required, TypedDict
+from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar
 
 import numpy as np
 import pydantic.dataclasses
@@ -14,8 +14,9 @@ from ...capture.components import Component, LayerBlock, every_part, parse_compo
 from ...errors import InputError
 from ...tasks.glue import SPLIT, Task, TaskRow, drawn, fingerprint, label_order, read_rows, task_of, unseen
 from ...tuning.saved_checkpoints import training_log
-from ..contract import Unit
+from ..contract import Done, Need, Study, Unit
 from ..options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from ..provenance import provenance
 from ..units import ExampleUnit
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class AblationOptions(ExampleOptions):
     dtype: Dtype = "float32"
 
 
+O = TypeVar("O", bound=ExampleOptions)  # noqa: E741 - the options' type
+P = TypeVar("P")
+
+
 @dataclass(frozen=True)
 class Opened:
     """An opened classifier with its task, and the task label of each model output."""
@@ -109,6 +114,30 @@ def opened(options: ExampleOptions) -> Opened:
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
+
+
+class ExampleStudy(Study[O, P]):
+    """Base class of studies that measure a classifier on labelled examples of a task, some of them in each unit."""
+
+    arguments = ExampleUnit
+    needs = frozenset({Need.CLASSIFIER, Need.LABELS})
+
+    def units(self, options: O) -> list[Unit]:
+        return units_of(options)
+
+    def run(self, options: O, unit: Unit) -> Done[P]:
+        classifier, rows = opened(options), rows_of(options)
+        some = [rows[k] for k in unit.arguments.positions]
+        partial, dtype = self.on_examples(options, classifier, some, unit.arguments)
+        return Done(partial, provenance(classifier.checkpoint, [row.id for row in some], dtype=dtype))
+
+    def on_examples(
+        self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
+    ) -> tuple[P, str | None]:
+        """Measure the classifier on some examples. Return the partial result, and the number format if it is not that
+        of the checkpoint.
+        """
+        raise NotImplementedError
 
 
 def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:

@@ -16,8 +16,8 @@ import pydantic.dataclasses
 
 from ... import capture, config, studies
 from ...attention import PARTS, Head
-from ...errors import InputError
-from ...interval import RecordInterval
+from ...errors import InputError, check_choice
+from ...interval import Interval
 from ...reading import lines_of, read_text
 from ...scoring import effects
 from ...scoring.alignment import PositionTable, hits
@@ -259,11 +259,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
     counts = "rows"
 
     def units(self, options: TranslationOptions) -> list[Unit]:
-        if unknown := [name for name in options.what if name not in PARTS_OF_IT]:
-            raise InputError(
-                f"A measurement of a translation study must be one of {', '.join(PARTS_OF_IT)}; got {unknown[0]!r}. "
-                "Choose one of them."
-            )
+        check_choice("A measurement of a translation study", options.what, PARTS_OF_IT)
         rows, train = _rows(options), _train_rows(options)
         if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
             raise InputError(
@@ -378,7 +374,7 @@ def _pruned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
     results: list[Result] = []
     for part, column in COLUMNS.items():
         mine = [k for k, name in enumerate(measurement.names) if name.startswith(PARTS[part])]
-        none = RecordInterval(0.0, 0.0, 0.0)
+        none = Interval(0.0, 0.0, 0.0)
         for removed, change in enumerate([none, *(intervals[k] for k in mine)]):
             gone = [measurement.names[k] for k in mine[:removed]]
             pruned = PrunedColumn(

@@ -21,7 +21,7 @@ import pydantic.dataclasses
 
 from ... import capture, studies
 from ...capture.edge_names import Edge, Graph
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...reading import lines_of, read_text
 from ...scoring import effects
 from ...scoring.circuits import (
@@ -683,12 +683,8 @@ class Division:
 
 def check(options: "CircuitOptions") -> None:
     """Raise InputError if the options do not fit the way in which pairs of inputs are created."""
-    if options.kind not in PAIR_KINDS:
-        raise InputError(
-            f'The kind of pair must be one of {", ".join(PAIR_KINDS)}; got "{options.kind}". Choose one of them.'
-        )
-    if options.answers not in ANSWERS:
-        raise InputError(f'Answers must be one of {", ".join(ANSWERS)}; got "{options.answers}". Choose one of them.')
+    check_choice("The kind of pair", options.kind, PAIR_KINDS)
+    check_choice("Answers", options.answers, ANSWERS)
     if options.pairs < 12:
         raise InputError(f"At least 12 pairs are needed to test edges; got {options.pairs}. Raise --pairs.")
     if options.judging < 4:

@@ -19,7 +19,7 @@ import pydantic.dataclasses
 from ... import capture
 from ...attention import all_heads
 from ...errors import InputError
-from ...interval import RecordInterval
+from ...interval import Interval
 from ...scoring import effects
 from ...scoring.circuits import CLAIMED, class_shares, classes_of
 from ...scoring.rank_agreement import rank_correlation
@@ -32,7 +32,6 @@ from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
 from ..merging import PerExampleFirst, Positions
 from ..options import Limit
-from ..outcomes import finite
 from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit
@@ -320,10 +319,7 @@ def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
     """Return Spearman's correlation between two rankings of heads, with its interval; None if undefined."""
     rho = rank_correlation(ways[first], ways[second], seed=seed)
-    return RankingCorrelation(
-        name=f"{first} and {second}", first=first, second=second, value=finite(rho.value), low=finite(rho.low),
-        high=finite(rho.high), n=rho.n,
-    )  # fmt: skip
+    return RankingCorrelation(name=f"{first} and {second}", first=first, second=second, **rho.fields())
 
 
 def _added(partial: "GatePartial") -> np.ndarray:
@@ -352,7 +348,7 @@ def _checks(partial: "GatePartial", claimed: Sequence[str]) -> list[Result]:
     return body
 
 
-def _verdict(whole: RecordInterval, margin: float) -> str:
+def _verdict(whole: Interval, margin: float) -> str:
     if whole.low is None or whole.high is None:
         return "open"
     if whole.high < 0:

@@ -16,7 +16,7 @@ import pydantic.dataclasses
 from jaxtyping import Float, Int
 
 from ... import config, models, patterns, scoring, studies
-from ...errors import CheckpointError, InputError
+from ...errors import CheckpointError, InputError, check_choice
 from ...models.present import bundled_names
 from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from ...store.rows import Row
@@ -115,11 +115,7 @@ class Development(Study[DevelopmentOptions, Stages]):
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
         """Return one unit per snapshot. Revisions of a repository are resolved here."""
-        unknown = [score for score in options.scores if score not in STATISTICS]
-        if unknown:
-            raise InputError(
-                f"A score over training must be one of {NAMES}; got {unknown[0][:60]!r}. Choose one of them."
-            )
+        check_choice("A score over training", options.scores, STATISTICS)
         snapshots = snapshots_of(options.checkpoints)
         return [
             Unit(f"{order}|{snapshot.name}", NamedUnit(snapshot.name, snapshots[-1].name, snapshot.label, order))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ...capture.contributions import HeadInputs, take_head_inputs
 from ...capture.contributors import Component
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...models.checkpoint import Checkpoint
 from ...models.encoding import Encoding
 from ...scoring.score_parts import cell_terms
@@ -96,11 +96,7 @@ class LayerScores:
         """Return the map of the terms of one group of contributions to the queries or keys. Raises InputError if
         unknown."""
         self.check(head, 0, 0)
-        if group not in self.groups(side):
-            raise InputError(
-                f"A group of contributions must be one of {', '.join(self.groups(side))}; got "
-                f'"{group[:60]}". Choose one of them.'
-            )
+        check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs
         query, key = inputs.whole_query[0, head], inputs.whole_key[0, head]
         if side == "query":

@@ -13,7 +13,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture, config, models, scoring, studies
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...frames.papers import read_list
 from ...frames.records import (
     CORE_RULES,
@@ -102,11 +102,7 @@ class Filter:
     core: CoreRule = "core_sets"
 
     def __post_init__(self) -> None:
-        if self.core not in CORE_RULES:
-            raise InputError(
-                f"The rule for core elements must be one of {', '.join(CORE_RULES)}; got {self.core!r}. Choose one of "
-                "them."
-            )
+        check_choice("The rule for core elements", self.core, CORE_RULES)
         if self.distance not in ("strings", "places"):
             raise InputError(f'distance must be "strings" or "places"; got {self.distance!r}. Choose one of them.')
         for name in ("longest_sentence", "longest_element", "nearest"):

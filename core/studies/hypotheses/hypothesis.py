@@ -9,9 +9,9 @@ causal.
 import hashlib
 import json
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -31,13 +31,10 @@ from ...tasks.own import absolute
 from ..contract import Done, Finished, Study, Unit
 from ..headline import Headline
 from ..lookup import find_study
-from ..merging import SortedBy
 from ..options import LARGEST_SEED, Checkpoint, Pipeline
 from ..records import Result
 from ..stored_runs import hashes_of
-from ..transport import decode, encode
-from ..units import NamedUnit
-from .measure_heads import keep_as_run, said_of, where_from
+from .joint_job import JointJob, Parts, UnitPart, joint_units, keep_as_run, run_member, where_from
 from .predicates import Hypothesis, checked, counterpart_of, predicate_of
 from .readings import Evidence, Reading, evidence_of, needed_reading, random_effect
 from .records import CRITERIA, LEVELLED, SEEN_BEFORE, CriteriaMet, Criterion
@@ -136,28 +133,10 @@ class HypothesisOptions:
     pipeline: Pipeline = None
 
 
-@dataclass(frozen=True)
-class RunPart:
-    """The result of one unit of work with its provenance, as JSON. `order` is the index of the unit in its run."""
-
-    run: int
-    order: int
-    packed: str
-    provenance: str = "{}"
-
-
-@dataclass(frozen=True)
-class HypothesisPartial:
-    """Results of units of work from the runs that a batch of hypotheses needs."""
-
-    parts: Annotated[tuple[RunPart, ...], SortedBy("run", "order")]
-
-
-class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
+class HypothesisStudy(JointJob[HypothesisOptions]):
     """Test a registered batch of hypotheses about heads against seven criteria."""
 
-    name, options, partial, arguments = "hypothesis", HypothesisOptions, HypothesisPartial, NamedUnit
-    typed_after = None
+    name, options = "hypothesis", HypothesisOptions
     kinds = (Criterion, CriteriaMet)
     section = "hypotheses"
     gives = "criteria that hypotheses meet"
@@ -171,9 +150,8 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
         """Return the checkpoint of the hypotheses, and those that are expected to have counterparts."""
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
 
-    def paths(self, options: HypothesisOptions) -> Iterator[tuple[str, bool]]:
-        for run in runs_of(options):
-            yield from run.does.paths(run.options)
+    def members(self, options: HypothesisOptions) -> "list[StudyRun]":
+        return runs_of(options)
 
     def units(self, options: HypothesisOptions) -> list[Unit]:
         if not options.hypotheses:
@@ -182,28 +160,24 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
             checked(hypothesis.predicate, {name: value for name, value in hypothesis.parameters if value})
         check_apart(options.thought, options.judged, studies.worker_cache.get_checkpoint(options.checkpoint))
         return [
-            Unit(f"{run.source} {unit.key}", NamedUnit(unit.key, number=number), unit.size)
+            unit
             for number, run in enumerate(runs_of(options))
-            for unit in _units(run)
+            for unit in joint_units(run.source, number, run.does.units(run.options))
         ]
 
-    def run(self, options: HypothesisOptions, unit: Unit) -> Done[HypothesisPartial]:
-        piece: NamedUnit = unit.arguments
-        run = runs_of(options)[piece.number]
-        divided = _units(run)
-        order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.name)
-        done = run.does.run(run.options, divided[order])
-        _check_weights(options, run, done.provenance)
-        packed = json.dumps(encode(done.partial))
-        is_own = (
-            run.checkpoint == options.checkpoint
-            and not run.is_random
-            and len(hashes_of(done.provenance.weights_hash)) == 1
-        )
-        part = RunPart(piece.number, order, packed, said_of(done.provenance))
-        return Done(HypothesisPartial((part,)), done.provenance if is_own else Provenance())
+    def run(self, options: HypothesisOptions, unit: Unit) -> Done[Parts]:
+        run = runs_of(options)[unit.arguments.number]
+        part, provenance = run_member(run, unit)
+        hashes = hashes_of(provenance.weights_hash)
+        is_own = run.checkpoint == options.checkpoint and not run.is_random
+        if is_own and options.weights and options.weights not in hashes:
+            raise InputError(
+                f"The weights of {options.checkpoint} must be those of the hypotheses, {options.weights[:12]}; they "
+                f"are {(provenance.weights_hash or '')[:12]} now. Register the hypotheses again for these weights."
+            )
+        return Done(Parts((part,)), provenance if is_own and len(hashes) == 1 else Provenance())
 
-    def results(self, options: HypothesisOptions, merged: HypothesisPartial) -> list[Result]:
+    def results(self, options: HypothesisOptions, merged: Parts) -> list[Result]:
         """Return one record per hypothesis and criterion, then the number of criteria that each head meets."""
         partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
         registered = max(options.registered, len(options.hypotheses))
@@ -228,8 +202,9 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
             f"The significance level is {max((c.level or 0 for c in criteria), default=0):.3g}.",
         )
 
-    def keep(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> None:
-        """Add the test result to each hypothesis registered in this database, and store the runs behind the criteria.
+    def keep(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> None:
+        """Add the result of the test to each hypothesis registered in this database, and store the runs behind the
+        criteria.
 
         Nothing is stored for an imported run, or if the tested hypotheses differ from the registered ones.
         """
@@ -244,17 +219,17 @@ class HypothesisStudy(Study[HypothesisOptions, HypothesisPartial]):
                     mine = [criterion.as_row() for criterion in criteria if criterion.hypothesis == one]
                     add_event(cursor, one, "tested", run=run.run, criteria=mine, annotator=db.person.name)
 
-    def _keep_runs(self, db: Database, run: Finished[HypothesisOptions, HypothesisPartial]) -> dict[str, str]:
+    def _keep_runs(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> dict[str, str]:
         """Store each run for the criteria as a separate run, and return their IDs. Head scores in the atlas are not
         replaced."""
         partials = list(run.partials())
-        merged = self.merge(run.options, partials) if partials else HypothesisPartial(())
+        merged = self.merge(run.options, partials) if partials else Parts(())
         return {
             one.source: keep_as_run(
                 db,
                 one.does,
                 one.options,
-                where_from([part.provenance for part in parts]),
+                where_from(parts),
                 one.does.rows(one.options, _merged(one, parts)),
                 scores=False,
             )
@@ -530,7 +505,7 @@ def _criteria(
         if isinstance(readings, str):
             decided.append(Criterion(**columns, criterion=name, state="not tested", note=readings))
             continue
-        shown = min(readings, key=lambda reading: reading.low if reading.low is not None else float("-inf"))
+        shown = min(readings, key=lambda one: float("-inf") if one.interval.low is None else one.interval.low)
         of = {
             "causal": "both operators, the weaker shown" if len(readings) > 1 else "by patching",
             "stable": "both halves of the inputs, the weaker shown",
@@ -538,8 +513,8 @@ def _criteria(
         decided.append(
             Criterion(
                 **columns, criterion=name, state="met" if all(reading.is_beyond for reading in readings) else "not met",
-                measure=shown.measure, amount=shown.value, low=shown.low, high=shown.high, least=shown.least,
-                baseline=shown.baseline, n=shown.n, p=shown.p if name in LEVELLED else None,
+                measure=shown.measure, amount=shown.interval.value, low=shown.interval.low, high=shown.interval.high,
+                least=shown.least, baseline=shown.baseline, n=shown.interval.n, p=shown.p if name in LEVELLED else None,
                 measured_by=sources.get(key, ""), note=of.get(name, ""),
             )
         )  # fmt: skip
@@ -589,32 +564,13 @@ def _is_as_registered(db: Database, options: HypothesisOptions) -> bool:
     )
 
 
-def _units(run: StudyRun) -> list[Unit]:
-    return run.does.units(run.options)
-
-
-def _parts_by_run(options: HypothesisOptions, merged: HypothesisPartial) -> list[tuple[StudyRun, list[RunPart]]]:
+def _parts_by_run(options: HypothesisOptions, merged: Parts) -> list[tuple[StudyRun, list[UnitPart]]]:
     """Return every run that has results, with the results of its units of work."""
-    found = [(run, [part for part in merged.parts if part.run == k]) for k, run in enumerate(runs_of(options))]
-    return [(run, parts) for run, parts in found if parts]
+    return [(run, parts) for number, run in enumerate(runs_of(options)) if (parts := merged.of(number))]
 
 
-def _merged(run: StudyRun, parts: Sequence[RunPart]) -> Any:
-    study = run.does
-    return study.merge(run.options, [decode(study.partial, json.loads(part.packed)) for part in parts])
-
-
-def _check_weights(options: HypothesisOptions, run: StudyRun, about: Provenance) -> None:
-    if (
-        run.checkpoint == options.checkpoint
-        and not run.is_random
-        and options.weights
-        and options.weights not in hashes_of(about.weights_hash)
-    ):
-        raise InputError(
-            f"The weights of {options.checkpoint} must be those of the hypotheses, {options.weights[:12]}; they are "
-            f"{(about.weights_hash or '')[:12]} now. Register the hypotheses again for these weights."
-        )
+def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
+    return run.does.merge(run.options, [part.partial(run) for part in parts])
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:

@@ -4,7 +4,7 @@ A study that does not support the checkpoint is left out with the reason, unless
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
@@ -15,17 +15,15 @@ from ... import config
 from ...errors import AtlasError, InputError
 from ...store.database import Database
 from ...store.rows import Row, plain
-from ...store.runs import Provenance, record_run, store_rows
+from ...store.runs import Provenance
 from ..contract import Done, Finished, Flag, Study, Unit, as_json
 from ..headline import Headline
 from ..lookup import find_study
-from ..merging import SortedBy
 from ..options import Checkpoint
 from ..preflight import check_runnable
-from ..provenance import provenance_of_run
 from ..records import Result, stated
-from ..transport import decode, encode
 from ..units import NamedUnit
+from .joint_job import JointJob, Parts, UnitPart, joint_units, keep_as_run, run_member, where_from
 
 # what a row took of the bundled classifier, 22.9 s of units together: 2 cores that others used too, 24 November 2026
 ROW_SECONDS: Mapping[str, float] = MappingProxyType({
@@ -42,7 +40,6 @@ GIVES = {  # what the page calls what these give
     "operators": "the loss without each head",
 }
 TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model again for every head
-SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -71,25 +68,6 @@ class MeasureHeadsOptions:
     studies: Annotated[tuple[Asked, ...], Flag("studies to run in this job, each with its options")] = ()
 
 
-@dataclass(frozen=True)
-class UnitPart:
-    """The result of a unit of one study in a joint job, as JSON, with its provenance. `error` is the error message, or
-    ""."""
-
-    number: int
-    order: int
-    packed: str
-    provenance: str
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Results of units from all studies of a joint job."""
-
-    parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
-
-
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStudy(Result):
     """The result of one study in a joint job. `says` is its summary or the reason why it was left out, `kept` its rows,
@@ -103,19 +81,17 @@ class MeasuredStudy(Result):
     provenance: Mapping[str, Any] = stated(None)
 
 
-class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
+class MeasureHeads(JointJob[MeasureHeadsOptions]):
     """Run several studies of the heads of a checkpoint as one job; each study is stored as its own run."""
 
-    name, options, partial, arguments = "measure-heads", MeasureHeadsOptions, Parts, NamedUnit
-    typed_after = None
+    name, options = "measure-heads", MeasureHeadsOptions
     kinds = (MeasuredStudy,)
 
     def title(self, options: MeasureHeadsOptions) -> str:
         return f"{len(options.studies)} kinds of scores of the heads of {options.checkpoint}"
 
-    def paths(self, options: MeasureHeadsOptions) -> Iterator[tuple[str, bool]]:
-        for planned in options.studies:
-            yield from planned.does.paths(planned.options)
+    def members(self, options: MeasureHeadsOptions) -> Sequence[Asked]:
+        return options.studies
 
     def units(self, options: MeasureHeadsOptions) -> list[Unit]:
         """Return the units of every requested study that supports the checkpoint. Raises an AtlasError if there is
@@ -130,7 +106,7 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
             except AtlasError as error:
                 refused = refused or error
                 continue
-            divided += _units_of(number, planned, units, 0)
+            divided += joint_units(planned.study, number, units)
         if refused and not divided:
             raise refused
         return divided
@@ -139,40 +115,30 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
         """Return the next units of every study that works in several rounds and has not failed."""
         merged, added = self.merge(options, partials), []
         for number, planned in enumerate(options.studies):
-            parts = [part for part in merged.parts if part.number == number]
+            parts = merged.of(number)
             if not planned.does.in_rounds or not parts or any(part.error for part in parts):
                 continue
             try:
-                units = planned.does.more(planned.options, [_partial(planned, part) for part in parts])
+                units = planned.does.more(planned.options, [part.partial(planned) for part in parts])
             except AtlasError:  # `results` names it
                 continue
-            added += _units_of(number, planned, units, max(part.order for part in parts) + 1)
+            added += joint_units(planned.study, number, units, parts[-1].order + 1)
         return added
 
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
         """Run one unit of one study. If the unit fails, its result is the error text."""
         piece: NamedUnit = unit.arguments
-        planned, order = options.studies[piece.number], piece.order
-        if piece.packed:
-            own = Unit(piece.name, decode(planned.does.arguments, json.loads(piece.packed)), unit.size)
-        else:  # divided by an earlier version
-            divided = planned.does.units(planned.options)
-            order = next(k for k, unit_number in enumerate(divided) if unit_number.key == piece.name)
-            own = divided[order]
         try:
-            done = planned.does.run(planned.options, own)
+            part, provenance = run_member(options.studies[piece.number], unit)
         except AtlasError as error:
-            return Done(Parts((UnitPart(piece.number, order, "", "{}", str(error)),)))
-        part = UnitPart(piece.number, order, json.dumps(encode(done.partial)), said_of(done.provenance))
-        return Done(Parts((part,)), Provenance(weights_hash=done.provenance.weights_hash))
+            return Done(Parts((UnitPart(piece.number, piece.order, error=str(error)),)))
+        return Done(Parts((part,)), Provenance(weights_hash=provenance.weights_hash))
 
     def results(self, options: MeasureHeadsOptions, merged: Parts) -> list[MeasuredStudy]:
         """Return one record per study of the joint job, with the result rows of the study."""
-        parts_of = {
-            number: [part for part in merged.parts if part.number == number]
-            for number in dict.fromkeys(part.number for part in merged.parts)
-        }
-        results = [_measured(options.studies[number], parts) for number, parts in parts_of.items()]
+        results = [
+            _measured(planned, parts) for number, planned in enumerate(options.studies) if (parts := merged.of(number))
+        ]
         if not any(result.kept for result in results):
             raise InputError(results[0].says)
         return results
@@ -195,29 +161,13 @@ class MeasureHeads(Study[MeasureHeadsOptions, Parts]):
 STUDY = MeasureHeads()
 
 
-def _units_of(number: int, planned: Asked, units: Sequence[Unit], first: int) -> list[Unit]:
-    """Convert the units of work of a study to units of the joint job. `first` is the order of the first one."""
-    return [
-        Unit(
-            f"{planned.study} {unit.key}",
-            NamedUnit(unit.key, number=number, order=order, packed=json.dumps(encode(unit.arguments))),
-            unit.size,
-        )
-        for order, unit in enumerate(units, first)
-    ]
-
-
-def _partial(planned: Asked, part: UnitPart) -> Any:
-    return decode(planned.does.partial, json.loads(part.packed))
-
-
 def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
     complaint = next((part.error for part in parts if part.error), "")
     if complaint:
         return MeasuredStudy(study=planned.study, says=f"left out: {complaint}")
     study = planned.does
     try:
-        rows = study.summarize(planned.options, [_partial(planned, part) for part in parts])
+        rows = study.summarize(planned.options, [part.partial(planned) for part in parts])
     except AtlasError as error:
         return MeasuredStudy(study=planned.study, says=f"left out: {error}")
     headline = study.headline(rows)
@@ -227,7 +177,7 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
         says=headline.sentence if headline else f"{len(rows)} rows",
         scores=scores,
         kept=[plain(row) for row in rows],
-        provenance=where_from([part.provenance for part in parts]),
+        provenance=where_from(parts),
     )
 
 
@@ -274,30 +224,3 @@ def _asked(name: str, checkpoint: str, task: str, class_set: str, data: str | No
         return Asked(name, json.dumps(as_json(study.read(study_options))))
     except AtlasError:
         return None
-
-
-# ---------------------------------------------------------------- units of other studies as runs of their own
-
-
-def said_of(provenance: Provenance) -> str:
-    """Return the provenance of a unit of work as JSON text."""
-    return json.dumps(plain({name: value for name, value in provenance.as_row().items() if value is not None}))
-
-
-def where_from(units: Sequence[str]) -> dict[str, Any]:
-    """Combine the provenance of units: fields that are equal, and the ID of every example once."""
-    said = [json.loads(unit) for unit in units]
-    about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
-    ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
-    return about | ({"row_ids": list(ids)} if ids else {})
-
-
-def keep_as_run(
-    db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
-    scores: bool = True,
-) -> str:  # fmt: skip
-    """Store the rows of a study as a run, and return its ID. `scores` adds its head scores to the atlas."""
-    given = as_json(options)
-    run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
-    store_rows(db, run, rows, scores=scores)
-    return run

@@ -8,7 +8,7 @@ import pydantic.dataclasses
 
 from ...attention import Head
 from ...codebook.registry import SHIPPED
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...scoring.definitions import BUDGET_CATEGORIES
 from ...tasks.features import feature_of
 from ...tasks.perturbations import PERTURBATIONS
@@ -51,8 +51,7 @@ class Predicate:
 
 def _among(names: tuple[str, ...]) -> Callable[[str], object]:
     def check(value: str) -> None:
-        if value not in names:
-            raise InputError(f'The value must be one of {", ".join(names)}; got "{value[:60]}". Choose one of them.')
+        check_choice("The value", value, names)
 
     return check
 
@@ -171,8 +170,7 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 
 def predicate_of(key: str) -> Predicate:
     """Return the kind of hypothesis with this key. Raises InputError with the list of all keys."""
-    if key not in PREDICATES:
-        raise InputError(f'A predicate must be one of {", ".join(PREDICATES)}; got "{key[:60]}". Choose one of them.')
+    check_choice("A predicate", key, PREDICATES)
     return PREDICATES[key]
 
 

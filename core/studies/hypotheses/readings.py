@@ -14,6 +14,7 @@ from ... import patterns, scoring, studies
 from ...attention import Head
 from ...capture.edge_names import edge_name
 from ...errors import AtlasError, InputError
+from ...interval import Interval
 from ...scoring import link_tests
 from ...scoring.definitions import QUANTITIES
 from ...scoring.few_inputs import FEWEST, mean_interval
@@ -30,7 +31,7 @@ from .predicates import DIRECTIONS, Hypothesis, counterpart_of
 
 @dataclass(frozen=True)
 class Reading:
-    """A value that was measured for one head to test a hypothesis, with its 95 % interval; None if undefined.
+    """A value that was measured for one head to test a hypothesis, with its interval and the number of inputs.
 
     Attributes:
         p: one-sided p-value of the null hypothesis that the value is at most `least`; None without a test.
@@ -38,10 +39,7 @@ class Reading:
     """
 
     measure: str
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
+    interval: Interval
     p: float | None = None
     least: float = 0.0
     baseline: float | None = None
@@ -49,7 +47,7 @@ class Reading:
     @property
     def is_beyond(self) -> bool:
         """Return whether the whole interval lies above `least`, the smallest value that counts."""
-        return self.low is not None and self.low > self.least
+        return self.interval.low is not None and self.interval.low > self.least
 
 
 @dataclass(frozen=True)
@@ -72,10 +70,8 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
     n = int(estimate.n[0])
     if not n or not np.isfinite(estimate.value[place]):
         return "no input has such tokens"
-    value, low, high, p = (
-        number_of(array[place]) for array in (estimate.value, estimate.low, estimate.high, estimate.p_above())
-    )
-    return Reading(measure, value, low, high, n, p, **others)
+    interval = Interval.of(estimate.value[place], estimate.low[place], estimate.high[place], n)
+    return Reading(measure, interval, number_of(estimate.p_above()[place]), **others)
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
@@ -83,8 +79,7 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
-    ends: dict[str, Any] = {name: _plus(getattr(shifted, name), least) for name in ("value", "low", "high")}
-    return replace(shifted, **ends, least=least)
+    return replace(shifted, interval=shifted.interval.shifted(least), least=least)
 
 
 def above(means: Means, least: float) -> Means:
@@ -255,11 +250,12 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         nothing = f"scores of this checkpoint have no part of {component}"
         return Evidence(nothing, nothing, nothing, nothing)
     ratios, place = found
-    value, low, high = (number_of(array[head.head, place]) for array in (ratios.value, ratios.low, ratios.high))
+    ends = (array[head.head, place] for array in (ratios.value, ratios.low, ratios.high))
+    interval = Interval.of(*ends, n=ratios.n)
 
     def share_beyond(measure: str, least: float) -> Reading:
         p = number_of(ratios.p_above(least)[head.head, place])
-        return Reading(measure, value, low, high, ratios.n, p, least=least, baseline=least)
+        return Reading(measure, interval, p, least=least, baseline=least)
 
     null = share(component, its)
     null_share = 0.0 if null is None else float(np.nanmean(null[0].value[:, null[1]]))
@@ -289,12 +285,7 @@ def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Re
     whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))
     if isinstance(whole, str):
         return whole
-    back = {name: _plus(getattr(whole, name), margin) for name in ("value", "low", "high")}
-    return Reading(f"rise of the loss in nats, {operator}", **back, n=whole.n, p=whole.p, least=margin, baseline=margin)
-
-
-def _plus(value: float | None, margin: float) -> float | None:
-    return None if value is None else value + margin
+    return Reading(f"rise of the loss in nats, {operator}", whole.interval.shifted(margin), whole.p, margin, margin)
 
 
 def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -349,9 +340,9 @@ def _effects(hypothesis: Hypothesis, partial: Any) -> Iterator[float]:
             effect = evidence_of(hypothesis, partial, Head(hypothesis.layer, head)).effect
         except (AtlasError, ValueError):  # the layer has no such head
             return
-        if isinstance(effect, Reading) and effect.value is not None:
+        if isinstance(effect, Reading) and effect.interval.value is not None:
             is_whole = hypothesis.predicate == "frame-link"  # whose value has what is expected by chance in it
-            yield effect.value - (effect.baseline or 0.0 if is_whole else 0.0)
+            yield effect.interval.value - (effect.baseline or 0.0 if is_whole else 0.0)
 
 
 # ---------------------------------------------------------------- patching
@@ -421,8 +412,7 @@ def _shifted(measure: str, beyond: np.ndarray, least: float) -> Reading | str:
     shifted = reading(measure, effect_estimate(beyond).result(), ONE)
     if isinstance(shifted, str):
         return shifted
-    value, low, high = (None if end is None else end + least for end in (shifted.value, shifted.low, shifted.high))
-    return Reading(measure, value, low, high, shifted.n, shifted.p, least, least)
+    return replace(shifted, interval=shifted.interval.shifted(least), least=least, baseline=least)
 
 
 def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same: np.ndarray) -> Reading | str:
@@ -437,8 +427,8 @@ def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same
         errors.append(influence.var(ddof=1) / side.sum())
     apart, error, n = shares[0] - shares[1], float(np.sqrt(sum(errors))), int(min(moved.sum(), same.sum()))
     reach = float(scipy.stats.t.ppf(0.975, n - 1)) * error
-    return Reading("share less that on pairs of the same answer", float(apart), number_of(apart - reach),
-                   number_of(apart + reach), n, baseline=float(shares[1]))  # fmt: skip
+    interval = Interval.of(apart, apart - reach, apart + reach, n)
+    return Reading("share less that on pairs of the same answer", interval, baseline=float(shares[1]))
 
 
 INTERVENTION_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(
@@ -474,9 +464,9 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
     """Return a fraction of maps with Wilson's interval, and p of a binomial test against `least`; 1 without maps."""
     if not len(hits):
-        return Reading(measure, None, None, None, 0, 1.0, least, least)
+        return Reading(measure, Interval(None, n=0), 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
-    return Reading(measure, *share_interval(hits), len(hits), p, least, least)
+    return Reading(measure, Interval(*share_interval(hits), n=len(hits)), p, least, least)
 
 
 def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) -> Reading | str:
@@ -489,9 +479,8 @@ def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) ->
         )
     error = (share.high - share.low) / (2 * NORMAL)
     p = float(scipy.stats.norm.sf((share.share - least) / error)) if error > 0 else float(share.share <= least)
-    return Reading(
-        "share freed of the classifier's confusions", share.share, share.low, share.high, len(counts), p, least, least
-    )
+    interval = Interval(share.share, share.low, share.high, n=len(counts))
+    return Reading("share freed of the classifier's confusions", interval, p, least, least)
 
 
 @lru_cache(maxsize=2)
@@ -526,15 +515,16 @@ def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Ev
         float(scipy.stats.norm.sf((similarity[its] - least) / error)) if error > 0 else float(similarity[its] <= least)
     )
     p = max(number_of(p) or 0.0, far)  # more similar than random weights are, and than the least
-    effect = Reading("similarity of rows", float(similarity[its]), low, high, sums.n, p, least, chance)
+    effect = Reading("similarity of rows", Interval(float(similarity[its]), low, high, n=sums.n), p, least, chance)
 
     def beyond(measure: str, number: int) -> Reading:
         gap, low, high = (float(end) for end in sums.margins(own, its)[:, number - (number > its)])  # paired by input
+        interval = Interval(gap, low, high, n=sums.n)
         if not high > low:
-            return Reading(measure, gap, low, high, sums.n, float(gap <= 0), baseline=float(similarity[number]))
+            return Reading(measure, interval, float(gap <= 0), baseline=float(similarity[number]))
         freedom = int((whole.inputs > 0).sum()) - 1
         p = float(scipy.stats.t.sf(2 * gap / (high - low) * scipy.stats.t.isf(0.025, freedom), freedom))
-        return Reading(measure, gap, low, high, sums.n, p, baseline=float(similarity[number]))
+        return Reading(measure, interval, p, baseline=float(similarity[number]))
 
     control = hypothesis.parameter("control")
     specific: Reading | str = NO_CONTROL
@@ -542,8 +532,8 @@ def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Ev
         named = Head.parse(control).within(others // whole.others, whole.others)
         specific = beyond(f"similarity less that to {control}", named.layer * whole.others + named.head)
     halves = tuple(
-        Reading("similarity less that to the next head, in a half", gap := _gap(sums.half(number)[own], its), gap, gap,
-                sums.halves()[number])
+        Reading("similarity less that to the next head, in a half",
+                Interval(gap := _gap(sums.half(number)[own], its), gap, gap, n=sums.halves()[number]))
         for number in (0, 1)
     )  # fmt: skip
     return Evidence(effect, beyond("similarity less that to the next head", runner), specific, halves)
@@ -579,7 +569,7 @@ def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
         link_tests.Null(seen[1], share),
         None if contrasts is None else contrasts[:, [cell]],
     )
-    whole = (float(test.score[0]), float(test.low[0]), float(test.high[0]), test.n)
+    whole = Interval.of(test.score[0], test.low[0], test.high[0], test.n)
     places, every = test.p_distance[0], max(test.p_distance[0], test.p_exchange[0], test.p_query[0], test.p_share[0])
     chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
     measure = "largest weight of a frame link"
@@ -587,16 +577,16 @@ def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
     far = number_of(beyond.p_above()[0, 0, 0])
     both = None if far is None or number_of(places) is None else max(float(places), far)
     least = chance + hypothesis.least
-    effect = Reading(f"{measure}, beside its distance elsewhere", *whole, both, least, chance)
-    explained = Reading(f"{measure}, beside four nulls", *whole, number_of(every), exchanged, exchanged)
+    effect = Reading(f"{measure}, beside its distance elsewhere", whole, both, least, chance)
+    explained = Reading(f"{measure}, beside four nulls", whole, number_of(every), exchanged, exchanged)
     halves = tuple(_half_of_sentences(measure, scores[parity::2, 0], least, chance) for parity in (0, 1))
     return Evidence(effect, explained, NO_CONTROL, halves)
 
 
 def _half_of_sentences(measure: str, scores: np.ndarray, least: float, chance: float) -> Reading:
     low, high = mean_interval(scores[:, None])
-    return Reading(f"{measure}, beside its distance elsewhere", float(scores.mean()), number_of(low[0]),
-                   number_of(high[0]), len(scores), None, least, chance)  # fmt: skip
+    interval = Interval.of(scores.mean(), low[0], high[0], len(scores))
+    return Reading(f"{measure}, beside its distance elsewhere", interval, None, least, chance)
 
 
 SHARE_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(

@@ -17,7 +17,7 @@ import pydantic.dataclasses
 import scipy  # its parts load when they are used
 
 from ... import config, models, probing, studies
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...scoring.shares import share_difference, share_of
 from ...store.rows import Row
 from ...tasks.conllu import GoldSentence, plain_relation, read_part
@@ -215,10 +215,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     def units(self, options: ProbeOptions) -> list[Unit]:
         """Return one unit per property, for trained and for random weights. Raises an AtlasError for invalid
         properties."""
-        if unknown := [name for name in options.properties if name not in PROPERTIES]:
-            raise InputError(
-                f"A property must be one of {', '.join(PROPERTIES)}; got {unknown[0][:60]!r}. Choose one of them."
-            )
+        check_choice("A property", options.properties, PROPERTIES)
         if not options.properties:
             raise InputError(f"At least one property must be given, of {', '.join(PROPERTIES)}; got none. Name one.")
         sizes = dict.fromkeys(PROPERTIES, 6000)

@@ -22,7 +22,7 @@ from ... import capture, config, models, studies, tuning
 from ...attention import Head
 from ...capture.components import Component, LayerBlock, parse_components
 from ...codebook.registry import shipped_set
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...patterns.classifier_registry import bundled_weights
 from ...scoring import runs
 from ...scoring.few_inputs import mean_interval
@@ -267,9 +267,8 @@ STUDY = SubnetworksStudy()
 
 def check(options: SubnetworksOptions) -> None:
     """Raise InputError for invalid options of a pruning study."""
-    for name, given, known in (("scope", options.scopes, SCOPES), ("moment", options.moments, MOMENTS)):
-        if wrong := [value for value in given if value not in known]:
-            raise InputError(f"A {name} must be one of {', '.join(known)}; got {wrong[0][:40]!r}. Choose one of them.")
+    check_choice("A scope", options.scopes, SCOPES)
+    check_choice("A moment", options.moments, MOMENTS)
     if wrong_shares := [share for share in options.shares if not 0 <= share <= 1]:
         raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct it.")
     if not (options.structured or (options.scopes and options.moments and options.shares)):

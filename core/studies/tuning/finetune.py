@@ -70,50 +70,11 @@ class FinetuneOptions:
 
 @dataclass(frozen=True)
 class TunedRun:
-    """The result of one fine-tuning run: scores on dev, predictions, and the folder of the checkpoint.
+    """The result of one fine-tuning run: scores on dev, with the true and predicted labels of the dev examples."""
 
-    Attributes:
-        seed: of the classification head and the order of examples.
-        metrics: on dev, by name; None if undefined.
-        constant: whether all predictions are equal.
-        seconds: NaN if not measured.
-        last_loss: last training loss; None if nothing was trained.
-        folder: of the checkpoint; "" if it was not saved.
-        epochs: the training log.
-        gold, predicted: labels or scores of the dev examples.
-    """
-
-    task: str
-    initialisation: str
-    seed: int
-    metric: str
-    metrics: Figures
-    constant: bool
-    note: str
-    train_rows: int
-    dev_rows: int
-    cut_rows: int
-    seconds: float
-    last_loss: float | None
-    folder: str
-    majority: str
-    baseline: Figures
-    epochs: list[Row]
-    held_heads: int
+    score: TunedRunScore
     gold: np.ndarray
     predicted: np.ndarray
-    kept_epoch: int | None = None
-    kept_because: str = ""
-
-    def score(self) -> TunedRunScore:
-        """Return the scores of the run as a result record."""
-        return TunedRunScore(
-            task=self.task, initialisation=self.initialisation, seed=self.seed, metric=self.metric,
-            constant=self.constant, note=self.note, train_rows=self.train_rows, dev_rows=self.dev_rows,
-            cut_rows=self.cut_rows, seconds=self.seconds, last_loss=self.last_loss, folder=self.folder,
-            majority=self.majority, baseline=self.baseline, epochs=self.epochs, kept_epoch=self.kept_epoch,
-            kept_because=self.kept_because, **_stated(self.metrics),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -343,29 +304,19 @@ def tune_on(
     task, gold = run.task, [row.label for row in dev]
     name, constant = majority(task, [row.label for row in train], gold)
     one_class = task.labels[int(outcome.predicted[0])] if outcome.constant and task.labels else None
-    return TunedRun(
-        task=task.key,
-        initialisation=run.initialisation,
-        seed=run.seeds.order,
-        metric=task.metric,
-        metrics=plain(outcome.metrics),
+    score = TunedRunScore(
+        task=task.key, initialisation=run.initialisation, seed=run.seeds.order, metric=task.metric,
         constant=bool(outcome.constant),
         note=f"constant predictions: {one_class or 'one score'}" if outcome.constant else "",
-        train_rows=len(train),
-        dev_rows=len(dev),
-        cut_rows=cut,
-        seconds=round(outcome.log.seconds, 1),
-        last_loss=outcome.log.losses[-1] if outcome.log.losses else None,
-        folder=shown_folder(run.folder),
-        majority=name,
-        baseline=plain(constant),
-        epochs=plain(outcome.log.epochs),
-        held_heads=sum(len(intervention.heads) for intervention in run.held or ()),
-        gold=np.array(gold),
-        predicted=np.array([float(value) if task.is_score else int(value) for value in outcome.predicted]),
-        kept_epoch=outcome.log.best,
+        train_rows=len(train), dev_rows=len(dev), cut_rows=cut, seconds=round(outcome.log.seconds, 1),
+        last_loss=outcome.log.losses[-1] if outcome.log.losses else None, folder=shown_folder(run.folder),
+        majority=name, baseline=plain(constant), epochs=plain(outcome.log.epochs), kept_epoch=outcome.log.best,
         kept_because=_why_kept(run.recipe, task, trained=len(outcome.log.epochs) - 1),
-    )
+        held_heads=None if run.held is None else sum(len(intervention.heads) for intervention in run.held),
+        **scores_of(outcome.metrics),
+    )  # fmt: skip
+    predicted = np.array([float(value) if task.is_score else int(value) for value in outcome.predicted])
+    return TunedRun(score, np.array(gold), predicted)
 
 
 def is_trained(
@@ -436,34 +387,35 @@ def live_picture(log: Any) -> Row:
 
 def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
     """Return Table 1 of the paper: each run, means over seeds and the constant prediction."""
-    scores: list[TunedScore] = [run.score() for run in runs]
-    for task in dict.fromkeys(run.task for run in runs):
-        mine = [run for run in runs if run.task == task]
-        for initialisation in dict.fromkeys(run.initialisation for run in mine):
-            drawn = [run for run in mine if run.initialisation == initialisation]
+    scores: list[TunedScore] = [run.score for run in runs]
+    for task in dict.fromkeys(score.task for score in scores):
+        mine = [run.score for run in runs if run.score.task == task]
+        for initialisation in dict.fromkeys(score.initialisation for score in mine):
+            drawn = [score for score in mine if score.initialisation == initialisation]
             first, figures = drawn[0], Figures()
             for name in METRICS:
-                values = [value for run in drawn if (value := run.metrics.get(name)) is not None]
-                if any(name in run.metrics for run in drawn):
+                known = [value for score in drawn if (value := score.of_metric(name)) is not None]
+                values = [value for value in known if not math.isnan(value)]
+                if known:
                     figures[name] = statistics.fmean(values) if values else None
                     figures[f"{name}_sd"] = statistics.stdev(values) if len(values) > 1 else None
-            constant = sum(run.constant for run in drawn)
+            constant = sum(bool(score.constant) for score in drawn)
             note = f"constant predictions in {constant} of {len(drawn)} runs" if constant else ""
             scores.append(
                 TunedScore(kind="mean", task=first.task, initialisation=first.initialisation, metric=first.metric,
-                           n=len(drawn), constant=constant, note=note, **_stated(figures))
+                           n=len(drawn), constant=constant, note=note, **scores_of(figures))
             )  # fmt: skip
         first = mine[0]
         scores.append(
             TunedScore(kind="baseline", task=task, initialisation=f"always {first.majority}", metric=first.metric, n=1,
-                       **_stated(first.baseline))
+                       **scores_of(first.baseline or {}))
         )  # fmt: skip
     return scores
 
 
-def _stated(figures: Figures) -> dict[str, Any]:
-    """Return scores by name for a record. Undefined scores are included as undefined."""
-    return {name: math.nan if value is None else value for name, value in figures.items()}
+def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
+    """Return metrics by name as fields of a score record, in which undefined metrics are NaN."""
+    return {name: math.nan if value is None else value for name, value in plain(figures).items()}
 
 
 # ---------------------------------------------------------------- comparison with a constant prediction

@@ -84,6 +84,7 @@ class TunedRunScore(TunedScore):
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     kind: str = stated("run")
     last_loss: float | None = stated()
+    epochs: Sequence[Mapping[str, Any]] = stated(())
     kept_epoch: int | None = stated()
 
 

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -149,7 +148,7 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
 
 
 def _shown(interval: Interval, *, sign: str = "") -> str:
-    if np.isnan(interval.low):
+    if interval.low is None:
         return f"{interval.value:{sign}.3f}"
     return f"{interval.value:{sign}.3f} ({interval.low:{sign}.3f} to {interval.high:{sign}.3f})"
 

@@ -1,0 +1,117 @@
+"""Several studies as one job: units of work of each study, and their partial results, kept apart as JSON."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Protocol, TypeVar
+
+from ...store.database import Database
+from ...store.rows import Row, plain
+from ...store.runs import Provenance, record_run, store_rows
+from ..contract import Study, Unit, as_json
+from ..merging import SortedBy
+from ..provenance import provenance_of_run
+from ..transport import decode, encode
+from ..units import NamedUnit
+
+O = TypeVar("O")  # noqa: E741 - the options' type
+SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units
+
+
+class Member(Protocol):
+    """A study that is part of a joint job, with its options."""
+
+    @property
+    def does(self) -> Study[Any, Any]: ...
+
+    @property
+    def options(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class UnitPart:
+    """A unit's result in a joint job, as JSON, with its provenance. `number` is the index of its study among the
+    members, and `order` that of the unit in its study. `error`: why it failed, or "".
+    """
+
+    number: int
+    order: int
+    packed: str = ""
+    provenance: str = "{}"
+    error: str = ""
+
+    def partial(self, member: Member) -> Any:
+        """Return the partial result of the member's study."""
+        return decode(member.does.partial, json.loads(self.packed))
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Results of units of work from all studies of a joint job."""
+
+    parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
+
+    def of(self, number: int) -> list[UnitPart]:
+        """Return the results of one study's units, in their order."""
+        return [part for part in self.parts if part.number == number]
+
+
+class JointJob(Study[O, Parts]):
+    """Base class of studies that consist of units of work of other studies, their members."""
+
+    partial, arguments = Parts, NamedUnit
+    typed_after = None
+
+    def members(self, options: O) -> Sequence[Member]:
+        """Return the studies of which the job consists."""
+        raise NotImplementedError
+
+    def paths(self, options: O) -> Iterator[tuple[str, bool]]:
+        for member in self.members(options):
+            yield from member.does.paths(member.options)
+
+
+def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -> list[Unit]:
+    """Convert units of work of a member, called `name`, to units of the joint job. `first` is the order of the first
+    unit.
+    """
+    return [
+        Unit(
+            f"{name} {unit.key}",
+            NamedUnit(unit.key, number=number, order=order, packed=json.dumps(encode(unit.arguments))),
+            unit.size,
+        )
+        for order, unit in enumerate(units, first)
+    ]
+
+
+def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
+    """Run one unit of work of a member, given as a unit of the joint job."""
+    piece: NamedUnit = unit.arguments
+    own = Unit(piece.name, decode(member.does.arguments, json.loads(piece.packed)), unit.size)
+    done = member.does.run(member.options, own)
+    about = {name: value for name, value in done.provenance.as_row().items() if value is not None}
+    packed = json.dumps(encode(done.partial))
+    return UnitPart(piece.number, piece.order, packed, json.dumps(plain(about))), done.provenance
+
+
+# ---------------------------------------------------------------- members as runs of their own
+
+
+def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
+    """Combine the units' provenance: fields that are equal, and the ID of every example once."""
+    said = [json.loads(part.provenance) for part in parts]
+    about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
+    ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
+    return about | ({"row_ids": list(ids)} if ids else {})
+
+
+def keep_as_run(
+    db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
+    scores: bool = True,
+) -> str:  # fmt: skip
+    """Store the rows of a study as a run, and return the run's ID. `scores` adds its head scores to the atlas."""
+    given = as_json(options)
+    run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
+    store_rows(db, run, rows, scores=scores)
+    return run
