@@ -22,7 +22,7 @@ applies to their difference.
 MEANT = """
 ## Outcomes
 
-Every claim *cannot be tested* if there are no examples, or (for claims about a loss of accuracy) if the model is not better than the best constant prediction.
+Every claim *cannot be tested* if there are no examples, or (for losses of accuracy) if the model is not above chance.
 
 | claim | holds | does not hold | undecided |
 |---|---|---|---|
