@@ -6,7 +6,7 @@
     model.scores(["The cat sat.", "It purred."])
     atlas.study("ablation", "atlas-encoder-sst2", task="sst2", limit=100)
 
-Numbers come as pandas data frames. Layers and heads are counted from 0 in them; names like "L1H1" count from 1.
+Numbers are returned as pandas data frames. Layers and heads in them are counted from 0; names like "L1H1" count from 1.
 """
 
 from ..errors import AtlasError

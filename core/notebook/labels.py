@@ -1,4 +1,4 @@
-"""Labels of maps as a data frame, and a pattern classifier that is trained on them."""
+"""Labels of maps as a data frame, and training of a pattern classifier on them."""
 
 import base64
 import tempfile
@@ -28,14 +28,15 @@ FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer"
 
 
 def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
-    """Return the current labels of a database as a data frame, one row each, with the weights of their maps.
+    """Return the current labels of a database as a data frame, one row per label, with the weights of their maps.
 
     Args:
-        db: the database file; None for the app's own.
-        bundled: the labels that come with the project, instead of a database.
+        db: database file; None for that of the app.
+        bundled: return the bundled labels instead of those of a database.
 
     Raises:
-        LockedError: the app holds the database. InputError: there is no such file.
+        LockedError: the app has the database open.
+        InputError: the file does not exist.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bundled.duckdb" if bundled else Path(db or settings().database).expanduser()
@@ -63,8 +64,8 @@ class PatternClassifier:
     """A trained classifier of attention maps.
 
     Attributes:
-        class_set: whose classes it tells apart.
-        scores: one row for each kind of held-out maps: macro F1 with its 95 % interval, and calibration.
+        class_set: the class set of its labels.
+        scores: macro F1 with its 95 % interval and calibration, one row per kind of held-out maps.
         per_class: precision, recall and F1 of each class on held-out maps.
     """
 
@@ -88,17 +89,18 @@ def train_classifier(
     progress: bool = True,
     **options: Any,
 ) -> PatternClassifier:
-    """Train a pattern classifier on the bundled labels and yours as the app's page does, and evaluate it on
-    checkpoints, heads and inputs that were held out, and on held-out maps of yours.
+    """Train a pattern classifier on the bundled labels and yours, and evaluate it on held-out maps.
+
+    Checkpoints, heads and inputs are held out in turn, as on the app's page, and some of your maps.
 
     Args:
-        labels: of the function `labels`, or a file that `labels export` wrote.
+        labels: from the function `labels`, or a file that `labels export` wrote.
         kind: trees, paper, replication, baseline or both.
-        only_mine: whether to leave out the bundled labels.
+        only_mine: leave out the bundled labels.
         options: of the training, such as folds=5 or seed=0.
 
     Raises:
-        InputError: too few labels, or labels that name no class of the set.
+        InputError: there are too few labels, or labels of unknown classes.
     """
     with tempfile.TemporaryDirectory() as folder:
         if isinstance(labels, pd.DataFrame):

@@ -1,4 +1,4 @@
-"""`open`: a checkpoint or a loaded model, with everything that can be asked of its heads."""
+"""The function `open` and the class `Model`, for analysing a checkpoint or a loaded model."""
 
 import copy
 import warnings
@@ -53,8 +53,8 @@ EXAMPLES = 100  # of a hypothesis: to form it, and to test it
 class Model:
     """A checkpoint or loaded model whose attention heads can be analysed.
 
-    A loaded model is left as it was and may be used by other threads meanwhile: maps and scores come from a copy that
-    shares its weights, studies from a saved copy in a temporary folder.
+    A loaded model is not changed and may be used by other threads: maps and scores come from a copy that shares its
+    weights, studies from a saved copy in a temporary folder.
     """
 
     def __init__(self, model: Any, tokenizer: Any = None):
@@ -69,12 +69,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Return the name, folder or hub ID that was given; for a loaded model, what it was loaded from."""
+        """Return the given name, folder or hub ID; for a loaded model, what it was loaded from."""
         return str(self._model) if self._is_named else self.checkpoint.name
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Return the checkpoint that is run: the opened one, or a copy of the loaded model in its present state."""
+        """Return the checkpoint that is run: the opened one, or a copy of the loaded model in its current state."""
         return self._opened if self._is_named else checkpoint_of(self._model, self._tokenizer)
 
     @cached_property
@@ -86,15 +86,14 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder from which studies open the model; for a loaded model, that of a saved copy."""
+        """Return the name or folder that studies open; for a loaded model, the folder of a saved copy."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
-        """Return the attention weights of every head on a sentence or pair, [layer, head, query, key], with the
+        """Return the attention weights of every head for a sentence or pair, [layer, head, query, key], with the
         tokens.
 
-        Args:
-            words: between words instead of tokens.
+        If `words` is set, weights are between words instead of tokens.
         """
         opened = self.checkpoint
         if words:
@@ -106,14 +105,14 @@ class Model:
     def show(
         self, text: str, pair: str | None = None, *, words: bool = False, height: int = 560, most: int = TOKENS_SHOWN
     ) -> MapsWidget:
-        """Show the maps of every head on a sentence or pair as a widget to explore. Its `save` writes one HTML file.
+        """Show the maps of every head for a sentence or pair as an interactive widget. Its `save` writes one HTML file.
 
         Args:
             words: between words instead of tokens.
-            most: tokens; longer inputs are truncated, and the widget says so.
+            most: largest number of tokens; longer inputs are truncated, and the widget states this.
 
         Raises:
-            CheckpointError, InputError: the model cannot be captured; there is no text.
+            CheckpointError, InputError: maps of the model are not available; the text is empty.
         """
         opened = self.checkpoint
         if words:
@@ -138,14 +137,15 @@ class Model:
         pairing: str = "product",
         without_first: bool = False,
     ) -> pd.DataFrame:
-        """Return the heads that attend between a target and a frame element of a sentence, ranked by the difference
-        from pairs at the same distance, as the command `heads` does.
+        """Rank heads by their attention between a target and a frame element of a sentence, like the command `heads`.
+
+        The rank is by the difference from other pairs of words at the same distance.
 
         Args:
             target: the frame-evoking word; "walk#2" is its second occurrence.
             element: words of a frame element, or several.
             direction: element_to_target, target_to_element or later_to_earlier.
-            pairing: product of tokens, or the paper's zip.
+            pairing: product of tokens, or zip as in the paper.
             without_first: leave out the first position.
         """
         several = [element] if isinstance(element, str) else list(element)
@@ -157,15 +157,16 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Split attention scores of a head into terms. For each query token, take the key with the largest weight and
-        return the largest terms of the attention score.
+        """Decompose the attention scores of a head: for the key with the largest weight of each query, return the
+        largest terms.
 
         Args:
             head: "L2H5", or a Head.
 
         Returns:
-            One row for each term: query, key (zero-based), query_token, key_token, weight, score (minus the row's mean;
-                the terms sum to it), query_part, key_part, value; the last row of a cell sums all other terms.
+            One row per term: query, key (zero-based), query_token, key_token, weight, score (minus the row mean; the
+                sum of
+                the terms), query_part, key_part, value. The last row of a cell is the sum of all other terms.
 
         Raises:
             CheckpointError, InputError, InterventionError: the model, head or family cannot be decomposed.
@@ -194,9 +195,9 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show a head's map next to those that each group of contributions to one side (query or key) gives alone.
+        """Show the map of a head, and the map of each group of contributions to queries or keys (`side`) alone.
 
-        Arguments and errors as for `why`.
+        Arguments and errors are those of `why`.
         """
         opened, chosen, scores = self._decomposed(text, head, pair)
         maps = {f"{chosen}": scores.inputs.weights[0, chosen.head]}
@@ -225,11 +226,12 @@ class Model:
         return opened, chosen, scores
 
     def scores(self, texts: Text | Sequence[Text] | None = None, *, task: str | None = None) -> pd.DataFrame:
-        """Return the scores of every head, one row for each head and score.
+        """Return the scores of every head, one row per head and score.
 
         Args:
-            texts: a sentence, a pair (a tuple of two) or a list of them, to measure the scores on. Without texts: the
-                rows of the command `atlas`, which are stored, bundled, or measured now on bundled examples.
+            texts: a sentence, a pair (a tuple of two) or a list of them, to measure the scores on. Without texts, the
+                scores
+                are those of the command `atlas`: stored, bundled, or measured on bundled examples.
             task: without texts, only scores on this task.
         """
         if texts is not None:
@@ -240,11 +242,11 @@ class Model:
     def budget(
         self, texts: Text | Sequence[Text] | None = None, *, task: str = "sst2", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Return which share of each head's attention goes to each category of keys, as rows of the study `budget`.
+        """Return the share of attention that each head gives to each category of keys, as rows of the study `budget`.
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them; None for examples of the task.
-            options: of the study, such as limit=200, or pipeline="none" to leave syntax out.
+            options: of the study, such as limit=200, or pipeline="none" to leave out syntax.
         """
         inputs: dict[str, Any] = {"task": task} if texts is None else {"texts": rows_of(texts)}
         return study(BUDGET.name, self, progress=progress, **inputs, **options)
@@ -271,12 +273,13 @@ class Model:
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them.
-            classifier: what `train_classifier` returned, or a file of it; None for the bundled classifier.
-            class_set: of the bundled classifier; None for the set that describes such a model.
+            classifier: from `train_classifier`, or its file; None for the bundled classifier.
+            class_set: of the bundled classifier; None for the set that fits the model.
 
         Returns:
-            A row a map: text (its number, from 0), layer, head (zero-based), name, class, probability, unsure, outside
-                (beyond what the classifier was trained on), and a column a class.
+            One row per map: text (its number, from 0), layer, head (zero-based), name, class, probability, unsure,
+                outside
+                (the distribution of the training maps), and one column per class.
         """
         opened = self.checkpoint
         fitted = classifier_of(classifier, class_set, causal=opened.causal)
@@ -383,17 +386,18 @@ class Model:
 
 
 def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFrame:
-    """Compute all scores of every head on your texts.
+    """Compute all scores of every head on texts.
 
     Args:
         texts: a sentence, a pair (tuple of two), or a list of them.
 
     Returns:
-        One row for each head and score: layer, head (zero-based), name, score, value (mean over texts), low and high
-            (95 % CI; NaN for too few texts), baseline (mean under uniform attention), n (texts).
+        One row per head and score: layer, head (zero-based), name, score, value (mean over texts), low and high (95 %
+            CI;
+            NaN for too few texts), baseline (mean under uniform attention), n (texts).
 
     Raises:
-        CheckpointError, InputError: the model cannot be captured; there is no text.
+        CheckpointError, InputError: maps of the model are not available; there is no text.
     """
     rows = rows_of(texts)
     names = list(HEAD_SCORES)
@@ -472,13 +476,13 @@ def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
 
 
 def open(model: Any, tokenizer: Any = None) -> Model:
-    """Return an object for analysing the attention heads of a model.
+    """Open a model for the analysis of its attention heads.
 
     Args:
-        model: a bundled name, a folder, a hub id, or an object that from_pretrained of transformers returned.
+        model: a bundled name, a folder, a hub ID, or an object from `from_pretrained` of transformers.
         tokenizer: of a loaded model.
 
     Raises:
-        CheckpointError: the model cannot be opened or seen into, or its tokenizer is missing.
+        CheckpointError: the model cannot be opened, its attention cannot be observed, or its tokenizer is missing.
     """
     return Model(model, tokenizer)

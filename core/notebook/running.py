@@ -1,4 +1,4 @@
-"""`study`: one experiment in this process, as a data frame."""
+"""The function `study`, which runs a study in this process and returns a data frame."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,19 +21,17 @@ OPTIONS = {"method": "operator"}  # public names of options
 def study(name: str, model: Any = None, *, progress: bool = True, **options: Any) -> pd.DataFrame:
     """Run a study in this process, and return its rows as a data frame.
 
+    `attrs` of the data frame has the study, its options and the provenance.
+
     Args:
         name: of the study, as `attention-atlas study --help` lists them; "ablation" ablates every head in turn.
-        model: what `open` returned, or a name, folder or hub id.
-        progress: whether a bar is shown.
-        options: of the study; `task` also sets `tasks` of a study that takes several. A value may also be what `open`
-            returned.
-
-    Returns:
-        The rows, which the command prints too. `attrs` has the study, its options and the provenance.
+        model: from `open`, or a name, folder or hub ID.
+        progress: whether to show a progress bar.
+        options: of the study; `task` also sets `tasks` of a study with several. A value may also be from `open`.
 
     Raises:
-        InputError: naming an option that the study does not have, or a value that it cannot have.
-        AtlasError: what the study itself refuses.
+        InputError: an option or its value is invalid.
+        AtlasError: the study cannot run.
     """
     chosen = find_study(ALSO.get(name, name).replace("_", "-"))
     given = {OPTIONS.get(key, key): value for key, value in options.items()}

@@ -1,4 +1,4 @@
-"""Loaded models, the map workbench as a widget, and circuits as data frames and graphs."""
+"""Copies of loaded models, the map workbench as a widget, and circuits as data frames and graphs."""
 
 import atexit
 import copy
@@ -42,19 +42,17 @@ _SAVING = threading.Lock()
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """Return a checkpoint that runs a copy of a loaded model. The copy shares the weights and has modes and an
-    attention function of its own, so that another thread may use the model meanwhile.
+    """Return a checkpoint in eval mode that runs a copy of a loaded model, named after its origin or its family.
+
+    The copy shares the weights and has its own modes and attention function, so that other threads may use the model.
 
     Args:
-        model: an object that from_pretrained returned.
-        tokenizer: of the model.
-
-    Returns:
-        The checkpoint in eval mode; it is named after what the model was loaded from, otherwise after its family.
+        model: an object from `from_pretrained`.
 
     Raises:
-        CheckpointError: `model` is no Transformer of the transformers library that reads text, some of its weights are
-            not in memory, or its tokenizer is missing or has tokens without an embedding.
+        CheckpointError: `model` is no text Transformer of the transformers library, some of its weights are not in
+            memory,
+            or its tokenizer is missing or has tokens without an embedding.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         model = model.module
@@ -110,11 +108,7 @@ def _saved_models() -> Path:
 
 
 def saved_copy(model: Any, tokenizer: Any) -> Path:
-    """Save a copy of a loaded model as it is now, and return its folder; a model that has not changed is saved once.
-
-    Raises:
-        CheckpointError: as `checkpoint_of`, or the model cannot be saved.
-    """
+    """Save a copy of a loaded model, once per state, and return its folder. Raises the errors of `checkpoint_of`."""
     checkpoint = checkpoint_of(model, tokenizer)
     digest = hashlib.sha256(checkpoint.model.config.to_json_string().encode())
     for name, tensor in checkpoint.model.state_dict().items():
@@ -140,12 +134,7 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
     """Encode a text as tokens; with a tokenizer without character offsets, the encoding has no words.
 
-    Args:
-        pair: second text, or None.
-        most: tokens including special ones; longer inputs are truncated. None for the model's limit.
-
-    Raises:
-        InputError: a text is none, empty or blank.
+    `most` is the largest number of tokens (None: that of the model). Raises InputError for an empty text.
     """
     if not isinstance(text, str) or not isinstance(pair, str | None):
         wrong = text if not isinstance(text, str) else pair
@@ -192,7 +181,8 @@ HERE = Path(__file__).resolve().parent
 
 
 class MapsWidget(anywidget.AnyWidget):
-    """Notebook widget of maps. view: the user's selection, such as {"head": "L2H3"}, settable; height: pixels."""
+    """Notebook widget with attention maps. `view` is the user's selection, such as {"head": "L2H3"}, and can be set;
+    `height` is in pixels."""
 
     payload = traitlets.Bytes(b"").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
@@ -205,9 +195,9 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the maps of the widget as one HTML file that needs no server; the file states what does not fit.
+        """Save the maps as one self-contained HTML file; the file states what does not fit into `megabytes`.
 
-        megabytes: size limit. Raises InputError if the file cannot be written.
+        Raises InputError if the file cannot be written.
         """
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
@@ -231,17 +221,18 @@ def show_maps(
     title: str = "arrays",
     height: int = 560,
 ) -> MapsWidget:
-    """Show attention weights from any source as the app draws them.
+    """Show attention weights from any source, as the app draws them.
 
     Args:
         weights: of NumPy or torch; the attentions that a model of transformers returns for one input; or the NPZ file
-            that the command `maps` writes, which has tokens of its own. Each row sums to 1.
+            of
+            the command `maps`, which includes tokens. Each row sums to 1.
         tokens: a label for each query.
         key_tokens: a label for each key, if keys are not the queries.
-        causal: whether queries see no later key; None: if all of these weights are 0.
+        causal: whether queries see no later key; None: determined from the weights.
 
     Raises:
-        InputError: shapes, numbers of tokens or sums of rows do not fit.
+        InputError: shapes, numbers of tokens or sums of rows are wrong.
     """
     if isinstance(weights, str | Path):
         weights, tokens, key_tokens = _of_file(Path(weights), tokens, key_tokens)
@@ -294,7 +285,7 @@ def _of_file(file: Path, tokens: Any, key_tokens: Any) -> tuple[np.ndarray, Any,
 
 @cache
 def script_text() -> str:
-    """Return the widget's JavaScript: the shared drawing code, its styles and colours, and in_notebook.js."""
+    """Return the JavaScript of the widget: the shared drawing code, its styles and colours, and in_notebook.js."""
     colours = {mode: theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")}
     data = f"\nconst STYLE = {json.dumps(workbench_style())};\nconst COLOURS = {json.dumps(colours)};\n"
     return workbench_script() + data + (HERE / "in_notebook.js").read_text(encoding="utf-8")
@@ -309,7 +300,7 @@ Rows = Sequence[Mapping[str, Any]]
 def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
     """Return every edge of a circuit as one row of a data frame, strongest edge first.
 
-    rows: from `study circuit`, or the file with its `--json` output. Raises InputError if there is no edge.
+    `rows` are from `study circuit`, or the file with its `--json` output. Raises InputError without an edge.
     """
     edges = sorted(CircuitEdge.among(_rows(rows)), key=lambda edge: edge.rank)
     if not edges:
@@ -323,9 +314,7 @@ def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: 
     """Return a circuit as a directed graph: nodes are components of the model, edges are connections between them.
 
     Edges are keyed by the receiving input ("q", "k", "v", or "" for MLPs and the output) and have all columns of their
-    row.
-
-    verdict: only edges with this verdict, such as "matters".
+    row. `verdict` selects edges with this verdict, such as "matters".
     """
     frame = circuit_edges(rows)
     frame = frame if verdict is None else frame[frame["verdict"] == verdict]

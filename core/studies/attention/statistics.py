@@ -54,7 +54,7 @@ class StatisticsOptions(AttendingOptions):
 
 
 class Statistics(Attending[StatisticsOptions, StatisticsSums]):
-    """Measure entropy, weight on near, first and separator tokens, distance and similarity of rows (Clark et al.)."""
+    """Measure entropy, attention to neighbours and special tokens, distance, and similarity of rows (Clark et al.)."""
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
     question = "What do the heads mostly do?"
