@@ -203,7 +203,6 @@ class AttentionMaps:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the text of each key."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     @property

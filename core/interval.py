@@ -49,7 +49,6 @@ class Estimate(Interval):
     value: float
 
     def __neg__(self) -> "Estimate":
-        """Return the estimate with its sign reversed."""
         low, high = (None if end is None else -end for end in (self.high, self.low))
         return Estimate(-self.value, low, high, self.unit)
 

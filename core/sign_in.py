@@ -68,7 +68,6 @@ class SignInSessions:
             return self._table().get(_hashed(secret, person), 0.0) > self._clock()
 
     def end(self, secret: object, person: str) -> None:
-        """End the sign-in session with this secret."""
         with self._lock:
             if self._table().pop(_hashed(str(secret), person), None) is not None:
                 self._write()

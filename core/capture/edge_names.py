@@ -36,7 +36,6 @@ class Graph:
 
     @property
     def senders(self) -> int:
-        """Return the number of senders."""
         return 1 + self.layers * (self.heads + 1)
 
     @property

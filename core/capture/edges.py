@@ -252,7 +252,6 @@ Found = Iterator[tuple[list[int], Float[Tensor, "some pair choice"]]]
 def _of_layer(
     run: PairRun, layer: int, layer_streams: Streams, here: dict[int, list[tuple[int, int]]], batch_tokens: int
 ) -> Found:
-    """Return the logits for the edges into one layer."""
     graph, pairs, length = run.graph, *run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))
     blocks = here.pop(3 * graph.heads, [])

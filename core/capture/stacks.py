@@ -75,7 +75,6 @@ class Linear:
 
 
 def _activated(y: Tensor, activation: Activation) -> Tensor:
-    """Apply the activation in place."""
     if activation == "relu":
         return y.relu_()
     return torch.ops.aten.gelu_(y, approximate="tanh" if activation == "gelu_new" else "none")

@@ -222,7 +222,6 @@ class _Block:
         self._reduce(heads, weights, tokens, divisor)
 
     def _each(self, states: Tensor) -> Tensor:
-        """Repeat shared keys for each head."""
         return states.repeat_interleave(self.own.groups, 0) if self.own.groups > 1 and len(states) > 1 else states
 
     def _counted(self, tokens: Tensor) -> Float[Tensor, "head query value"]:

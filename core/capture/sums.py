@@ -83,7 +83,6 @@ class FixedPart:
     scales: Float[Tensor, "vector *rows 1"] | None = None
 
     def normed(self, norm: HeldNorm) -> "FixedPart":
-        """Return this contribution after a LayerNorm with fixed scale."""
         vectors = self.vectors - self.vectors.mean(-1, keepdim=True) if norm.is_centred else self.vectors
         vectors = vectors if norm.weight is None else vectors * norm.weight
         scale = norm.scale[None].expand(len(vectors), *norm.scale.shape)
@@ -94,7 +93,6 @@ class FixedPart:
         return replace(self, vectors=self.vectors @ weight)
 
     def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
-        """Add the contribution to a tensor in place."""
         if self.scales is None:
             tensor += self.vectors.sum(0)
         elif self.vectors.shape[1:-1].numel() == 1:  # the same everywhere but for its scale
@@ -105,7 +103,6 @@ class FixedPart:
                 tensor.addcmul_(vector.expand_as(tensor), scale.expand_as(tensor))
 
     def renamed(self, component: Component) -> "FixedPart":
-        """Return a copy of this contribution for another component."""
         return replace(self, component=component)
 
 

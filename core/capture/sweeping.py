@@ -45,7 +45,6 @@ class Rows:
 
     @property
     def tokens(self) -> int:
-        """Return the total number of tokens of these inputs."""
         return len(self.encodings) * self.length
 
 

@@ -57,7 +57,6 @@ class MapsOptions:
     ] = 2
 
     def open(self) -> "OpenedCheckpoint":
-        """Open the checkpoint that the options name. Raises CheckpointError."""
         head: models.opening.HeadKind = "language" if self.part else "none"
         dtype = DTYPES.get(self.dtype, self.dtype)
         return models.opening.open_checkpoint(self.checkpoint, revision=self.revision, head=head, dtype=dtype)

@@ -227,7 +227,6 @@ class MapsSource:
 
     @property
     def input(self) -> str:
-        """Return the input sentence or pair in one line."""
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":

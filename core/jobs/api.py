@@ -67,7 +67,6 @@ class JobStatus(JobProgress):
 
     @property
     def active(self) -> bool:
-        """Return whether the job is running or queued."""
         return self.state in ACTIVE
 
 

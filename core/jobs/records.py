@@ -50,7 +50,6 @@ class BriefJob(Result):
 
     @property
     def active(self) -> bool:
-        """Return whether the job is running or queued."""
         return self.state in ACTIVE
 
 

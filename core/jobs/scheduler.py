@@ -227,7 +227,6 @@ class Runner:
         _before_exit(self.close)
 
     def put(self, job: str) -> None:
-        """Put a job at the end of the queue."""
         self._lives[job] = Live()
         self._troubles.pop(job, None)
         self._unstored.pop(job, None)
@@ -243,7 +242,6 @@ class Runner:
             store.set_state(self._db, job, "cancelled")
 
     def stopping(self, job: str) -> bool:
-        """Return whether a job has been asked to stop."""
         live = self._lives.get(job)
         return live is not None and live.cancelled.is_set()
 

@@ -132,7 +132,6 @@ class Advice:
 
     @property
     def sentence(self) -> str:
-        """Return the advice on aggregation as a sentence."""
         if self.people < 3:
             return "Use the majority vote: annotators can be compared only if there are at least three of them."
         if self.labels < FEWEST_LABELS:

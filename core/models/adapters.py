@@ -43,7 +43,6 @@ class Adapter:
 
     @property
     def file(self) -> Path:
-        """Return the file with the weights of the adapter."""
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:

@@ -126,7 +126,6 @@ class Fetch:
 
     @property
     def active(self) -> bool:
-        """Return whether the download is still running."""
         return self.state in ("running", "stopping")
 
 

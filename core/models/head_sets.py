@@ -40,7 +40,6 @@ class HeadSet:
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
-        """Return the layer of an attention call."""
         return (call - self.first) // self.step
 
     @property

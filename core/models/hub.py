@@ -169,7 +169,6 @@ def without_network(name: str) -> str:
 
 
 def _status(error: BaseException | None) -> int | None:
-    """Return the HTTP status behind an error, if any."""
     while error is not None:
         response = getattr(error, "response", None)
         if response is not None:

@@ -188,7 +188,6 @@ def boosted_probabilities(
 
 
 def _leaves(trees: Arrays, places: np.ndarray) -> Int[np.ndarray, "tree map"]:
-    """Return the leaf of each map in each tree."""
     columns = np.arange(len(places))
     at = np.repeat(trees["root"][:, None], len(places), axis=1)
     while True:

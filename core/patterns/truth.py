@@ -167,7 +167,6 @@ def _mace(votes_of_maps: pd.DataFrame) -> tuple[pd.DataFrame, dict[str, float]]:
 def _person(
     name: str, person_votes: pd.DataFrame, compared: int, probabilities: pd.DataFrame, skill: float | None
 ) -> Person:
-    """Return an annotator with expected confusions."""
     names = probabilities.columns
     chosen = (person_votes["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(
         float

@@ -35,7 +35,6 @@ class Ragged:
 
     @classmethod
     def open(cls, folder: Path, name: str) -> "Ragged":
-        """Open an existing file of arrays for reading."""
         shapes = [tuple(shape) for shape in json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))]
         return cls(folder, name, shapes, np.memmap(folder / f"{name}.f16", dtype=np.float16, mode="r"))
 
@@ -49,5 +48,4 @@ class Ragged:
         self.data[self.starts[number] : self.starts[number + 1]] = value.reshape(-1)
 
     def get(self, number: int) -> np.ndarray:
-        """Return one array from the file, float16."""
         return self.data[self.starts[number] : self.starts[number + 1]].reshape(self.shapes[number])

@@ -107,7 +107,6 @@ class Change:
 
     @classmethod
     def unpacked(cls, stored: dict[str, Any]) -> "Change":
-        """Restore an accumulator from the output of `packed`."""
         restored = cls(1, 1, causal=stored["causal"])
         restored.heads, restored.layers = Means.unpacked(stored["heads"]), Means.unpacked(stored["layers"])
         for layer, head, pairs in stored["lowest"]:

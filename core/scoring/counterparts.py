@@ -68,12 +68,10 @@ class SimilaritySums:
     inputs: Int[np.ndarray, " group"]
 
     def merge(self, other: "SimilaritySums") -> "SimilaritySums":
-        """Return the sums over the inputs of both objects."""
         return SimilaritySums(self.sums + other.sums, self.inputs + other.inputs)
 
     @property
     def n(self) -> int:
-        """Return the number of inputs."""
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:

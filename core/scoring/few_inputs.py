@@ -127,7 +127,6 @@ def _bent(t: Cells, lean: Cells) -> Cells:
 
 
 def _unbent(bent: Cells, lean: Cells) -> Cells:
-    """Return the inverse of Hall's transformation."""
     safe_lean = np.where(np.abs(lean) < 1e-6, 1.0, lean)
     exact = 3 * (np.cbrt(1 + safe_lean * (bent - safe_lean / 6)) - 1) / safe_lean
     return np.where(np.abs(lean) < 1e-6, bent, exact)

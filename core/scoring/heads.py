@@ -65,7 +65,6 @@ class SumBatch:
 
     @cached_property
     def row_entropies(self) -> Float[np.ndarray, "batch head query"]:
-        """Return the entropy of every row in nats."""
         return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:

@@ -192,7 +192,6 @@ class Means:
 
     @classmethod
     def unpacked(cls, text: str) -> "Means":
-        """Restore an accumulator from the output of `packed`."""
         means = cls(0, 0, 0)
         with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as stored:
             for name in _ARRAYS:

@@ -340,7 +340,6 @@ class _LayerParts:
         self.clear()
 
     def clear(self) -> None:
-        """Reset the sums before the next layer."""
         bins = 2 * self.longest + 1
         self.counts = np.zeros(bins)
         self.curves = {kind: np.zeros((self.heads, bins)) for kind in WEIGHTINGS}

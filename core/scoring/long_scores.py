@@ -75,7 +75,6 @@ def _counts(length: int, window: int | None, *, causal: bool) -> Int[np.ndarray,
 
 
 def _sees(length: int, key: int, window: int | None, *, causal: bool) -> Bool[np.ndarray, " query"]:
-    """Which queries see a key."""
     away = np.arange(length) - key
     is_visible = away >= 0 if causal else np.ones(length, dtype=bool)
     if window is not None:

@@ -34,7 +34,6 @@ class RatioMoments:
         )
 
     def merge(self, other: "RatioMoments") -> "RatioMoments":
-        """Return the sums over the inputs of both objects."""
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":

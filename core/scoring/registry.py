@@ -49,7 +49,6 @@ class HeadScore:
 def _of_maps(
     name: str, label: str, formula: str, of: Callable[[Any], Any], high: float | None = 1.0, **fields: Any
 ) -> HeadScore:
-    """A score of maps alone."""
     return HeadScore(name, label, formula, ("weights",), 0.0, high, CLARK, of=of, **fields)
 
 

@@ -216,7 +216,6 @@ class Standings:
 
     @property
     def value(self) -> PerHead:
-        """Return the mean effect of each head."""
         return self._estimates[0]
 
     @property
@@ -229,7 +228,6 @@ class Standings:
 
     @property
     def open(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads."""
         return np.flatnonzero([verdict == "open" for verdict in self.verdicts])
 
     @property
@@ -283,7 +281,6 @@ class NextStep:
 
     @property
     def over(self) -> bool:
-        """Return whether the sequential test has ended."""
         return self.start == self.stop
 
 

@@ -87,7 +87,6 @@ class Opening:
 
     @property
     def inside(self) -> bool:
-        """Return whether the calling thread is inside a transaction."""
         return getattr(self._own, "inside", False)
 
     @contextmanager

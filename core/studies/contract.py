@@ -186,7 +186,6 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def rows(self, options: O, merged: P) -> list[Row]:
-        """Return the results as rows for the store."""
         return [result.as_row() for result in self.results(options, merged)]
 
     def records(self, rows: Iterable[Row]) -> Iterator[Result]:
@@ -298,7 +297,6 @@ class Declared:
 
     @property
     def required(self) -> bool:
-        """Return whether the option has no default."""
         return self.default is MISSING
 
     @property

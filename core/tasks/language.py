@@ -28,5 +28,4 @@ class TaggedSentence:
 
     @property
     def spans(self) -> list[tuple[int, int]]:
-        """Return the characters of each word, as spans."""
         return [(word.start, word.end) for word in self.words]

@@ -128,7 +128,6 @@ def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
 
 
 def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
-    """Return whether a parameter of the Transformer is trained."""
     if recipe.train_last is None or "pooler" in name:
         return True
     stack, layers = layers_of(model)

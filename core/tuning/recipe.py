@@ -34,7 +34,6 @@ class Seeds:
 
     @classmethod
     def all(cls, seed: int) -> "Seeds":
-        """Return seeds that all have the same number."""
         return cls(seed, seed, seed)
 
 

@@ -407,7 +407,6 @@ def user_cookie() -> str:
 
 
 def cookie_secret() -> str:
-    """Return the secret that signs the cookies of sign-ins."""
     return str(_named(_SIGN_IN, "streamlit.web.server.server_util", "get_cookie_secret")())
 
 

@@ -102,7 +102,6 @@ class Opened:
         return [row.label if self.task.is_score else list(self.order).index(int(row.label)) for row in rows]
 
     def encoded(self, rows: Sequence[TaskRow]) -> "list[Encoding]":
-        """Encode examples with the checkpoint's tokenizer."""
         return [self.checkpoint.encode(row.text, row.pair) for row in rows]
 
 

@@ -97,7 +97,6 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         )
 
     def scores(self, options: FeaturesOptions, sums: FeatureSums) -> list[Score]:
-        """Return the scores of every feature and definition."""
         return scores_of(sums)
 
     def results(self, options: FeaturesOptions, merged: Pieces[FeatureSums]) -> list[Result]:

@@ -49,12 +49,10 @@ class Score(Result):
 
     @property
     def name(self) -> str:
-        """Return the name of the head, such as "L1H2"."""
         return str(Head(int(self.layer or 0), int(self.head or 0)))
 
     @property
     def estimate(self) -> Estimate:
-        """Return the value of the score with its interval."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @property

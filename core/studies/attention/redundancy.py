@@ -123,7 +123,6 @@ def alike(sums: PatternSums, *, groups: int) -> list[Result]:
 
 
 def _distances(sums: PatternSums) -> np.ndarray:
-    """Return the mean distances between the heads that exist."""
     return sums.distances[np.ix_(sums.numbers, sums.numbers)]
 
 

@@ -310,7 +310,6 @@ class CircuitState:
 
     @property
     def pairs(self) -> "PairSet":
-        """Return all pairs of inputs."""
         assert self.taken.pairs is not None  # noqa: S101 - the first unit says
         return self.taken.pairs
 
@@ -383,7 +382,6 @@ class CircuitState:
 
     @cached_property
     def standings(self) -> Standings:
-        """Return the current verdict on each tested edge."""
         return standings(self.exact[self.raced], self.rules)
 
     @cached_property
@@ -422,7 +420,6 @@ class CircuitState:
 
     @property
     def edges(self) -> tuple[Edge, ...]:
-        """Return all edges of the graph."""
         return self.graph.edges
 
 

@@ -51,7 +51,6 @@ class CommonInputs:
     queries: tuple[list[int], ...]
 
     def part(self, chosen: Sequence[int]) -> "CommonInputs":
-        """Return the inputs with the given indices."""
         picked = [tuple(values[k] for k in chosen) for values in (self.first, self.other, self.common, self.queries)]
         return CommonInputs(self.keys, self.backward, self.numbers[list(chosen)], *picked)  # type: ignore[arg-type]
 

@@ -45,7 +45,6 @@ class Counterpart(Result):
 
     @property
     def name(self) -> str:
-        """Return the name of the head, such as "L1H2"."""
         return f"L{self.layer + 1}H{self.head + 1}"
 
     @property

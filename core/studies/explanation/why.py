@@ -504,7 +504,6 @@ class ShareSums:
         self.layers: "dict[tuple[int, Weighting], LayerShares]" = {}
 
     def take(self, inputs: "HeadInputs", numbers: list[int]) -> None:
-        """Add one layer of a batch to the sums."""
         for weighting, shares in zip(scoring.score_parts.WEIGHTINGS, layer_shares(inputs), strict=True):
             before = self.layers.get((inputs.layer, weighting))
             self.layers[inputs.layer, weighting] = before.merge(shares) if before else shares

@@ -52,7 +52,6 @@ class Indexed:
 
     @property
     def skipped_lines(self) -> list[Row]:
-        """Return what was skipped in the slice, and why."""
         return [{"where": line.where, "why": line.why} for line in self.skipped]
 
 

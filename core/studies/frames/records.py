@@ -129,5 +129,4 @@ class IndexedSlice(Result):
 
     @property
     def skipped_lines(self) -> list[SkippedLine]:
-        """Return the lines that were skipped, with the reasons."""
         return [SkippedLine.of(row) for row in self.skipped]

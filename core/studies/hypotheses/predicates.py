@@ -224,7 +224,6 @@ class Hypothesis:
 
     @property
     def subject(self) -> Head:
-        """Return the head that the hypothesis is about."""
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
@@ -267,5 +266,4 @@ class Hypothesis:
 
     @property
     def sentence(self) -> str:
-        """Return the hypothesis as a sentence."""
         return f"{self.subject} {predicate_of(self.predicate).sentence.format(**dict(self.parameters))}"

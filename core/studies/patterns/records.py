@@ -38,7 +38,6 @@ class ClassShare(ClassRow):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the share of the class with its interval."""
         return Estimate(self.share, self.low, self.high, "share")
 
 

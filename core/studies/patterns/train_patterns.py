@@ -74,11 +74,9 @@ class Predictions:
         return self.at([k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name])
 
     def among(self, map_ids: Container[str]) -> "Predictions":
-        """Return the predictions for these maps only."""
         return self.at([k for k, name in enumerate(self.map_ids) if name in map_ids])
 
     def at(self, places: Sequence[int]) -> "Predictions":
-        """Return the predictions at these indices only."""
         texts = ("map_ids", "groups", "checkpoints")
         numbers, places = ("truth", "probabilities", "identity", "outside"), list(places)
         kept: dict[str, Any] = {name: tuple(getattr(self, name)[k] for k in places) for name in texts}

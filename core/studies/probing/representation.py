@@ -84,7 +84,6 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         return Done(Alike(likeness, entropies.means), provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: RepresentationOptions, merged: Alike) -> list[LayerSimilarity]:
-        """Return one record per statistic and layer."""
         values = dict(zip(PAIR_KINDS, merged.similarity, strict=True))
         values |= {kind + BEYOND: values[kind] - values[RANDOM_PAIRS] for kind in PAIR_KINDS[1:]}
         task = task_of(options.task).key

@@ -30,7 +30,6 @@ class Bench:
 
     @property
     def gold(self) -> np.ndarray:
-        """Return the gold labels of the dev examples."""
         return np.array([row.label for row in self.dev_rows])
 
 

@@ -245,7 +245,6 @@ class FinetuningRun:
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the fine-tuned checkpoint."""
         return runs_folder(self.out) / self.key
 
 

@@ -27,7 +27,6 @@ COMPOSITION = "why/composition/"  # each of one head and one earlier head: no co
 
 
 def tasks_of(frame: pd.DataFrame) -> list[str]:
-    """Return the tasks of these scores."""
     return [task for task in dict.fromkeys(frame["task"]) if isinstance(task, str)]
 
 
@@ -105,7 +104,6 @@ def kinds(frame: pd.DataFrame, key: str) -> pd.DataFrame | None:
 
 
 def pick_score(label: str, keys: Sequence[str], usual: str, *, key: str) -> str:
-    """Ask for one score."""
     usual = usual if usual in keys else keys[0]
     return url.pick(st.selectbox, label, keys, key=key, default=usual, format_func=label_of_any)
 

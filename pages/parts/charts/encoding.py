@@ -146,7 +146,6 @@ def legend(categories: bool) -> alt.Legend:
 
 
 def tips(frame: pd.DataFrame, *names: str | None) -> list[alt.Tooltip]:
-    """Return tooltips with these columns."""
     return [alt.Tooltip(field(name, _kind(frame[name])), title=name) for name in dict.fromkeys(names) if name]
 
 

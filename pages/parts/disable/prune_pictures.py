@@ -88,7 +88,6 @@ def show_curves() -> None:
 
 
 def draw_curves(steps: Sequence[PruneStep]) -> None:
-    """Draw the chart of pruning curves."""
     first = steps[0]
     st.altair_chart(
         line_with_band(

@@ -182,7 +182,6 @@ def _picture(variants: Sequence[AblatedTarget], metric: str, title: str) -> Any:
 
 
 def variant_sentence(variant: AblatedTarget, metric: str) -> str:
-    """Return a sentence about one ablation target."""
     change = _change(variant, metric) or Estimate(float("nan"))
     low, high = _numbers(change.low, change.high)
     flips = f", {variant.flipped} predictions change" if variant.flipped is not None else ""

@@ -54,7 +54,6 @@ def shared_options() -> SweepInputs | None:
 
 
 def start_sweep() -> None:
-    """Ask what to ablate, and start the job."""
     shared = shared_options()
     left, middle, right, last = st.columns([2, 2, 2, 1], vertical_alignment="bottom")
     unit_kind = url.pick(left.selectbox, "Change", WHAT, key="what")

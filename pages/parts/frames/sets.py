@@ -174,7 +174,6 @@ def _start(first: str | None, second: str | None, options: dict[str, Any]) -> No
 
 
 def show_runs() -> None:
-    """Show the chosen result, or two side by side."""
     db = resources.database()
     stored_runs = {stored.run: stored for stored in known_runs("frame-heads")}
     if not stored_runs:

@@ -30,7 +30,6 @@ class Settings(NamedTuple):
 
     @property
     def asks_classifier(self) -> bool:
-        """Return whether a classifier is needed."""
         return self.hinted or self.wish.order == "uncertain"
 
 

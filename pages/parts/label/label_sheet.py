@@ -155,7 +155,6 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
 
 
 def send_maps(payload: bytes) -> None:
-    """Send the maps of the queue to the browser."""
     _maps(key="label_maps", data=payload)
 
 

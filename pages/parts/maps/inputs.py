@@ -58,7 +58,6 @@ def pick_part(name: str | None) -> str:
 
 
 def pick_other() -> Input:
-    """Ask for the sentence or pair to compare with."""
     for key in ("text2", "pair2"):
         if url.asks_link(key):
             st.session_state[key] = st.query_params.get(key, "")

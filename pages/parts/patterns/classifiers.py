@@ -34,5 +34,4 @@ class KnownClassifier:
 
     @property
     def held_out(self) -> HeldOut:
-        """Return its scores on held-out maps."""
         return record_of(HeldOut, self.scores)

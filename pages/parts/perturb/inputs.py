@@ -102,7 +102,6 @@ def opened(name: str) -> Any:
 
 
 def show_pair() -> None:
-    """Ask for both inputs, and show what differs."""
     with clear_errors():
         inputs = pick_two()
         if inputs is not None:

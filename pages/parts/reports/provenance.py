@@ -43,7 +43,6 @@ class StoredRun:
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """Return its options as stored."""
         return (from_json(self.options) if isinstance(self.options, str) else self.options) or {}
 
     @property
@@ -122,7 +121,6 @@ def known_runs(study: str) -> list[StoredRun]:
 
 
 def present_runs(study: str) -> list[StoredRun]:
-    """Return the runs with the current weights."""
     return [stored for stored in known_runs(study) if not stored.is_outdated]
 
 

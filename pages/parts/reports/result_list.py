@@ -123,7 +123,6 @@ def show_selected(stored: StoredRun) -> None:
 
 
 def show_briefly(run: str) -> None:
-    """Show a link to a result and its headline."""
     stored = stored_run(run)
     with st.container(horizontal=True, vertical_alignment="center"):
         open_link(stored)

@@ -81,7 +81,6 @@ def shown_result(
 
 
 def has_results(study: str) -> bool:
-    """Return True if there is a result to show."""
     return bool(known_runs(study))
 
 

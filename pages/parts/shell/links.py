@@ -39,6 +39,5 @@ def link(
 
 
 def go(target: str, **parameters: str | None) -> None:
-    """Open "page" or "page/view" now."""
     page, _, view = target.partition("/")
     st.switch_page(PAGES_FOLDER / f"{page}.py", query_params=query_of(page, view or None, **parameters))

@@ -34,7 +34,6 @@ def check() -> None:
 
 
 def sign_in_configured() -> bool:
-    """Return whether visitors must sign in."""
     return configured().required
 
 
@@ -84,7 +83,6 @@ def signed_in(claims: Mapping[str, Any]) -> bool:
 
 
 def end_session(claims: Mapping[str, Any]) -> None:
-    """End the session of these claims."""
     sessions().end(claims.get("session"), _name(claims))
 
 

@@ -161,7 +161,6 @@ def bundled_labels_database(class_set: str) -> "Database":
 
 
 def pipeline(name: str | None = None) -> Any:
-    """Return a spaCy pipeline (None: the bundled one)."""
     with st.spinner("Opening the language pipeline ..."):
         loading.wait()
         return open_pipeline(name)

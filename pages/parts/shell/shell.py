@@ -44,7 +44,6 @@ def arrive(page: str, view: str) -> None:
 
 
 def show() -> None:
-    """Run the page in the URL."""
     streamlit_internals.refuse_infinite_numbers()
     st.set_page_config(page_title="Attention Atlas", page_icon=ICON, layout="wide", initial_sidebar_state=230)
     dress()
@@ -120,7 +119,6 @@ _window = st.components.v2.component(
 
 
 def dress() -> None:
-    """Add styles and logo to the page."""
     st.html(_STYLE)
     st.logo(ICON, size="large")
 

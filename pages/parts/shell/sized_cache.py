@@ -24,7 +24,6 @@ class SizedCache(Generic[T]):
 
     @property
     def size(self) -> int:
-        """Return the total size in bytes."""
         return sum(size for _, size in list(self._kept.values()))
 
     def get(self, key: Hashable, make: Callable[[], T], size_of: Callable[[T], int]) -> T:

@@ -15,7 +15,6 @@ from pages.parts.team.project_sheet import next_sheet
 
 
 def open_projects(db: Database) -> dict[str, projects.Project]:
-    """Return the open and paused projects by ID."""
     return {project.project: project for project in projects.projects(db) if project.state in ("open", "paused")}
 
 

@@ -87,7 +87,6 @@ def gallery(db, truth, rows: pd.DataFrame) -> None:
 
 
 def person_part(db, truth, class_set: str, names: list[str]) -> None:
-    """Show the skill, confusions and speed of each annotator."""
     show_table(crowd.people_table(truth, labels.pace(db, class_set)))
     who = url.pick(st.selectbox, "Confusion of", [person.name for person in truth.people], key="who")
     person = next(somebody for somebody in truth.people if somebody.name == who)
@@ -226,5 +225,4 @@ def show(tools: DeltaGenerator) -> None:
 
 @st.cache_data(show_spinner="Aggregating the labels ...", max_entries=12)
 def judged(labelled: pd.DataFrame, names: tuple[str, ...], method: Method) -> Truth:
-    """Return the aggregation of these labels."""
     return truth(labelled, names, method)

@@ -48,7 +48,6 @@ def answer(rows, title: str) -> None:
 
 
 def pair(db, rows, raters: list[str], names: list[str]) -> None:
-    """Show two raters on the maps that both labelled."""
     left, right = st.columns(2)
     first = url.pick(left.selectbox, "First annotator", raters, key="first")
     second = url.pick(right.selectbox, "Second annotator", agreement.others(raters, first), key="second")

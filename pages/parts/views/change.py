@@ -218,7 +218,6 @@ def start() -> None:
 
 
 def results() -> None:
-    """Show the stored comparisons."""
     with shown_result(
         "change",
         "No comparison is stored yet. Choose a checkpoint and one or more fine-tuned from it, and press Compare.",

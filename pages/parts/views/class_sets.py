@@ -43,7 +43,6 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def show_classes(classes: ClassSet) -> None:
-    """Show one row per class with its colour."""
     rows = pd.DataFrame(
         [
             {

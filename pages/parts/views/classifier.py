@@ -328,7 +328,6 @@ def start(db, class_set: str) -> None:
 
 
 def watch() -> None:
-    """Show running trainings with their loss."""
     for job in job_progress.jobs_under_way(STUDY)[:3]:
         job_progress.show_job(job, rows=False)
         options = job_progress.options_of(job)

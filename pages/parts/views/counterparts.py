@@ -154,7 +154,6 @@ def both_maps(chosen: Counterpart) -> None:
 
 
 def match_sentence(chosen: Counterpart) -> str:
-    """Return a sentence about the match of one head."""
     if chosen.match_layer is None or chosen.similarity is None:
         return (
             f"{chosen.name} has no match, because {chosen.compare} has fewer heads and all of them are matched "
@@ -188,7 +187,6 @@ def recurring(rows: Sequence[Row]) -> None:
 
 
 def results(stored: StoredRun) -> None:
-    """Show a stored comparison."""
     rows = stored.result_rows
     summaries = {summary.compare: summary for summary in CounterpartsSummary.among(rows)}
     if not summaries:

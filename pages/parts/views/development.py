@@ -72,7 +72,6 @@ SHIPPED, MINE = "of the bundled checkpoint", "snapshots of one's own"
 
 
 def start() -> None:
-    """Ask for snapshots, and start the job."""
     typed = st.text_area(
         "Snapshots in order, one per line",
         key="snapshots",

@@ -94,7 +94,6 @@ def open_details(job: str) -> None:
 
 
 def resume(job: str) -> None:
-    """Continue with the units that are not stored."""
     with clear_errors():
         api.resume(resources.database(), job)
 

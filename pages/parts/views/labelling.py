@@ -158,7 +158,6 @@ def _start_labelling(db, classes) -> None:
 
 
 def say_stored(kinds, class_set: str) -> None:
-    """Show what is stored, and the keys."""
     st.caption(
         plain(
             f"Stored: {counted(kinds['maps'].sum(), 'maps')} of "

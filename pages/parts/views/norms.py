@@ -79,7 +79,6 @@ def special_sentence(weights: np.ndarray, norms: np.ndarray) -> str:
 
 
 def show_rollout(name: str, text: str, pair: str | None) -> None:
-    """Show the rollout of every layer."""
     shown = resources.shown(name, text, pair)
     _layers(scoring.rollout.rollout(shown.maps.weights), shown, "rollout")
 

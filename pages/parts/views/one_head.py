@@ -72,7 +72,6 @@ class Dossier:
     gallery: Gallery
 
     def page(self) -> str:
-        """Return the page as one file."""
         return head_page(
             self.head, self.checkpoint, self.scores, self.rows, task=self.task, gallery=self.gallery,
             maps=self._maps(), hypotheses=judged_of(self.checkpoint, self.head),

@@ -22,7 +22,6 @@ BUDGET, PLANE, LIKENESS, COMPARE = "attention budget", "two scores", "alike head
 
 
 def rows_of(frame: pd.DataFrame, key: str) -> pd.DataFrame:
-    """Return the rows of one score."""
     return frame[frame["score"] == key]
 
 
@@ -69,7 +68,6 @@ def only_sure(task_scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
-    """Show the scores of one checkpoint and task."""
     task_scores = choices.on_task(frame, task)
     keys = choices.keys_of(task_scores)
     budgets = budget_parts(task_scores)

@@ -26,7 +26,6 @@ WHAT = {"heads": "every head", "parts": "sublayers and layers, word by word"}
 
 
 def show_patching() -> None:
-    """Ask for both inputs and what is patched."""
     with clear_errors():
         inputs = pick_two()
         unit_kind = url.pick(st.segmented_control, "Patch from the first input", WHAT, key="patched", required=True)
@@ -133,7 +132,6 @@ CHOSEN = "chosen words"
 
 
 def show_cutting() -> None:
-    """Ask for an input and the edges to cut."""
     view_context = context.now()
     name, text, pair = view_context.checkpoint, view_context.text, view_context.pair_or_none
     right = st.container()

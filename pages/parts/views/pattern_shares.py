@@ -164,7 +164,6 @@ STUDY = "pattern-shares"
 
 
 def start(db, class_set: str) -> None:
-    """Ask for checkpoints and tasks; one job per task."""
     checkpoint, other_checkpoint, codebook = context.now().checkpoint, context.now().beside, codebook_of(class_set)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
     with left:

@@ -16,7 +16,6 @@ from pages.parts.widgets.tables import show_table
 
 
 def figures(project: projects.Project, advance: ProjectProgress) -> None:
-    """Show the numbers at the top."""
     label_column, complete, pace, ending = st.columns(4)
     share = advance.counted / advance.needed
     label_column.metric(

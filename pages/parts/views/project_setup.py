@@ -29,7 +29,6 @@ ACTS = {"pause": "Pause", "open": "Open again", "close": "Close", "archive": "Ar
 
 
 def overview(db, all_projects) -> None:
-    """Show all projects, one per row."""
     counts = project_counts(db)
     rows = []
     for project in all_projects:
@@ -145,7 +144,6 @@ def show(tools: DeltaGenerator) -> None:
 
 
 def maps_from_elsewhere(db: Database) -> None:
-    """Show the import of maps from two files."""
     st.caption(
         "Upload two files. The .npz file has one float array [query, key] per map. The .jsonl file has one line of "
         "metadata per map: key, checkpoint, layer and head (from 0), and optionally task, row_id, tokens, separators "
@@ -165,7 +163,6 @@ def maps_from_elsewhere(db: Database) -> None:
 
 
 def label_studio(db: Database, class_sets: list[str]) -> None:
-    """Show export and import of Label Studio's JSON."""
     class_set = st.selectbox("Class set", class_sets, key="studio_set")
 
     def exported() -> bytes:

@@ -22,7 +22,6 @@ VIEWS = {"Importance": show_importance, "Curve": show_curves}
 
 
 def start() -> None:
-    """Ask for options, and start either job."""
     shared = shared_options()
     left, middle, right = st.columns([4, 2, 2], vertical_alignment="bottom")
     orders = url.pick_many(

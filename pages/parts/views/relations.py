@@ -35,7 +35,6 @@ class TreeScore(DependencyScore):
 
     @classmethod
     def along(cls, score: DependencyScore) -> "TreeScore":
-        """Return the score along its relation."""
         above_baseline = None if score.value is None or score.baseline is None else score.value - score.baseline
         return cls(**(vars(score) | {"task": score.feature, "over": above_baseline, "high": score.estimate.high}))
 

@@ -70,7 +70,6 @@ def _run_learning(result: StoredRun) -> None:
 
 
 def show_curves(result: StoredRun) -> None:
-    """Show the score by the fraction of pruned weights."""
     steps = [network for network in result.among(Subnetwork) if network.kind == "curve"]
     if not steps:
         st.info("This result does not include magnitude pruning.", icon=":material/info:")

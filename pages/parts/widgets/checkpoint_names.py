@@ -18,7 +18,6 @@ def checkpoint_names() -> list[str]:
 
 
 def tuned_folders() -> list[str]:
-    """Return the folders of checkpoints that jobs have trained."""
     return [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
 
 

@@ -44,7 +44,6 @@ def show_files(
 
 
 def zipped(files: Mapping[str, str | bytes]) -> bytes:
-    """Return files by name as one ZIP."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():

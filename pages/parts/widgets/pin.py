@@ -20,7 +20,6 @@ def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
 
 
 def ask_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
-    """Show the fields and the button of a pin."""
     title = st.text_input("Title", key=f"{key}_title", placeholder="the title of the result", max_chars=200)
     note = st.text_area("Note", key=f"{key}_note", placeholder="what the result shows", max_chars=5000)
     who = people.annotator_name(key=f"{key}_who")
@@ -37,7 +36,6 @@ def ask_pin_of_run(run: str, *, key: str) -> None:
 
 
 def offer_pin_of_run(run: str, *, key: str) -> None:
-    """Show a popover that pins a stored run."""
     offer_pin(_of_run(run), key=key)
 
 
