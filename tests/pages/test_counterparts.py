@@ -103,7 +103,7 @@ def test_a_match_is_a_picture_with_ribbons_and_both_maps(matched):
     assert not app.error
     said = plain_text(app.markdown)
     assert "36 of 36 heads of atlas-encoder have a counterpart" in said
-    assert "L2H3 has a counterpart: matched with L2H3, similarity 0.90" in said
+    assert "L2H3 has a counterpart: its similarity with L2H3 is 0.90" in said
     assert len(charts(app)) == 3  # the ribbons, and two maps
 
 
