@@ -174,7 +174,7 @@ function seen(workbench, pane, index) {
   }
   if (best && best.above > 0.25) {
     const rank = best.score.values.filter((value) => value !== null && value > best.value).length + 1, every = indexesOf(pane).length;
-    const order = rank === 1 ? `This is the largest share among the ${every} heads.` : `${rank - 1} of the ${every} heads ${rank === 2 ? "has" : "have"} a larger share.`;
+    const order = rank === 1 ? `None of the other ${every - 1} heads ${best.score.seen} more.` : `${rank - 1} of the other ${every - 1} heads ${rank === 2 ? "gives" : "give"} more weight there.`;
     return `${name} ${best.score.seen}: ${best.value.toFixed(2)} of its weight on average over all queries, where even attention${over} gives ${best.even.toFixed(2)}. ${order}`;
   }
   const spread = pane.scores["normalised entropy"]?.values[index];

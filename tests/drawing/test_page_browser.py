@@ -209,6 +209,6 @@ def test_a_head_is_ranked_by_the_share_that_its_sentence_names(opened):
     page = opened(maps_page([pane], MapsSource("first", "six tokens"), head="L1H1"))
     seen = page.locator(".seen")
     expect(seen).to_contain_text("L1H1 attends to the first token: 0.90 of its weight on average")
-    expect(seen).to_contain_text("This is the largest share among the 4 heads.")
+    expect(seen).to_contain_text("None of the other 3 heads attends to the first token more.")
     page.locator(".allBox").press("ArrowRight")
-    expect(seen).to_contain_text("1 of the 4 heads has a larger share.")
+    expect(seen).to_contain_text("1 of the other 3 heads gives more weight there.")

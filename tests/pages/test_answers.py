@@ -296,7 +296,7 @@ def test_special_tokens_are_compared_by_weight_and_by_norm_with_the_head_that_ch
     said = special_sentence(weights, norms)
     assert said == (
         "On average, the heads give 60% of their attention weight to special tokens, but 40% of their norm-based "
-        "attention. The change is largest in L1H2: from 60% to 10%."
+        "attention. Averaged over queries, the share changes most in L1H2: from 60% to 10%."
     )
 
 

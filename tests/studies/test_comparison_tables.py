@@ -78,7 +78,7 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     )
     level = DEVELOPMENT.results(options, stages(BEGINS | {"first": BEGINS["previous"]}))
     assert (
-        " This is the order in one run; whether it is the same in other runs was not tested. Heads"
+        " This is the order in one run, without a test. Heads"
         in DEVELOPMENT.headline([one.as_row() for one in level]).sentence
     )
     never = DEVELOPMENT.results(options, stages(dict.fromkeys(SCORES, [[5] * 3] * 2)))

@@ -304,11 +304,7 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     first, *others = there
     sure = first.heads > 1 and first.first >= 0.95 and all(order.first <= 0.05 for order in others)
     name = ROLE_NAMES.get(first.score, first.score.removeprefix(CLASS_SHARE))
-    end = (
-        f" The {name} comes first (significant)."
-        if sure
-        else " This is the order in one run; whether it is the same in other runs was not tested."
-    )
+    end = f" The {name} comes first (significant)." if sure else " This is the order in one run, without a test."
     end = end if others else ""
     return f"{what}: {listed}.{end}"
 

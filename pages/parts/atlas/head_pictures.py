@@ -68,7 +68,7 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         shown = resources.shown(checkpoint, *ordered.inputs[number], most=LONGEST)
         maps.append(
             SmallMap(
-                f"{rank_name} weight: {ordered.values[number]:.2f}",
+                f"{rank_name} mean weight: {ordered.values[number]:.2f}",
                 shown.maps.weights[head.layer, head.head],
                 shown.maps.tokens,
             )

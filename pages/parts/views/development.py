@@ -108,16 +108,16 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
     return chart.properties(title="Number of heads that attend mostly to one kind of token, over training", height=240)
 
 
-def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = False) -> None:
+def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = False, more: str = "") -> None:
     """Show how many heads have each role over snapshots, one score of every head, and files. `answered`: the finding is
-    shown."""
+    shown. `more`: what other runs show."""
     records = role_records(points)
     orders = [record for record in records if isinstance(record, RoleBeginnings)]
     begun_heads = [record for record in records if isinstance(record, Beginning)]
     snapshots = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     counted = f"n = {points[0].n} inputs" if points[0].n else "no intervals are stored"
     if not answered:
-        sure = f"{len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]} of the training; {counted}."
+        sure = f"{len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]} of the training; {counted}. {more}"
         show_own_answer(STUDY.question, [source], order_sentence(orders), sure, key="development")
     positions = [head for head in begun_heads if not head.score.startswith(CLASS_SHARE)] or begun_heads
     roles_chart = roles_picture(positions, snapshots)
@@ -156,7 +156,7 @@ def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
     run = url.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
     if run == OWN:
         source = f"pre-training of {name}, measured on 80 MRPC-like pairs (the chosen examples are not used here)"
-        show_curves(runs[run], source)
+        show_curves(runs[run], source, more=spread_sentence(_orders(name)) if len(runs) > 1 else "")
     else:
         st.markdown(plain(spread_sentence(_orders(name))))
         source = f"the recipe of {name} on 12 million tokens, {run}, whose weights are not bundled; MRPC-like pairs"

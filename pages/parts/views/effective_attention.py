@@ -91,7 +91,8 @@ def draw(stored: StoredRun) -> None:
         chart = lengths_picture(pd.DataFrame(lines), width)
         st.altair_chart(chart, key="by_length")
         st.caption(
-            "Each point is the mean over heads and inputs of 8 lengths; the number of inputs stands above it."
+            "Effective attention is the part of an attention map that can change the output. Each point is the mean "
+            "over heads and over inputs of 8 successive lengths; the number of inputs stands above it."
             + (f" Dashed line: the number of dimensions of a head, {width}. Up to this length, raw and effective "
                "attention are equal." if width else "")
         )  # fmt: skip

@@ -117,7 +117,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
         shown = attended(step.rows, maps.keys, query)
         head = str(shown["head"].iloc[0])
         show_own_answer(
-            f"What does the model attend to at the generated token “{step.token}”?",
+            f"What does the model attend to after it has generated “{step.token}”?",
             [f"{name} · n = 1 input, so no test is possible"],
             _strongest(step, shown),
             f"The other heads are in the table below. Token {step_number} of the generated text is position {query} of "
@@ -145,7 +145,9 @@ def _strongest(step: "GenerationStep", shown: pd.DataFrame) -> str:
 def _show_step(step: "GenerationStep", shown: pd.DataFrame) -> None:
     """The probability of the new token next to the others, and the key that each head attends to most from it."""
     left, right = st.columns([1, 2])
-    left.markdown(f"**“{plain(step.token)}” had probability {step.probability:.3f}.**")
+    left.markdown(
+        f"**“{plain(step.token)}” had probability {step.probability:.3f} (predicted from the token before).**"
+    )
     show_table(pd.DataFrame(step.likely, columns=["token", "probability"]), container=left, key="likely", height=220)
     if step.ends:
         right.caption("This token ends the text. The model does not read it, so it has no attention.")

@@ -53,7 +53,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
         "Does attention change if the size of the value vectors counts?",
         [f"{name} · n = 1 input, so no test is possible"],
         special_sentence(*of_special) if special else "This input has no special tokens, so no share is compared.",
-        MEANING["norms"],
+        f"{MEANING['norms']} Single weights can change more than the share of a head.",
         key="norms",
     )
     maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
@@ -73,7 +73,7 @@ def special_sentence(weights: np.ndarray, norms: np.ndarray) -> str:
     layer, head = np.unravel_index(int(np.nanargmax(np.abs(norms - weights))), weights.shape)
     return (
         f"On average, the heads give {np.nanmean(weights):.0%} of their attention weight to special tokens, but "
-        f"{np.nanmean(norms):.0%} of their norm-based attention. The change is largest in "
+        f"{np.nanmean(norms):.0%} of their norm-based attention. Averaged over queries, the share changes most in "
         f"{Head(int(layer), int(head))}: from {weights[layer, head]:.0%} to {norms[layer, head]:.0%}."
     )
 

@@ -224,7 +224,7 @@ def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceS
     first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
     sure = (
         "Distances are measured in the figure, where they approximate the Jensen-Shannon distance between attention "
-        "maps. The difference was not tested."
+        "maps. The difference was not tested; heads that attend to the same kind of token are expected to be similar."
     )
     attending.answered(
         measured, first, top, "Which heads have similar attention patterns?", group_sentence(first), sure, "statistics"
