@@ -47,7 +47,7 @@ class InternalsError(RuntimeError):
 
 
 def _named(guards: str, module: str, name: str) -> Any:
-    """A private name. Errors: InternalsError if it is missing."""
+    """Return a private name. Raises InternalsError if it is missing."""
     try:
         return getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as error:
@@ -56,7 +56,7 @@ def _named(guards: str, module: str, name: str) -> Any:
 
 @cache
 def _warn(what: str, missing: str) -> None:
-    """Log once that the app does without a private name that guards nothing."""
+    """Log once that a private name without relevance to security is missing."""
     log.warning("%s, because Streamlit %s has no %s.", what, version("streamlit"), missing)
 
 
@@ -204,7 +204,7 @@ def session_of_upload(path: str) -> str | None:
 
 
 class _ClosedRoute:
-    """A route in the place of a closed one: it matches the same requests and answers 404."""
+    """A route in place of a closed one: it matches the same requests and returns 404."""
 
     def __init__(self, route: Any):
         self._route, self.path = route, getattr(route, "path", "")
@@ -528,7 +528,7 @@ def _script_context() -> Any:
 
 
 def _cookies_are_signed() -> None:
-    """A cookie that this app did not sign, or signed for another name, is nobody's; one that it signed is read."""
+    """Check that unsigned cookies, and cookies signed for another name, are refused, and signed ones are read."""
     make = _named(_SIGN_IN, _UTIL, "create_signed_value")
     name, held, secret = user_cookie(), json.dumps({"email": "a@example.org"}), "a secret of this contract"
     value = make(secret, name, held).decode("latin-1")
@@ -547,7 +547,7 @@ def _cookies_are_signed() -> None:
 
 
 def _forgery_is_seen() -> None:
-    """A token against forgery that is missing or made up is refused; hosts can be asked for."""
+    """Check that a missing or invalid XSRF token is detected, and that hosts can be checked."""
     validate = _named(_FORGERY, _UTIL, "validate_xsrf_token")
     make = _named(_FORGERY, _UTIL, "generate_xsrf_token_string")
     token = make()
@@ -559,7 +559,7 @@ def _forgery_is_seen() -> None:
 
 
 def _uploads_are_kept() -> None:
-    """Uploads lie in a mapping by session and file, each with its bytes."""
+    """Check that uploads are in a mapping by session and file, with their bytes."""
     manager = _named(_UPLOADS, "streamlit.runtime.memory_uploaded_file_manager", "MemoryUploadedFileManager")
     if not isinstance(getattr(manager("/upload"), "file_storage", None), Mapping):
         raise InternalsError(_UPLOADS, "MemoryUploadedFileManager.file_storage")
@@ -569,7 +569,7 @@ def _uploads_are_kept() -> None:
 
 
 def _options_are_known() -> None:
-    """Whether an option was set can be asked."""
+    """Check that it can be determined whether an option was set."""
     is_set("browser.serverAddress")
 
 

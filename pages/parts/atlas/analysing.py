@@ -84,7 +84,7 @@ def _show_plan(checkpoint: str) -> None:
 
 
 def _planned(checkpoint: str, task: str) -> Any:
-    """The plan, made once for a checkpoint, a task and what is stored."""
+    """Return the plan, computed once per checkpoint, task and state of the store."""
     from core.report.analysis import plan_analysis  # every study, which a first visit spares
 
     key = (checkpoint, task, stamp_of(checkpoint), pickers.data_folder())

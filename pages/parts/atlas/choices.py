@@ -69,7 +69,7 @@ def say_left_out(checkpoint: str) -> None:
 
 
 def _mark() -> tuple[object, ...]:
-    """What is other once the stored or the shipped scores are."""
+    """Return a value that changes whenever stored or bundled scores change."""
     places = (settings().database, config.RECORD, shipped_scores.FILE)
     return (*map(str, places), *atlas_stamp(resources.database()))
 

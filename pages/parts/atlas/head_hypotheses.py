@@ -69,7 +69,7 @@ def judged_of(checkpoint: str, head: Head) -> list[JudgedHypothesis]:
 
 
 def _registered(checkpoint: str, head: Head) -> list[tuple[StoredHypothesis, StoredBatch]]:
-    """What was registered about this head here, each with its batch."""
+    """Return the hypotheses registered about this head, each with its batch."""
     batches = {batch.batch: batch for batch in store.batches(resources.database()) if batch.checkpoint == checkpoint}
     return [
         (hypothesis, batches[hypothesis.batch])
@@ -114,7 +114,7 @@ def _show_registered(registered: Sequence[tuple[StoredHypothesis, StoredBatch]],
 
 
 def _show_runs(criteria: Sequence[Criterion]) -> None:
-    """The runs behind the criteria: each opens in its view."""
+    """Show links to the runs behind the criteria."""
     for run in dict.fromkeys(criterion.run for criterion in criteria if criterion.run):
         decided = ", ".join(criterion.criterion for criterion in criteria if criterion.run == run)
         st.caption(plain(f"{decided}: by"))
@@ -133,7 +133,7 @@ def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
 
 
 def _shipped(checkpoint: str) -> list[tuple[Hypothesis, list[Criterion]]]:
-    """What ships about a bundled checkpoint, of the weights that it has now."""
+    """Return the bundled hypotheses about the current weights of a checkpoint."""
     folder = config.DATA / "hypotheses" / checkpoint
     if checkpoint not in bundled_names() or not folder.is_dir():
         return []

@@ -68,7 +68,7 @@ def _stored(name: str, task: str | None) -> list[PlaceScore]:
 
 
 def _shipped(task_scores: pd.DataFrame) -> list[PlaceScore]:
-    """What ships of each head: one score for x, one for y and one for the stress."""
+    """Return the bundled scores of the similarity plot: x, y and stress of each head."""
     parts: dict[tuple[int, int], dict[str, float]] = {}
     for row in task_scores.itertuples():
         if row.score.startswith(SHIPPED):

@@ -75,7 +75,7 @@ def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFram
 
 
 def _time_of(checkpoint: str, unmeasured: Sequence[measure_heads.Asked]) -> str:
-    """How long the one job takes, in words."""
+    """Return the expected duration of the joint job, in words."""
     options_by_study = {measurement.study: json.loads(measurement.given) for measurement in unmeasured}
     seconds = foreseen_together(resources.database(), checkpoint, options_by_study)
     studies = "1 study" if len(unmeasured) == 1 else f"{len(unmeasured)} studies"

@@ -250,7 +250,7 @@ def points(
 
 
 def _reaching(values: pd.Series, span: float) -> alt.Scale:
-    """A scale of `span` about the middle of what it shows; as far as that reaches where span is 0."""
+    """Return a scale of width `span` around the middle of the values (0: their range)."""
     if not span:
         return alt.Scale(zero=False)
     middle = (float(values.max()) + float(values.min())) / 2

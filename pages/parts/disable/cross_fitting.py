@@ -46,7 +46,7 @@ def show_crossed() -> None:
 
 
 def _show_stored(study: str, title: str, draw: Callable[[StoredRun], None]) -> None:
-    """A run of a study that no form here starts, where one is stored."""
+    """Show a stored run that no form here starts."""
     if not known_runs(study):
         return
     st.subheader(title)
@@ -56,13 +56,13 @@ def _show_stored(study: str, title: str, draw: Callable[[StoredRun], None]) -> N
 
 
 def _scores(stored: StoredRun) -> None:
-    """What models score from each initialisation."""
+    """Show the scores of models from each initialisation."""
     show_table(runs_table(stored.among(TunedScore), SCORES))
     st.caption(plain(f"train examples, each tested by a model that was not trained on it · {stored.date}"))
 
 
 def _curves(stored: StoredRun) -> None:
-    """Heads removed, least important first."""
+    """Show pruning curves, least important heads first."""
     steps = stored.among(PruneStep)
     draw_curves(steps)
     st.caption(
@@ -76,7 +76,7 @@ def _curves(stored: StoredRun) -> None:
 
 
 def _parts(rows: Sequence[Row]) -> None:
-    """What each part's model scores on it, and in how many parts each head's change has one sign."""
+    """Show the score on each fold, and in how many folds the change of each head has the same sign."""
     parts, variants = CrossFittedPart.among(rows), AblatedTarget.among(rows)
     agree = [variant.name for variant in variants if variant.folds_agree == len(parts)]
     st.subheader("Parts")

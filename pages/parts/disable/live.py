@@ -156,12 +156,12 @@ def _toggle(key: str) -> None:
 
 
 def _on_rows() -> None:
-    """Go on with the heads that were clicked as one group."""
+    """Offer to ablate the clicked heads as one group on a task."""
     st.session_state.mode, st.session_state.what = "A task's rows", "groups"
 
 
 def _why_nothing(checkpoint: Any, encoding: Any) -> str:
-    """Why a checkpoint predicts no word of a sentence."""
+    """Return why a checkpoint predicts no word of a sentence."""
     if not hasattr(checkpoint.model, "get_output_embeddings") or checkpoint.model.get_output_embeddings() is None:
         return (
             f"{checkpoint.name} was saved without a head that predicts words, so only its maps are compared. Choose a "
@@ -176,7 +176,7 @@ def _why_nothing(checkpoint: Any, encoding: Any) -> str:
 
 
 def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[Component]) -> str:
-    """The table of predictions; returns what became of the prediction, "" if there is none or nothing was ablated."""
+    """Show the table of predictions, and return how the prediction changed, or ""."""
     if not effects.choices:
         st.info(plain(_why_nothing(checkpoint, encoding)))
         return ""

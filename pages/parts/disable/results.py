@@ -101,7 +101,7 @@ def _metric_of(row: AblatedTarget | Unmodified, name: str) -> Metric:
 
 
 def _points(share: float | None) -> float | None:
-    """100 times the share, where there is one."""
+    """Return a share times 100, or None."""
     return None if share is None else 100 * share
 
 
@@ -110,7 +110,7 @@ def _change(variant: AblatedTarget, metric: str) -> Estimate | None:
 
 
 def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
-    """What the best ablation gains on examples that did not choose it. first: the metric that chooses."""
+    """Show the gain of the best ablation on examples that did not select it. `first` is the selecting metric."""
     for half in halves[:1]:
         gain, held_out, low, high, share_of_splits = _numbers(
             half.chosen, half.held_out, half.low, half.high, half.same
@@ -126,7 +126,7 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
 
 
 def _value(row: AblatedTarget | Unmodified, metric: str) -> float:
-    """The metric's value; NaN where it is undefined."""
+    """Return the value of the metric; NaN if undefined."""
     return _numbers(_metric_of(row, metric).value)[0]
 
 
@@ -158,7 +158,7 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
 
 
 def _picture(variants: Sequence[AblatedTarget], metric: str, title: str) -> Any:
-    """Change of the metric by layer and head."""
+    """Return the change of the metric by layer and head."""
     drawn = [
         {
             "layer": variant.layer,
@@ -191,20 +191,20 @@ def variant_sentence(variant: AblatedTarget, metric: str) -> str:
 
 
 def _shown(variant: AblatedTarget, change: Estimate | None) -> Estimate:
-    """A change with the interval that is shown: none where too few predictions flipped."""
+    """Return a change with its interval, without an interval if too few predictions changed."""
     change = change or Estimate(float("nan"))
     return Estimate(change.value) if too_few_flips(variant.flipped, variant.n) else change
 
 
 def _few(variants: Sequence[AblatedTarget]) -> None:
-    """Of how many no interval is shown, and what that of the first takes."""
+    """Return how many targets have no interval, and how many examples one would need."""
     few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
         st.caption(f"{len(few)} of {len(variants)} ablations have no CI. Reason for the first one: {few[0]}.")
 
 
 def _score(variant: AblatedTarget, baseline: Unmodified, metric: str) -> dict[str, Any]:
-    """One variant's score, times 100, with the ends of its change around the untouched model's."""
+    """Return the score of one target, times 100, with its interval around the unmodified model."""
     change = _shown(variant, _change(variant, metric))
     low, high = (100 * (_value(baseline, metric) + end) for end in _numbers(change.low, change.high))
     return {"name": variant.name, "score": 100 * _value(variant, metric), "low": low, "high": high,
@@ -226,7 +226,7 @@ def _bars(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> N
 
 
 def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
-    """Near-duplicates together, one at a time, and random heads of the same layers."""
+    """Show near-duplicate heads ablated together and singly, and random heads of the same layers."""
     lines, worse = [], []
     for variant in variants:
         cost = _metric_of(variant, metric)
@@ -260,7 +260,7 @@ def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
 
 
 def _beside_another(stored: StoredRun) -> None:
-    """Which heads do two tasks share? Another sweep's changes against this one's."""
+    """Compare the changes with another ablation, such as on another task."""
     other_sweeps = {
         sweep.run: sweep
         for sweep in present_runs("disable")
@@ -297,7 +297,7 @@ def _beside_another(stored: StoredRun) -> None:
 
 
 def _table(variants: list[AblatedTarget], metric: str) -> None:
-    """p is corrected over all: the claim; the interval is of one variant alone."""
+    """Show the table; p is corrected over all targets, and intervals are for single targets."""
     lines = []
     for variant in variants:
         score = _metric_of(variant, metric)
@@ -323,7 +323,7 @@ def _table(variants: list[AblatedTarget], metric: str) -> None:
 
 
 def _everywhere(heads: list[Head]) -> None:
-    """What the heads that were asked for do in every stored sweep of single heads, whatever the task."""
+    """Show the effects of the requested heads in every stored ablation of single heads."""
     if not heads:
         return
     present = {stored.run for stored in present_runs("disable")}

@@ -82,7 +82,7 @@ def start_sweep() -> None:
 
 
 def _groups(unit_kind: str) -> dict[str, Any]:
-    """What more a sweep of groups is told: the heads, or how near near-duplicates are."""
+    """Ask for further options of groups: the heads, or the distance of near-duplicates."""
     if unit_kind == "groups":
         typed = pickers.pick_text(
             "Groups",

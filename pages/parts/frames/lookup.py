@@ -137,7 +137,7 @@ def mark(text: str) -> Marked | None:
 
 
 def _marking_clicked(sentence: Parsed) -> dict[str, list[int]] | None:
-    """What has just been clicked: the lists follow it. None where nothing new was, since the last run."""
+    """Return what was just clicked, so that the lists follow; None without a new click."""
     click = getattr(st.session_state.get("sentence"), "marked", None)
     if not isinstance(click, dict) or click == st.session_state.get("_sentence_followed"):
         return None
@@ -155,7 +155,7 @@ def _marking_clicked(sentence: Parsed) -> dict[str, list[int]] | None:
 
 
 def _linked(words: int) -> dict[str, list[int]]:
-    """What the URL says of target and element; nothing where it does not fit the sentence."""
+    """Return the target and element in the URL; None if they do not fit the sentence."""
     numbers = {}
     for name in ("target", "element"):
         listed = [url.number_of(part) or 0 for part in st.query_params.get(name, "").split(",")]
@@ -164,7 +164,7 @@ def _linked(words: int) -> dict[str, list[int]]:
 
 
 def _first(sentence: Parsed) -> tuple[str | None, list[int], list[int]]:
-    """What is marked before anybody chose: it needs no place in the URL."""
+    """Return the default marking, which is not stored in the URL."""
     if not sentence.targets:
         return None, [], []
     target = sentence.targets[0]
@@ -199,7 +199,7 @@ def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
 
 
 def _target_in_link(targets: Sequence[Any], words: list[int]) -> int:
-    """The proposal that the URL names by its words and frame; the first where it names none, else "other words"."""
+    """Return the proposal in the URL by its words and frame, the first without one, or "other words"."""
     if not words:
         return 0
     fitting = [number for number, target in enumerate(targets) if list(target.words) == words]
@@ -208,7 +208,7 @@ def _target_in_link(targets: Sequence[Any], words: list[int]) -> int:
 
 
 def _offer_others(targets: Sequence[Any], number: int, key: str) -> None:
-    """That the frame is a guess, with up to three others of the same words to take instead."""
+    """State that the frame is a guess, and offer up to three others for the same words."""
     alternatives = [k for k, target in enumerate(targets) if target.words == targets[number].words and k != number]
     with st.container(horizontal=True, vertical_alignment="center", key="other_frames"):
         if alternatives:
@@ -231,7 +231,7 @@ def _marking_take(key: str, number: int) -> None:
 def _pick_element(
     sentence: Parsed, number: int, target: list[int], frame: str | None, linked: dict[str, list[int]]
 ) -> Proposal | None:
-    """One of the proposed elements; None for words that are clicked."""
+    """Ask for one of the proposed elements (None: clicked words)."""
     roles = sentence.lexicon.of(frame) if frame else None
     head_word = head_of(sentence.tagged.words, target)
     proposals = propose_elements(sentence.tagged, head_word, roles) if target else []
@@ -254,7 +254,7 @@ def _pick_element(
 
 
 def _click(sentence: Parsed, key: str, target: list[int], element: list[int]) -> tuple[list[int], list[int]]:
-    """The sentence with its words to click; returns what is marked as target and as element."""
+    """Show the sentence with clickable words, and return the marked target and element."""
     spelled = [sentence.text[start:end] for start, end in sentence.spans]
     payload = {"words": spelled, "target": target, "element": element, "key": key}
     clicked = _sentence(key="sentence", data=payload, on_marked_change=lambda: None).marked
@@ -333,7 +333,7 @@ def offer_examples() -> None:
 
 
 def _offer_annotation(marked: Marked) -> None:
-    """What is marked as a line of our own form; several lines make a set for the next view."""
+    """Offer the marked sentence as a line in this program's format."""
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     st.download_button("Annotation (JSONL)", write_rows([sentence]), file_name="frames.jsonl", on_click="ignore",
                        icon=
@@ -403,7 +403,7 @@ def _looked_up(name: str, marked: Marked, settings: LookupSettings) -> LookedUp:
 
 
 def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: LookupSettings) -> None:
-    """The checkpoints side by side: one direction, one scale."""
+    """Show checkpoints side by side, in one direction and on one scale."""
     if not looked_up:
         return
     everywhere = [way for way in PROSE if all(lookup.readings[way].visible for lookup in looked_up)]
@@ -444,14 +444,14 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
 
 
 def _ends(marked: Marked) -> tuple[str, str]:
-    """The words of the element and of the target."""
+    """Return the words of the element and of the target."""
     return tuple(
         " ".join(marked.text[start:end] for start, end in spans) for spans in (marked.element.spans, marked.target)
     )  # type: ignore[return-value]
 
 
 def _chosen(key: str, rows: pd.DataFrame) -> Head:
-    """The head that was clicked or that the URL names; else the first of the ranking."""
+    """Return the head that was clicked or is in the URL, otherwise the first of the ranking."""
     head_name = (
         st.query_params.get(key, "") if history.went_back() else st.session_state.get(key, st.query_params.get(key))
     )
@@ -491,7 +491,7 @@ def _pictures(name: str, readings: dict[str, Any], number: int, most: float, by:
 
 
 def _clicked(key: str, chosen: str) -> None:
-    """Keep the head that was clicked; a click beside all of them forgets it."""
+    """Store the clicked head; a click outside all heads removes it."""
     st.session_state[chosen] = next((str(head) for head in clicked_heads(st.session_state[key])), "")
 
 
@@ -537,7 +537,7 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
 
 
 def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Marked) -> None:
-    """Fig 3's strip: what the target and the element look at, and who looks at the target."""
+    """Show the strip of Fig 3: what target and element attend to, and what attends to the target."""
     st.altair_chart(
         token_strips(pd.DataFrame(strips(shown.maps, shown.encoding, links, head)), title=str(head)),
         key=f"strip|{name}",

@@ -111,7 +111,7 @@ def _sentences(source: str) -> dict[str, Any]:
 
 
 def _as_rows(name: str, content: bytes) -> str | None:
-    """The lines of an upload in our own form; a file of another form is refused in a sentence."""
+    """Return the lines of an upload in this program's format; other formats are refused with a message."""
     with clear_errors():
         text = decoded(content, name)
         reading = parse_list(text, name) if name.endswith(".json") else parse_rows(text, source=name)
@@ -125,7 +125,7 @@ def _as_rows(name: str, content: bytes) -> str | None:
 
 
 def _filter() -> dict[str, Any]:
-    """The paper's selection; every default is its own."""
+    """Ask for the selection rules, with the values of the paper as defaults."""
     with st.container(border=True):
         st.caption(
             "Which sentences are used, and how a head is scored. The defaults are those of Kovaleva et al. 2019."
@@ -293,7 +293,7 @@ def _headline(summary: FrameSummary, count: int) -> None:
 
 
 def _weaker(summary: FrameSummary, count: int) -> str:
-    """What the nulls on the place alone say, named for what it is."""
+    """State what the two null models of positions alone show."""
     names = summary.beat_places
     if names is None:
         return (
@@ -307,7 +307,7 @@ def _weaker(summary: FrameSummary, count: int) -> str:
 
 
 def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummary, head: Head) -> None:
-    """The sentences by this head's weight; a chosen one opens its maps."""
+    """Show the sentences by weight of this head; a chosen one links to its maps."""
     head_index = head.layer * summary.heads + head.head
     listed = pd.DataFrame([
         {"weight": sentence.scores[head_index], "sentence": sentence.text or sentence.id, "target": sentence.target,

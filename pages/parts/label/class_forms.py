@@ -82,7 +82,7 @@ def _merge(db: Database, classes: ClassSet, annotator: str) -> None:
 
 
 def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
-    """Asks what becomes of the labels before anything is deleted."""
+    """Ask what happens to the labels before a class is deleted."""
     name = _pick(classes, "Class", "class_form_deleted")
     count = class_sets.labels_of(db, classes.name, name)
     if count:
@@ -138,7 +138,7 @@ def new_class_set(db: Database, annotator: str) -> str | None:
 
 
 def _member(k: int, colour: str) -> PatternClass:
-    """One row of the form."""
+    """Show one row of the form."""
     shown: Any = {"label_visibility": "visible" if k == 0 else "collapsed"}
     name, eye, key, shade = st.columns([2, 5, 1, 1], vertical_alignment="bottom")
     called = name.text_input("Class", key=f"new_set_class_{k}", max_chars=60, placeholder=f"class {k + 1}", **shown)

@@ -74,7 +74,7 @@ def _watch(db: Database, class_set: str) -> None:
 
 
 def _follow(db: Database, class_set: str, job: str) -> None:
-    """A training that runs; when it is done it is compared with the classifier before, and said what changed."""
+    """Follow a running training; then compare it with the previous classifier and report the changes."""
     now = api.status(db, job)
     if now.active:
         st.progress(min(now.share, 1.0), text=f"Training on {len(snapshot(db, class_set).facts)} labelled maps ...")

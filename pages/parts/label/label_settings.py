@@ -65,7 +65,7 @@ def ask(kinds: pd.DataFrame, classes: ClassSet, annotator: str, *, suggests: boo
 
 
 def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, Any]) -> dict[str, Any]:
-    """Order and filters, each in the URL."""
+    """Ask for order and filters, each stored in the URL."""
     first = _previous(before, "order", ORDERS)
     titles = {cls.name: cls.title for cls in classes.classes}
     about = (
@@ -93,7 +93,7 @@ def _queue_filters(kinds: pd.DataFrame, classes: ClassSet, before: Mapping[str, 
 
 
 def _how(before: Mapping[str, Any]) -> dict[str, Any]:
-    """Pass, seed, and whether nearly uniform maps are left out."""
+    """Ask for pass, seed, and whether nearly uniform maps are left out."""
     settings: dict[str, Any] = {"persist_state": "session"}
     second_pass = (
         "Choose 2 to label the same maps a second time without seeing your first labels. This measures how "
@@ -139,12 +139,12 @@ def _pick(
 
 
 def _previous(before: Mapping[str, Any], key: str, options: Any) -> str:
-    """What was chosen before, if it is still there; else the first."""
+    """Return the earlier choice if it still exists, otherwise the first."""
     return before[key] if before.get(key) in options else next(iter(options))
 
 
 def _fitting(kinds: pd.DataFrame, classes: ClassSet) -> str:
-    """Where maps of both kinds are stored, a checkpoint that these classes describe."""
+    """Return a checkpoint that these classes describe, if maps of encoders and decoders are stored."""
     if classes.causal is None:
         return ALL
     fitting = sorted(kinds.loc[kinds["causal"] == classes.causal, "checkpoint"].unique())

@@ -87,7 +87,7 @@ def header_of(
 
 
 def _present(classes: ClassSet, name: str | None) -> str | None:
-    """What a class is called now; None for a skip, and for a class that was deleted."""
+    """Return the current name of a class; None for a skip or a deleted class."""
     return classes.present(name) if name else None
 
 

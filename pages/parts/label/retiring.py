@@ -49,5 +49,5 @@ def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
 
 
 def _acting(db: Database) -> str:
-    """Under which name an admin acts: signed in, as typed on the Label page, or their role."""
+    """Return the name of the acting admin: signed in, as typed on the Label page, or the role."""
     return db.person.name or st.session_state.get("annotator") or "admin"

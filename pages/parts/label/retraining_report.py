@@ -154,7 +154,7 @@ def _shown(interval: Interval, *, sign: str = "") -> str:
 
 
 def _show_changed(db: Database, report: Report) -> None:
-    """How many maps went from which class to which, and the first of them."""
+    """Show how many maps changed from which class to which, and the first of them."""
     if not report.changed:
         return
     pairs = Counter((change.before, change.after) for change in report.changed).most_common()

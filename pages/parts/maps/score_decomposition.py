@@ -75,7 +75,7 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
 
 
 def _length(name: str, text: str, pair: str | None) -> str:
-    """How many tokens are taken apart, and of how many."""
+    """Return how many tokens are decomposed, and of how many."""
     token_count = len(resources.checkpoint(name).encode(text, pair))
     return f"the first {MOST_TOKENS} of {token_count} tokens" if token_count > MOST_TOKENS else f"{token_count} tokens"
 
@@ -88,7 +88,7 @@ def _layer(name: str, text: str, pair: str | None, layer: int, part: str, stamp:
 
 
 def _cell(scores: "LayerScores", head: Head) -> tuple[int, int]:
-    """The cell that was clicked, in the link; else the one of the largest weight that is not the first token's."""
+    """Return the cell that was clicked or is in the URL, otherwise the largest weight outside the first token."""
     weights = scores.inputs.weights[0, head.head].float().cpu().numpy()
     cell_numbers = [url.number_of(part) for part in st.query_params.get("cell", "").split("-")]
     if len(cell_numbers) == 2 and None not in cell_numbers:
@@ -101,7 +101,7 @@ def _cell(scores: "LayerScores", head: Head) -> tuple[int, int]:
 
 
 def _take() -> None:
-    """A click on a cell goes into the link, before the page runs: it runs once a click, not twice."""
+    """Store a clicked cell in the URL before the page runs, so that it runs once."""
     chosen = st.session_state["why_cell"].selection.get("cell") or []
     if chosen:
         query, key = (int(str(chosen[0][name]).split(" ", 1)[0]) for name in ("from_token", "to_token"))

@@ -71,7 +71,7 @@ def pick_two() -> TwoInputs | None:
 
 
 def _told(kind: str) -> tuple[str, int, Text | None]:
-    """What a kind may be told: a word, another draw, or the input itself."""
+    """Ask for the input of a perturbation: a word, another draw, or the text itself."""
     if kind == "typed":
         text = pickers.pick_text("Second input", key="text2")
         pair = pickers.pick_text("Its second sentence (optional)", key="pair2")

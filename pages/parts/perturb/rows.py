@@ -59,7 +59,7 @@ def show_rows() -> None:
 
 
 def _told(study: str) -> dict[str, Any]:
-    """What more a study is told."""
+    """Ask for further options of a study."""
     if study == perturb.STUDY.name:
         return {
             "kinds": st.multiselect(
@@ -160,7 +160,7 @@ def _cut(rows: list[Row]) -> int:
 
 
 def _without(body: Sequence[Changed], with_edges: Mapping[str, int | None], baseline: Unmodified) -> None:
-    """What predictions do without edges, in one layer or in all. with_edges: rows that have such edges, by name."""
+    """Show predictions without edges, in one layer or in all. `with_edges` counts examples with such edges, by name."""
     metric = baseline.metrics.first.name
     lines = [
         {"name": row.name, "with_edges": with_edges[row.name], "n": row.n, **_changes(row, metric),
@@ -214,7 +214,7 @@ def _separators(rows: list[Row]) -> int:
 
 
 def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:
-    """The separators' share of weights and of norms, layer by layer."""
+    """Show the fractions of weights and of norms that separators have, by layer."""
     lines = [
         {"name": row.name, "of": "weights", "share": row.weight_on_separators,
          "low": row.weight_on_separators_low, "high": row.weight_on_separators_high}
@@ -283,7 +283,7 @@ def _metric(row: Changed, name: str) -> Metric:
 
 
 def _changes(row: Changed, name: str) -> dict[str, float | None]:
-    """A metric with its change and the change's interval, as columns."""
+    """Return a metric, its change and the interval of the change as columns."""
     metric = _metric(row, name)
     change = metric.change or Estimate(float("nan"))
     if too_few_flips(row.flipped, row.n):
@@ -296,7 +296,7 @@ def _number(value: float | None) -> float:
 
 
 def _table(lines: Sequence[Mapping[str, Any]], only: list[str] | None = None) -> None:
-    """Lines without the columns that none of them has."""
+    """Show rows without empty columns."""
     show_table(pd.DataFrame(lines, columns=only).dropna(axis=1, how="all"))
 
 

@@ -33,7 +33,7 @@ def constant_accuracy(stored: StoredRun) -> float | None:
 
 
 def _constant_when_tuned(stored: StoredRun) -> float | None:
-    """As the run says it that fine-tuned this checkpoint."""
+    """Return the constant accuracy that the fine-tuning run of this checkpoint recorded."""
     for tuned in known_runs("finetune"):
         if tuned.task != stored.task:
             continue

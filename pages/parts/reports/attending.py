@@ -211,7 +211,7 @@ def _of_run(stored: StoredRun, kind: type[S]) -> ShownScores[S]:
 
 @st.cache_resource(show_spinner=False, max_entries=8, hash_funcs={type: lambda kind: kind.__name__})
 def _read(run: str, holder: str, kind: type[S]) -> tuple[list[Row], list[S]]:
-    """Rows of a stored run, which do not change, and their records."""
+    """Return the rows of a stored run and their records, cached because they do not change."""
     rows = read_rows(resources.database(), run)
     rows = rows_second_less_first(rows)
     return rows, kind.among(rows)
@@ -220,13 +220,13 @@ def _read(run: str, holder: str, kind: type[S]) -> tuple[list[Row], list[S]]:
 def _scores_of_heads(
     rows: Sequence[Row], scores: Sequence[S], about: list[str], links: tuple[str, str, str]
 ) -> ShownScores[S]:
-    """The scores of heads; the others are notes on what no input has."""
+    """Return the scores of heads; other records are notes about inputs without data."""
     all_scores = ShownScores(list(scores), rows, about, *links, notes=notes(scores))
     return all_scores.where(lambda score: score.note is None and score.layer is not None)
 
 
 def _first_of(options: AttendingOptions) -> tuple[str, str]:
-    """The first input of a run, where it was typed or its task is bundled."""
+    """Return the first input of a run, if it was typed or its task is bundled."""
     if options.texts:
         first = options.texts[0]
         return (first, "") if isinstance(first, str) else (first[0], first[1] or "")

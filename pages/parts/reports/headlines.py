@@ -62,7 +62,7 @@ def _headline(run: str, task: str | None, holder: str) -> Headline:
 
 
 def _on(task: str | None, rows: Sequence[Row]) -> Sequence[Row]:
-    """Of rows of several tasks those of one, where it is among them."""
+    """Return the rows of one task, if the rows are of several tasks."""
     tasks = {row.get("task") for row in rows} - {None}
     return [row for row in rows if row.get("task") in (None, task)] if task in tasks and len(tasks) > 1 else rows
 

@@ -129,7 +129,7 @@ def offer_citation(stored: StoredRun, *, key: str) -> None:
 
 
 def _show_citation(stored: StoredRun, key: str) -> None:
-    """The command, the BibTeX entry and the figures of a result, as if it were pinned now."""
+    """Show the command, the BibTeX entry and the figures of a result."""
     with clear_errors():
         finding = finding_of_run(resources.database(), stored.run)
         finding = replace(finding, stored=stored.created, finding=stored.run[:12])

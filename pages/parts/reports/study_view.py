@@ -143,7 +143,7 @@ def fits(stored: StoredRun) -> bool:
 
 
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
-    """Whether a result is of the chosen checkpoint, and on the chosen task; True for what its view does not ask for."""
+    """Return whether a result has the chosen checkpoint, and the chosen task (True if the view does not ask for it)."""
     now, uses = context.now(), _uses(stored.study)
     of_checkpoint = "checkpoint" not in uses or not now.checkpoint or now.checkpoint in checkpoints_of(stored)
     on_rows = "rows" not in uses or not stored.task or not now.rows or now.rows in stored.task.split(", ")
@@ -151,7 +151,7 @@ def _fit(stored: StoredRun) -> tuple[bool, bool]:
 
 
 def _uses(study: str) -> tuple[str, ...]:
-    """What the view that shows a study reads of the context."""
+    """Return the context fields of the view that shows a study."""
     if (shown := RESULTS.get(study)) is None:
         return ()
     page, _, view = shown.view.partition("/")
@@ -167,7 +167,7 @@ def boxed(stored: StoredRun, key: str) -> Any:
 
 
 def _example_box(stored: StoredRun, key: str) -> Any:
-    """A box that says that its result is not of what was chosen, with one button that runs the study for that."""
+    """Show a box which states that the result is an example, with a button that runs the study for the chosen model."""
     now, uses = context.now(), _uses(stored.study)
     task = rows_name(str(now.rows)) if "rows" in uses and stored.task and now.rows else ""
     chosen = short_names([str(now.checkpoint)])[str(now.checkpoint)] if now.checkpoint else ""
@@ -184,7 +184,7 @@ def _example_box(stored: StoredRun, key: str) -> Any:
 
 
 def _offer_run(stored: StoredRun, chosen: str, key: str) -> None:
-    """The button that runs the study for the chosen checkpoint and task, or the reason why that is impossible."""
+    """Show the button that runs the study for the chosen checkpoint and task, or why that is impossible."""
     options = options_for_chosen(stored)
     try:
         api.check_runnable(stored.study, options)

@@ -90,7 +90,7 @@ def _sets_user(header: tuple[bytes, bytes]) -> bool:
 
 
 def _claims_set(response: Response) -> dict[str, Any] | None:
-    """The claims in the user cookie, whole or in chunks, that this very answer sets; None where it sets none."""
+    """Return the claims in the user cookie that this answer sets, whole or in chunks, or None."""
     written: dict[str, str] = {}
     for header in filter(_sets_user, response.raw_headers):
         name, _, cookie = header[1].decode("latin-1").partition("=")

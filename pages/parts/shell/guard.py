@@ -273,7 +273,7 @@ class Body:
 
 
 def _until(receive: Receive, send: Send, seconds: float) -> Receive:
-    """What a websocket receives, up to its end after so many seconds."""
+    """Receive from a websocket until it ends or after this many seconds."""
     until = asyncio.get_running_loop().time() + seconds
 
     async def received() -> Message:

@@ -40,7 +40,7 @@ def check_source(headers: Headers) -> None:
 
 
 def _own_origins(host: str | None) -> set[tuple[str, int | None] | None]:
-    """Host and port of the pages that may ask: where this one was reached, and what the configuration names."""
+    """Return host and port of the allowed pages: the address of this request, and configured origins."""
     origins = {_parts(f"{scheme}://{host}") for scheme in PORTS} | {
         _parts(origin.strip()) for origin in st.get_option("server.corsAllowedOrigins")
     }
@@ -51,7 +51,7 @@ def _own_origins(host: str | None) -> set[tuple[str, int | None] | None]:
 
 
 def _parts(origin: str) -> tuple[str, int | None] | None:
-    """Host and port of an origin, None for what is none."""
+    """Return host and port of an origin, or None if it is invalid."""
     try:
         parts = urlsplit(origin)
         port = parts.port or PORTS.get(parts.scheme)

@@ -267,7 +267,7 @@ def _database() -> "Database":
 
 @st.cache_resource(show_spinner="Reading the bundled labels ...", max_entries=2)
 def _bundled_labels(class_set: str) -> "tuple[Database, tempfile.TemporaryDirectory[str]]":
-    """The database, and its folder, which goes when the cache lets go of it."""
+    """Return the database and its folder, which is deleted when it leaves the cache."""
     from core.patterns import classifier_registry  # 0.05 s of start-up that most pages need not wait for
 
     folder = tempfile.TemporaryDirectory(prefix="bundled-labels-")
@@ -317,7 +317,7 @@ def open_checkpoint(
 
 
 def _head_of(name: str) -> "HeadKind":
-    """An encoder-decoder is opened with its language head, because it says what its decoder reads."""
+    """Return the head to open; encoder-decoders need their language head, which generates the input of the decoder."""
     return "none" if parts_of(split_revision(name)[0]) == ("",) else "language"
 
 
@@ -345,6 +345,6 @@ def settle(page: str) -> None:
 
 
 def _settle() -> None:
-    """After large imports: what they made stays, so the collection after every run need not look at it."""
+    """Freeze the objects of large imports, so that garbage collection skips them."""
     gc.collect()
     gc.freeze()

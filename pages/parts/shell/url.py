@@ -45,14 +45,14 @@ def forget() -> None:
 
 
 def _goes_along(key: str, usual: T | list[T]) -> bool:
-    """Whether a choice was left at what was usual, and something else is now (other rows were chosen): it follows."""
+    """Return whether a choice was left at its default and the default has changed, so that the choice follows."""
     usual_choices: dict[str, T | list[T]] = st.session_state.setdefault(_USUAL, {})
     before, usual_choices[key] = usual_choices.get(key, usual), usual
     return before != usual and st.session_state.get(key) == before
 
 
 def _named(options: Sequence[T] | Mapping[T, str], settings: dict[str, Any]) -> tuple[Sequence[T], dict[str, Any]]:
-    """The options one after another, and the settings with what each is called."""
+    """Return the options in order, and widget settings with their labels."""
     if isinstance(options, Mapping):
         return list(options), settings | {"format_func": options.__getitem__}
     return options, settings

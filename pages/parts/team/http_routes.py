@@ -41,7 +41,7 @@ async def _body(request: Request) -> dict[str, Any]:
 
 
 def _json(answer: dict[str, Any], status: int = 200) -> Response:
-    """In ASCII: what a browser sent may come back in it, also half a character, which UTF-8 has no bytes for."""
+    """Return JSON in ASCII, because input from a browser may include surrogates, which UTF-8 cannot encode."""
     return Response(json.dumps(answer), status, media_type="application/json")
 
 

@@ -122,7 +122,7 @@ def _take(db: Database, events: list[dict[str, Any]], secret: str, reply: dict[s
 
 
 def _keep_what_can_be(db: Database, events: list[dict[str, Any]], secret: str) -> int:
-    """One event after the other. Errors: StoreError where the store itself takes nothing; then nothing is dropped."""
+    """Store the events one by one. Raises StoreError if the store accepts nothing; then nothing is dropped."""
     for event in events:
         try:
             assignment_service.record(db, [event], secret=secret)

@@ -161,7 +161,7 @@ def bars(scores: Sequence[TunedScore]) -> pd.DataFrame:
 
 
 def _metrics_of(means: pd.DataFrame) -> str:
-    """What the bars are: the metric that ranks, of each task where they differ."""
+    """Return the metric of the bars: the one that ranks each task."""
     metric_of_task = dict(zip(means["task"], means["metric"], strict=True))
     metrics = set(metric_of_task.values())
     metric_names = (

@@ -95,7 +95,7 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
 
 
 def _layers(scores: Sequence[ChangeScore], statistic: str, *, bundled: bool) -> list[dict[str, Any]]:
-    """The layers' means, counted from 1, and beside cosines of as many layers those that the paper prints."""
+    """Return the means of layers, counted from 1, and published cosines for as many layers."""
     likeness = STATISTICS[statistic]
     layers = [_as_change(score, likeness) for score in scores if score.kind == "layer" and score.statistic == statistic]
     lines: list[dict[str, Any]] = [
@@ -113,7 +113,7 @@ def _layers(scores: Sequence[ChangeScore], statistic: str, *, bundled: bool) -> 
 
 
 def _as_change(score: ChangeScore, likeness: Likeness) -> ChangeScore:
-    """1 less a likeness, its interval turned with it; a divergence as it is."""
+    """Return 1 minus a similarity, with its interval; a divergence is unchanged."""
     if not likeness.alike:
         return score
     value, low, high = (None if end is None else 1 - end for end in (score.value, score.high, score.low))
@@ -166,7 +166,7 @@ def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
 
 
 def _texts_at_hand(task: str, compared: ChangeOptions) -> dict[str, TaskRow]:
-    """The rows by id; none, with a word, where a result came without them."""
+    """Return the examples by ID; empty, with a notice, if they are not available."""
     try:
         return {row.id: row for row in read_rows(task, compared.split, folder=compared.data)}
     except InputError:
@@ -175,13 +175,13 @@ def _texts_at_hand(task: str, compared: ChangeOptions) -> dict[str, TaskRow]:
 
 
 def _most_changed() -> None:
-    """Back to the head that changed most."""
+    """Reset the choice to the head that changed most."""
     st.session_state.pop("changed_head", None)
     history.keep({"changed_head": None})
 
 
 def _cosine(score: ChangeScore) -> float:
-    """1 where there is none: such heads stand last."""
+    """Return the cosine, or 1 if it is missing, so that such heads come last."""
     return 1.0 if score.value is None else score.value
 
 

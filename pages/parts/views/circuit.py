@@ -173,7 +173,7 @@ def draw(stored: StoredRun) -> None:
 
 
 def _title_of(telling: Sequence[CircuitEdge]) -> str:
-    """What the graph of edges that matter or are undecided shows, of which it draws at most MOST."""
+    """Return the title of the graph, which draws at most MOST of the edges that matter or are undecided."""
     if len(telling) > MOST:
         return f"The {MOST} strongest of {len(telling):,} edges that matter or are undecided"
     matter = sum(edge.verdict == "matters" for edge in telling)
@@ -182,7 +182,7 @@ def _title_of(telling: Sequence[CircuitEdge]) -> str:
 
 
 def _together(curve: Sequence[Faithfulness]) -> str:
-    """Why few edges matter alone although the prediction needs many: how many strong edges keep most of it."""
+    """Return how many strong edges preserve most of the prediction, although few edges matter alone."""
     strongest = sorted((point for point in curve if point.order == "effect"), key=lambda point: point.size)
     enough = next((point for point in strongest if point.value >= WHOLE), None)
     random = {point.size: point.value for point in curve if point.order == "random"}
@@ -203,7 +203,7 @@ def _details(
     curve: Sequence[Faithfulness],
     figures: list[Any],
 ) -> None:
-    """Stability, the tables of edges, layers and pairs."""
+    """Show stability, and the tables of edges, layers and pairs."""
     rows = stored.result_rows
     if summary.cpr is not None and summary.random_cpr is not None:
         st.markdown(f"Area under the curve: {summary.cpr:.2f} (random edges: {summary.random_cpr:.2f}).")
@@ -235,7 +235,7 @@ def _details(
 
 
 def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[CircuitPair]) -> None:
-    """An edge's pairs, and the receiving head's maps on both sides of one."""
+    """Show the pairs of an edge, and maps of the receiving head for both inputs of one."""
     names = [edge.name for edge in ranked[:MOST]]
     left, right = st.columns(2)
     name = url.pick(left.selectbox, "Edge", names, key="circuit_edge")

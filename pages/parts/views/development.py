@@ -170,7 +170,7 @@ def _curves(name: str) -> dict[str, list[CurvePoint]]:
 
 @st.cache_resource(show_spinner=False, max_entries=4)
 def _orders(name: str) -> dict[str, list[RoleBeginnings]]:
-    """By seed, the roles of its run."""
+    """Return the orders of roles by seed."""
     return {
         seed: [record for record in role_records(points) if isinstance(record, RoleBeginnings)]
         for seed, points in _curves(name).items()

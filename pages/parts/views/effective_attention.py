@@ -107,7 +107,7 @@ def draw(stored: StoredRun) -> None:
 
 
 def _head_width(checkpoint: str) -> int | None:
-    """Dimensions of a head, read from the config of a checkpoint on this machine; None without one."""
+    """Return the head dimension from the config of a checkpoint on this machine, or None."""
     for folder in (config.BUNDLED_MODELS / checkpoint, Path(checkpoint)):
         if config.is_folder(folder) and (folder.expanduser() / "config.json").is_file():
             found = read_config(folder.expanduser(), folder.name)
@@ -118,7 +118,7 @@ def _head_width(checkpoint: str) -> int | None:
 
 
 def _by_type(stored: StoredRun) -> list:
-    """Raw attention, effective attention and their difference, for one token type, on one scale."""
+    """Show raw attention, effective attention and their difference for one token type, on one scale."""
     token_type = url.pick(st.selectbox, "Attention to", TYPES, key="token_type")
     scores = [
         score

@@ -71,7 +71,7 @@ def card(finding: Finding) -> None:
 
 
 def _open_again(finding: Finding) -> None:
-    """Back to the live view: a run in its own, maps with their checkpoint."""
+    """Link to the view of the result: a run in its view, maps with their checkpoint."""
     if finding.run:
         with suppress(StoreError):  # the run was deleted; the finding stays
             open_link(stored_run(finding.run), "Open the live view")

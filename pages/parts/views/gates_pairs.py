@@ -161,7 +161,7 @@ def draw_shapley(stored: StoredRun) -> None:
 
 
 def _agreements(rows: list[dict[str, Any]]) -> None:
-    """How well the ways to rank heads agree."""
+    """Show the agreement between rankings of heads."""
     table = [
         {"ranking": result.first, "compared with": result.second, "rank correlation": result.value,
          "95 % CI": _ends(result.low, result.high)}

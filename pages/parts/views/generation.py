@@ -134,7 +134,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
 
 
 def _strongest(step: "GenerationStep", shown: pd.DataFrame) -> str:
-    """Which head attends most strongly from the new token, and to what. shown: as of `attended`."""
+    """Return which head attends most strongly from the new token, and to what (from `attended`)."""
     head, token, weight, back = shown[["head", "attends to", "weight", "tokens back"]].iloc[0]
     return (
         f"From “{step.token}”, {head} attends most strongly of {len(shown)} heads: it gives {weight:.2f} of its "
@@ -143,7 +143,7 @@ def _strongest(step: "GenerationStep", shown: pd.DataFrame) -> str:
 
 
 def _show_step(step: "GenerationStep", shown: pd.DataFrame) -> None:
-    """The probability of the new token next to the others, and the key that each head attends to most from it."""
+    """Show the probability of the new token and of others, and the key that each head attends to most."""
     left, right = st.columns([1, 2])
     left.markdown(
         f"**“{plain(step.token)}” had probability {step.probability:.3f} (predicted from the token before).**"

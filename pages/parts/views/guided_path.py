@@ -37,7 +37,7 @@ PAPER = "BERT-base on QQP, the paper's Fig 5"
 
 
 def _layers(scores: Sequence[ChangeScore]) -> list[ChangeScore]:
-    """The layers' means of the first fine-tuned checkpoint."""
+    """Return the layer means of the first fine-tuned checkpoint."""
     layers = [
         score for score in scores if score.kind == "layer" and score.statistic == "cosine" and score.value is not None
     ]
@@ -139,7 +139,7 @@ def _box(number: int, title: str, *, is_done: bool) -> DeltaGenerator:
 
 
 def _look() -> bool:
-    """The step that is answered here: which head looks at the next token most. Whether it is."""
+    """Ask which head attends most to the next token, and return whether the answer is right."""
     before = str(recalled().get("path_head", ""))
     scores = resources.shown(ENCODER, example.TEXT, example.PAIR).scores["next"]
     typed = st.session_state.get("path_head", before)
@@ -160,7 +160,7 @@ def _look() -> bool:
 
 
 def _share(name: str, scores: np.ndarray) -> float | None:
-    """What share of its weight a head gives to the next token; None where there is no such head."""
+    """Return the weight of a head on the next token, or None if there is no such head."""
     try:
         head = Head.parse(name)
         return float(scores[head.layer, head.head]) if head.layer >= 0 <= head.head else None
@@ -182,7 +182,7 @@ def _judge(typed: str, scores: np.ndarray) -> None:
 
 
 def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, target: str, instruction: str) -> None:
-    """One step on a real page: what to do there, and what came out; until then the result that ships stands in."""
+    """Show one step: what to do on its page, and the result (a bundled one until then)."""
     with _box(number, title, is_done=is_done):
         st.markdown(instruction)
         link_column, result = st.columns([2, 3], vertical_alignment="center")
@@ -200,7 +200,7 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
 
 
 def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
-    """The change by depth beside the paper's, to take away as a figure with its citation."""
+    """Show the change by depth with the published values, as a figure with its citation."""
     with st.container(border=True, key="path_figure"):
         st.markdown(f"**Result: {'your' if is_mine else 'a bundled'} figure next to the figure in the paper**")
         if stored is None:

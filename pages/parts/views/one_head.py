@@ -96,7 +96,7 @@ class Dossier:
         )
 
     def _maps(self) -> Grid | str:
-        """All heads on the example pair, or why they are left out."""
+        """Return all heads on the example pair, or why they are left out."""
         try:
             return example_grid(self.checkpoint, head=str(self.head))
         except AtlasError as error:
@@ -131,7 +131,7 @@ def show_beside(checkpoint: str, head: Head, task_scores: pd.DataFrame, task: st
 
 
 def _partner(checkpoint: str, head: Head, other_checkpoint: str) -> Head:
-    """Its counterpart where the two checkpoints were matched and that is wished, else the head of the same number."""
+    """Return the counterpart of the head if requested and available, otherwise the head of the same number."""
     counterparts = matched_with(checkpoint, other_checkpoint)
     matches = [
         record for record in counterparts if (record.layer, record.head) == (head.layer, head.head) and record.match

@@ -196,7 +196,7 @@ def _side_by_side(
 
 
 def _nothing_beside(label: str, other_checkpoint: str | None, same_task: bool) -> str:
-    """Why one score has nothing to stand beside."""
+    """Return why there is nothing to compare a score with."""
     if other_checkpoint in (None, context.now().checkpoint) and same_task:
         return "To see differences, choose a checkpoint under “compare with” in the line above, or another task here."
     return f"{label}: no stored result"

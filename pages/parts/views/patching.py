@@ -34,7 +34,7 @@ def show_patching() -> None:
 
 
 def _aligned_pairs(inputs: TwoInputs) -> tuple[Any, Any]:
-    """The pair with its aligned positions and where it is predicted; what both give by themselves."""
+    """Return the pair with aligned positions, the positions of its predictions, and both predictions."""
     places = capture.comparing.answer_positions(inputs.checkpoint, inputs.first, inputs.second)
     alignment = studies.ablation.input_pairs.positions(inputs.first, inputs.second)
     pairs = capture.patching.InputPairs(
@@ -44,7 +44,7 @@ def _aligned_pairs(inputs: TwoInputs) -> tuple[Any, Any]:
 
 
 def _heads(inputs: TwoInputs) -> None:
-    """The estimate is on the page before the exact answer is begun."""
+    """Show the estimate before the exact effects are computed."""
     checkpoint = inputs.checkpoint
     pairs, before = _aligned_pairs(inputs)
     difference = studies.ablation.input_pairs.logit_difference(before.first, before.second)
@@ -76,7 +76,7 @@ def _picture(shares: np.ndarray, label: str) -> None:
 
 
 def _parts(inputs: TwoInputs) -> None:
-    """Layers x words of the second input: the share that a part brings back where it is taken at that word alone."""
+    """Show the recovered logit difference by layer and word of the second input."""
     kind = url.pick(st.segmented_control, "Part", list(PART_KINDS), key="part", default="layer", required=True,
                       format_func=SHOWN.__getitem__)  # fmt: skip
     pairs, before = _aligned_pairs(inputs)

@@ -259,7 +259,7 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
 
 
 def _recipe(facts: pd.DataFrame) -> ProjectRecipe:
-    """Which maps: all that fit, or the first of them in an order that the seed fixes."""
+    """Ask which maps: all that match, or a sample by seed."""
     left, middle, right = st.columns(3)
     checkpoints = left.multiselect("Checkpoints", sorted(facts["checkpoint"].unique()), placeholder="all")
     tasks = middle.multiselect("Tasks", sorted(facts["task"].unique()), placeholder="all")

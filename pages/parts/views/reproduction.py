@@ -110,13 +110,13 @@ def cells_of(claims: Sequence[ClaimRecord]) -> pd.DataFrame:
 
 
 def _tinted(cell: str) -> str:
-    """The colour of a cell by its outcome, which the cell also says in words."""
+    """Return the colour of a cell by its outcome."""
     tint = next((tint for outcome, tint in TINTS.items() if cell.startswith(outcome)), None)
     return f"background-color: {tint}" if tint else ""
 
 
 def _behind(claims: Sequence[ClaimRecord]) -> None:
-    """The numbers of one claim, and where the source says it."""
+    """Show the numbers of one claim, and its place in the source."""
     first = claims[0]
     st.markdown(f"**{plain(first.sentence)}** {plain(first.source)}, {plain(first.section)}")
     for claimed in claims:

@@ -68,7 +68,7 @@ def _results() -> None:
 
 
 def _spread(spread: SeedSpread) -> None:
-    """How far runs lie apart, beside what the dev rows alone leave open."""
+    """Show the spread of runs, compared with the uncertainty due to the dev examples."""
     error = spread.dev_error
     beside = (
         ""
@@ -88,7 +88,7 @@ def _spread(spread: SeedSpread) -> None:
 
 
 def _sources(sources: list[SeedSource]) -> None:
-    """Each seed's share of the spread; what a seed without effect would have is the dashed line."""
+    """Show the share of the variance that each seed causes; the dashed line is the expected share without effect."""
     estimated = [source for source in sources if source.share is not None]
     if not estimated:
         st.info(
@@ -119,7 +119,7 @@ def _sources(sources: list[SeedSource]) -> None:
 
 
 def _overlaps(overlaps: list[HeadOverlap]) -> None:
-    """How many of the most important heads two runs share."""
+    """Show how many of the most important heads two runs share."""
     if not overlaps:
         return
     top = overlaps[0].top

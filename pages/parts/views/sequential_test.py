@@ -149,7 +149,7 @@ def _start() -> None:
 
 
 def _under_way(job: str) -> None:
-    """The intervals so far, which hold at any time."""
+    """Show the intervals so far, which are valid at any time."""
     with clear_errors():
         rows = api.partial_rows(resources.database(), job).to_dict("records")
         verdicts = SequentialTestVerdict.among(rows)
@@ -194,7 +194,7 @@ def draw(stored: StoredRun) -> None:
 
 
 def _table(verdicts: list[SequentialTestVerdict]) -> pd.DataFrame:
-    """Verdicts, most effect first."""
+    """Show the verdicts, largest effect first."""
     lines = []
     for verdict in sorted(verdicts, key=lambda verdict: -1.0 if verdict.effect is None else abs(verdict.effect))[::-1]:
         line: dict[str, Any] = {

@@ -83,7 +83,7 @@ def comparison_sentence(comparison: LikenessKept) -> str:
 
 
 def _figures(groups: Sequence[HeadGroup], heads: Sequence[AlikeHead]) -> list[SmallMap]:
-    """A group's mean pattern with the names of its heads."""
+    """Show the mean map of each group with the names of its heads."""
     figures = []
     for group in groups:
         members = [head for head in heads if head.group == group.group]
@@ -214,13 +214,13 @@ def group_sentence(scores: Sequence[PlaceScore]) -> str:
 
 
 def _apart(scores: Sequence[PlaceScore]) -> float:
-    """The mean distance between two of these heads in the figure."""
+    """Return the mean distance between two of these heads in the plot."""
     places = [(score.x or 0.0, score.y or 0.0) for score in scores]
     return fmean(math.dist(*pair) for pair in combinations(places, 2))
 
 
 def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
-    """The largest group of heads that the colours of the figure show."""
+    """Return the largest group of heads with one colour in the plot."""
     first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
     sure = (
         "Distances are measured in the figure, where they approximate the Jensen-Shannon distance between attention "

@@ -65,7 +65,7 @@ def _picture(checkpoint: str, text: str, pair: str | None) -> None:
 
 
 def _last() -> None:
-    """What was done here last, if anything."""
+    """Show recent results, if any."""
     if not runs.any_rows(resources.database()):
         return
     own_runs = runs.runs(resources.database())

@@ -98,7 +98,7 @@ def show_curves(result: StoredRun) -> None:
 
 
 def _in_percent(frame: pd.DataFrame) -> pd.DataFrame:
-    """The scores and their intervals times 100, as the text above the chart reports them."""
+    """Return the scores and their intervals times 100."""
     return frame.assign(**{name: 100 * frame[name].astype(float) for name in ("value", "low", "high")})
 
 

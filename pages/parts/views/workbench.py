@@ -64,7 +64,7 @@ def show_long(name: str, chosen: Input) -> None:
 
 
 def _scores(name: str, chosen: Input, blocks: "BlockMaps") -> dict[str, Any]:
-    """Each head's scores on all tokens, and those of even attention; none where a family's maps are all there is."""
+    """Return the scores of each head and of uniform attention; none if only maps are available."""
     if not blocks.sums:
         return {"scores": {}}
     checkpoint = resources.checkpoint(name)
@@ -78,7 +78,7 @@ def _scores(name: str, chosen: Input, blocks: "BlockMaps") -> dict[str, Any]:
 
 
 def _corner(view: dict, block: int, length: int) -> tuple[int, int]:
-    """The first query and key, from 1, of the block that was clicked or that the URL names. length: of the prompt."""
+    """Return the first query and key, from 1, of the block that was clicked or is in the URL."""
     if view.get("at") and not history.went_back():
         history.keep({"block": view["at"]})
     query, _, key = st.query_params.get("block", "0,0").partition(",")

@@ -80,7 +80,7 @@ def _named(picked: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept_cut(picked: dict[str, Any]) -> dict[str, str]:
-    """A link that leaves a sentence out goes on saying so until one is typed."""
+    """State that a link left out a long sentence, until one is typed."""
     return {CUT: st.query_params[CUT]} if CUT in st.query_params and not picked.get("text") else {}
 
 
@@ -88,7 +88,7 @@ def _kept_cut(picked: dict[str, Any]) -> dict[str, str]:
 
 
 def _begin(key: str, usual: Any) -> None:
-    """Give a field what was chosen, before it is first drawn on this view or when the user went back."""
+    """Give a field its value before it is first drawn, or after the user went back."""
     if url.asks_link(key):
         chosen = getattr(context.chosen(), key)
         st.session_state[key] = usual if chosen is None else chosen
@@ -135,7 +135,7 @@ def _text(usual: dict[str, Any]) -> str:
 
 
 def _new_text() -> None:
-    """A sentence that replaces the one of the view does not keep that one's second sentence."""
+    """Remove the second sentence of the previous pair when a sentence replaces the first."""
     st.session_state[_TYPED_ON] = st.session_state.get("_page_shown")
     if st.session_state.pop(_DEMO, False):
         st.session_state["pair"] = ""
@@ -148,7 +148,7 @@ def was_typed(view: str) -> bool:
 
 
 def _new_pair() -> None:
-    """Send the sentence back to its box, which _new_text may have emptied after it was pasted."""
+    """Restore a sentence that _new_text may have emptied after it was pasted."""
     st.session_state.pop(_DEMO, None)
     st.session_state["pair"] = str(st.session_state["pair"] or "")
 
@@ -178,7 +178,7 @@ _FIELDS: dict[str, Any] = {
 
 
 def _width(name: str) -> int:
-    """Pixels that show a name whole."""
+    """Return the width in pixels that shows a name in full."""
     return min(330, max(150, 64 + 8 * len(name)))
 
 
