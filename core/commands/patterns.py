@@ -277,7 +277,12 @@ class Training:
         Path | None, Flag("file of labels with weights to train on (default: stored and bundled labels)")
     ] = None
     kind: Annotated[
-        str, Flag("kind of classifier: trees, paper, replication, baseline, or both (paper and baseline)")
+        str,
+        Flag(
+            "kind of classifier: trees, paper (network of Kovaleva et al.), replication (network of the GPT-2 study), "
+            "baseline (logistic regression), or both (paper "
+            "and baseline)"
+        ),
     ] = "trees"
     epochs: Annotated[int, Flag("number of training epochs", least=1)] = 200
     folds: Annotated[

@@ -201,9 +201,9 @@ def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, Pertur
         spans = [match.span() for match in _WORD.finditer(given.text)]
         chosen = [span for span in spans if given.text[slice(*span)] == choice.word] if choice.word else spans
         if not chosen or len(spans) < 2:
-            said = f'does not contain "{choice.word[:40]}"' if choice.word and not chosen else "is too short"
+            said = f'does not contain "{choice.word[:40]}"' if choice.word and not chosen else f"has {len(spans)}"
             raise InputError(
-                f'A sentence must have at least two words to remove one; "{given.text[:40]}" has {len(spans)} and '
+                f'A sentence must have at least two words to remove one; "{given.text[:40]}" '
                 f"{said}. Choose another word or sentence."
             )
         start, end = chosen[0] if choice.word else chosen[int(chance.integers(len(chosen)))]

@@ -132,7 +132,8 @@ def test_a_head_is_said_to_look_because_of_its_largest_sort_and_to_read_earlier_
         ),
         Fact(
             "why",
-            "The output of L1H3 contributes 0.30 [0.20, 0.40] of the variance of its attention scores on the key side.",
+            "The output of L1H3 contributes 0.30 [0.20, 0.40] of the variance of the scores of this head on "
+            "the key side.",
             "a run",
         ),
     ]

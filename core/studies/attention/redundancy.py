@@ -65,7 +65,7 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     def units(self, options: RedundancyOptions) -> list[Unit]:
         if options.queries < 1 or options.groups < 2:
             raise InputError(
-                "Redundancy needs at least one row of each input and at least 2 groups; got "
+                "Redundancy needs at least one row of each attention map and at least 2 groups; got "
                 f"{options.queries} and {options.groups}. Raise them."
             )
         return super().units(options)

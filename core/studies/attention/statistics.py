@@ -70,7 +70,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
     def units(self, options: StatisticsOptions) -> list[Unit]:
         if options.queries is not None and options.queries < 1:
             raise InputError(
-                f"Distances between heads need at least one row of each input; got {options.queries}. Raise "
+                f"Distances between heads need at least one row of each attention map; got {options.queries}. Raise "
                 "the number of rows."
             )
         return super().units(options)

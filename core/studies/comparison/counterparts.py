@@ -235,7 +235,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                     "inputs",
                 )
             count = "All" if record.same_place == record.matched else str(record.same_place)
-            where = f" {count} of these counterparts have the same position." if record.same_place else ""
+            where = f" {count} of these counterparts have the same layer and head number." if record.same_place else ""
             words = f", on {record.keys}" if record.keys != "tokens" else ""
             cells = ", over cells that both see" if record.visible != "all" else ""
             return Headline(

@@ -196,8 +196,8 @@ class Why(Study[WhyOptions, WhyPartial]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
             told.append(
                 (
-                    f"The output of {earlier} contributes {number(row)} of the variance of its attention scores on the "
-                    f"{side} side.",
+                    f"The output of {earlier} contributes {number(row)} of the variance of the scores of this head on "
+                    f"the {side} side.",
                     row,
                 )
             )

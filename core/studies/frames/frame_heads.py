@@ -104,7 +104,10 @@ class Filter:
     def __post_init__(self) -> None:
         check_choice("The rule for core elements", self.core, CORE_RULES)
         if self.distance not in ("strings", "places"):
-            raise InputError(f'distance must be "strings" or "places"; got {self.distance!r}. Choose one of them.')
+            raise InputError(
+                'distance must be "strings" (compare spellings) or "places" (compare positions); got '
+                f"{self.distance!r}. Choose one of them."
+            )
         for name in ("longest_sentence", "longest_element", "nearest"):
             value = getattr(self, name)
             if value is not None and value < 1:

@@ -420,7 +420,7 @@ def _asked(
         if len(own) < 2:
             raise InputError(
                 f"A probe needs at least two classes; all words of {some.part} have the {name} "
-                f"{next(iter(own), 'none')!r}. Raise the limit, or give other sentences."
+                f"{next(iter(own), 'none')!r}. Use more or other sentences."
             )
     classes = tuple(sorted(seen[0], key=lambda label: (len(label), label) if name == ORDER else (0, label)))
     examples = [_examples(checkpoint, some, labels, classes) for some, labels in parts]

@@ -42,5 +42,7 @@ def _task(container: Any, study: str) -> dict[str, Any]:
         options: dict[str, Any] = {"data": pickers.ask_folder()}
         if study == "representation":
             return options | {"task": task}
-        seeds = st.number_input("Seeds", 1, 20, 1, key="seeds", bind="query-params", help="Runs of each fine-tuning.")
+        seeds = st.number_input(
+            "Seeds", 1, 20, 1, key="seeds", bind="query-params", help="How often each fine-tuning is repeated."
+        )
     return options | {"seeds": list(range(int(seeds)))} | ({"tasks": [task]} if study == "transfer" else {"task": task})

@@ -108,8 +108,8 @@ class BoundedServer:
             self._bounded = True
         if not self._bounded:
             raise RuntimeError(
-                "The app must be told when its server starts; got a request before. Start it with streamlit run "
-                "app.py, or without --lifespan off."
+                "The server must announce its start before the first request; it did not. Start the app with streamlit "
+                "run app.py, or without --lifespan off."
             )
         await self._app(scope, receive, send)
 

@@ -65,7 +65,7 @@ def pictures(advance: ProjectProgress) -> None:
             return
         scale = alt.Scale(domain=[min(0.0, float(curve["alpha"].min())), 1.0])
         st.altair_chart(
-            alt.Chart(curve, title="Krippendorff's alpha of the first labels")
+            alt.Chart(curve, title="Agreement as labels accumulate (Krippendorff's alpha)")
             .mark_line(point=True)
             .encode(
                 x=alt.X("labels:Q", title="labels given"),
