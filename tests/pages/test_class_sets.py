@@ -49,7 +49,7 @@ def test_a_class_set_is_made_on_the_page_and_is_the_one_that_is_picked(page):
         ("dots <b>", "Dots <b>", "Single <script>dots</script>.", "2"),
     ]
     assert page.selectbox(key="class_set").value == "sea"
-    assert list(page.table[0].value["class"]) == ["Wave", r"Dots \<b\>"], "as markdown it reads Dots <b>"
+    assert list(page.table[0].value["title"]) == ["Wave", r"Dots \<b\>"], "as markdown it reads Dots <b>"
     assert page.text_input(key="new_set_name").value == "", "the next form begins empty"
     assert len({one.colour for one in made.classes}) == 2
 
