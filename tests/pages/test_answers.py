@@ -206,8 +206,10 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
     ]
     told = effective.STUDY.headline([score.as_row() for score in scores]).sentence
     assert told == "Raw and effective attention correlate with r = 0.60 on average over MRPC, RTE."
+    assert effective.STUDY.headline([s.as_row() for s in scores]).n == 18, "the inputs of both tasks"
     assert effective.STUDY.headline([s.as_row() for s in scores]).interval == (
-        "Averaged over all inputs, the lowest r of a head is 0.30 (L1H1 on RTE)."
+        "Averaged over all inputs, including those on which both are equal, the lowest r of a head is 0.30 (L1H1 on "
+        "RTE)."
     )
     assert " over " not in effective.STUDY.headline([score.as_row() for score in scores[:2]]).sentence
     for task in ("sst2", "qnli"):
@@ -215,7 +217,7 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
         (run,) = [run for run in known_runs("effective") if run.checkpoint == "atlas-encoder"]
         rows = [row for row in run.among(EffectiveScore) if row.task == task and row.statistic == "correlation"]
         least = min(rows, key=lambda row: row.value)
-        lowest = f"Averaged over all inputs, the lowest r of a head is {least.value:.2f} ({least.name}; 95 % CI"
+        lowest = f"Averaged over all inputs, including those on which both are equal, the lowest r of a head is {least.value:.2f} ({least.name}; 95 % CI"
         assert any(text.startswith(lowest) for text in said(app))
         longer = [row for row in run.among(LengthCorrelation) if row.task == task and row.length_from > 32]
         inputs, beyond = sum(row.n for row in longer), sum(row.n * row.mean for row in longer)

@@ -92,8 +92,8 @@ def test_a_report_says_the_seeds():
     (one,) = outcomes(claim("tuned-beats-untuned"), tuned((0.5, 0.6, 0.55), (0.5, 0.45, 0.6)))
     assert (one.outcome, one.needed, one.seeds) == (UNDECIDED, None, 3)
     assert one.needed_seeds > 3
-    assert f"To decide the claim, {one.needed_seeds} seeds of each would be needed." in numbers_of(one)
-    assert needed_of(one) == f"{one.needed_seeds} seeds of each"
+    assert f"To decide the claim, {one.needed_seeds} seeds of fine-tuning would be needed." in numbers_of(one)
+    assert needed_of(one) == f"{one.needed_seeds} seeds of fine-tuning"
 
 
 @pytest.mark.parametrize(

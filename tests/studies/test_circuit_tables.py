@@ -113,8 +113,8 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
         "A head is needed if its gate stays open in at least 19 of 20 fits although every open gate is penalised, and "
-        "irrelevant if its gate only follows the sign of the penalty in as many fits. This rule is about stability; it "
-        "is not a significance test."
+        "irrelevant if its gate is open only while open gates are rewarded, in as many fits. This rule is about "
+        "stability; it is not a significance test."
     )
 
 

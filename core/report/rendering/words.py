@@ -61,7 +61,7 @@ def needed_of(claim: ClaimRecord) -> str:
     """Return as text what would decide an undecided claim: more examples, more fine-tuning seeds, or both; "" if
     unknown."""
     rows = needed_rows(claim.needed) if claim.needed else ""
-    seeds = f"{claim.needed_seeds} seeds of each" if claim.needed_seeds else ""
+    seeds = f"{claim.needed_seeds} seeds of fine-tuning" if claim.needed_seeds else ""
     return " and ".join(filter(None, (rows, seeds)))
 
 

@@ -111,10 +111,10 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         return Headline(
             by_length(LengthCorrelation.among(rows), over)
             or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
-            least.n,
+            sum({score.task: int(score.n or 0) for score in heads}.values()),
             "inputs",
-            f"Averaged over all inputs, the lowest r of a head is {least.value:.2f} "
-            f"({least.name}{on}{f'; {interval}' if interval else ''}).",
+            f"Averaged over all inputs, including those on which both are equal, the lowest r of a head is "
+            f"{least.value:.2f} ({least.name}{on}{f'; {interval}' if interval else ''}).",
             "If effective attention equals raw attention, r is 1.",
         )
 

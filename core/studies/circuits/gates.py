@@ -201,8 +201,9 @@ class Gates(Study[GatesOptions, GatePartial]):
             heads[0].n,
             "examples",
             f"A head is needed if its gate stays open in at least {math.ceil(CLAIMED * heads[0].fits - 1e-9)} of "
-            f"{heads[0].fits} fits although every open gate is penalised, and irrelevant if its gate only follows the "
-            "sign of the penalty in as many fits. This rule is about stability; it is not a significance test.",
+            f"{heads[0].fits} fits although every open gate is penalised, and irrelevant if its gate is open only "
+            "while open gates are rewarded, in as many fits. This rule is about stability; it is not a significance "
+            "test.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

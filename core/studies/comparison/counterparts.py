@@ -242,9 +242,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 f"{matched}{words}{cells}.{where}",
                 record.n,
                 "inputs",
-                "A counterpart is a significant match that is the same in both halves of the inputs. A head "
-                "that resembles "
-                "several other heads has none.",
+                "A counterpart is a significant match that is the same in both halves of the inputs. A head with "
+                "several almost equally good matches has none, because its best match differs between the halves.",
                 f"The baseline is {record.draws} models with random weights and the same attention entropy.",
             )
         return None

@@ -423,7 +423,8 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
 
     `number` (1 or 2) distinguishes two checkpoints in the URL; `most` is the value of the darkest colour.
     """
-    st.markdown(f"**{plain(lookup.name)}**")
+    element, target = _ends(marked)
+    st.markdown(f"##### {plain(f'Which heads of {lookup.name} attend between “{target}” and “{element}”?')}")
     answer = st.empty()  # the answer stands first, though it is known last
     drawn = _pictures(lookup.name, lookup.readings, number, most, by)
     reading = lookup.readings[direction]

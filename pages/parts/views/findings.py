@@ -91,7 +91,8 @@ def ready_to_pin() -> None:
     studies = shipped_record.runs()["study"].drop_duplicates()
     newest = [stored_runs[0] for study in studies if has_headline(study) and (stored_runs := known_runs(study))]
     if newest:
-        st.subheader("Results to pin")
+        st.subheader("Which results could I pin?")
+        st.caption("The newest bundled results, one of each study:")
         links.link("results", "All results")
     for stored in newest[:MOST_OFFERED]:
         headline = headline_of(stored.run)

@@ -109,8 +109,15 @@ def show_shipped() -> None:
     if timed.empty:
         return
     st.subheader("How long did the bundled results take?")
-    st.caption("A result that is assembled from other results, such as the report, takes 0 minutes.")
     timed = timed[timed["seconds"].notna()]
+    longest = timed.loc[timed["seconds"].idxmax()]
+    st.markdown(
+        plain(
+            f"The {len(timed)} bundled results took {timed['seconds'].sum() / 3600:.1f} hours of computing time "
+            f"together. The longest took {longest['seconds'] / 60:.0f} minutes: {longest['title']}."
+        )
+    )
+    st.caption("A result that is assembled from other results, such as the report, takes 0 minutes.")
     titles = [title_beside(*about) for about in zip(timed["title"], timed["checkpoint"], strict=True)]
     timed = timed.assign(minutes=timed["seconds"] / 60, title=list(map(short_titles(titles).__getitem__, titles)))
     show_table(

@@ -90,9 +90,10 @@ def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
         return []
     most = max(sure, key=lambda share: abs(share.share))
     return [
-        f"From the first model to the second, the share of {most.name} changes most and significantly: "
+        f"From the first model to the second, the share of {most.name} changes most, and this change is significant: "
         f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f})"
-        + (". This change is of shares that are not corrected." if corrected else ".")
+        + (", before correction. " if corrected else ". ")
+        + "The interval covers the variation between inputs, but not errors of the classifier."
     ]
 
 
