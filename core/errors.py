@@ -44,8 +44,7 @@ class JobError(AtlasError):
 
 def check_choice(what: str, given: object, known: Iterable[str], error: type[AtlasError] = InputError) -> None:
     """Raise an error if a value, or one value of a list or tuple, is not among the known ones. `what` begins the
-    message, such as "A pruning order".
-    """
+    message, such as "A pruning order"."""
     choices = tuple(known)
     for value in given if isinstance(given, (list, tuple)) else (given,):
         if value not in choices:

@@ -24,8 +24,7 @@ class Interval:
     @classmethod
     def of(cls, value: float, low: float, high: float, n: int | None = None) -> "Interval":
         """Create an interval from numbers that may be NaN or infinite, which become None. Both bounds are kept, or
-        neither.
-        """
+        neither."""
         if not math.isfinite(value):
             return cls(None, n=n)
         bounded = math.isfinite(low) and math.isfinite(high)

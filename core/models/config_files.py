@@ -122,7 +122,7 @@ def _constant(text: str) -> float:
 
 
 def _objects(config: dict[str, Any], name: str) -> Iterator[dict[str, Any]]:
-    """Return the config and the configs of its parts."""
+    """Yield the config and the configs of its parts."""
     waiting = [(config, 0)]
     while waiting:
         part, depth = waiting.pop()

@@ -202,7 +202,7 @@ def _tables(model: nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def _same_weight(key: str, other: str) -> bool:
-    """Whether two names are of one weight, one of them perhaps of the model within a model with a head."""
+    """Return whether two names denote one weight, one of them possibly inside a model with a head."""
     return key == other or key.endswith(f".{other}") or other.endswith(f".{key}")
 
 
@@ -249,7 +249,8 @@ def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: s
 
 
 def _is_buffer(key: str, tensors: Tensors) -> bool:
-    """Whether a tensor contains positions or masks, which older versions of transformers saved with the weights."""
+    """Return whether a tensor contains positions or masks, which older versions of transformers saved with the
+    weights."""
     kind, shape = next(
         (own for other, own in tensors.items() if other == key or other.endswith(f".{key}")), ("F32", ())
     )

@@ -77,7 +77,7 @@ def _parsed(file: Path, name: str) -> Any:
 
 
 def _rules(parsed: Any) -> Iterator[tuple[int, Any]]:
-    """Return every object in it with its depth, without recursion."""
+    """Yield every nested object with its depth, without recursion."""
     waiting = [(1, parsed)]
     while waiting:
         depth, part = waiting.pop()

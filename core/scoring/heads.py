@@ -56,8 +56,7 @@ class MapBatch:
 @dataclass(frozen=True)
 class SumBatch:
     """Sums of maps of long inputs of equal length, for head scores, which have the values that a `MapBatch` computes
-    from maps. sums: requested by `special_needs`.
-    """
+    from maps. sums: requested by `special_needs`."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]

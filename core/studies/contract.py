@@ -159,8 +159,8 @@ class Study(Generic[O, P]):
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Return the paths that a job reads (False) or writes (True), from the options in READ_FROM and WRITTEN_TO.
-        They are checked before anything runs. Checkpoints, tasks and pipelines are checked when they are opened."""
+        """Yield the paths that a job reads (False) or writes (True), from the options in READ_FROM and WRITTEN_TO. They
+        are checked before anything runs. Checkpoints, tasks and pipelines are checked when they are opened."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:

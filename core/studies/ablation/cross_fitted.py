@@ -53,8 +53,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 @dataclass(frozen=True)
 class CrossFitted:
     """Ablation results on examples that the ablated models were not trained on. `folds` holds the fold of each example,
-    from 0.
-    """
+    from 0."""
 
     rows: Positions
     folds: PerExample

@@ -42,8 +42,7 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 @dataclass(frozen=True)
 class TestedModels:
     """Predictions of the `models` that were fine-tuned from one initialisation with one seed, each for the fold that it
-    was not trained on. `constant` counts the models whose predictions are all equal.
-    """
+    was not trained on. `constant` counts the models whose predictions are all equal."""
 
     initialisation: str
     seed: int

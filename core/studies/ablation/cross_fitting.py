@@ -48,8 +48,7 @@ P = TypeVar("P")
 @dataclass(frozen=True)
 class TunedPart:
     """A model that was fine-tuned on all folds but one, `number`, from 0. `constant` says whether all its predictions
-    are equal; `baseline` is the score of the constant predictor on the left-out fold, by metric (None if undefined).
-    """
+    are equal; `baseline` is the score of the constant predictor on the left-out fold, by metric (None if undefined)."""
 
     number: int
     folder: str
@@ -61,8 +60,7 @@ class TunedPart:
 @dataclass(frozen=True)
 class Fold:
     """A fold of the examples with the model that was fine-tuned on the others, `learned`. `places` are the positions of
-    its examples among all.
-    """
+    its examples among all."""
 
     model: TunedPart
     learned: list[TaskRow]
@@ -108,8 +106,7 @@ class CrossFittedStudy(Study[O, P]):
 
 def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **about: Any) -> list[Unit]:
     """Return one unit of work per fold, of a size of 1 / `part` of a training. Keyword arguments become fields of each
-    `TrainingUnit`.
-    """
+    `TrainingUnit`."""
     about = {"seeds": Seeds.all(options.seed)} | about
     size = max(1, finetune.STUDY.units(_on_all_rows(options))[0].size // part)
     return [Unit(f"{name}-{number}", TrainingUnit(fold=number, **about), size) for number in range(options.folds)]

@@ -125,8 +125,7 @@ class Ablations:
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Return the float32 predictions without ablation and under every ablation, NaN where none were computed; None
-        if there are none at all.
-        """
+        if there are none at all."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)

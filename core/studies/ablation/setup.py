@@ -134,8 +134,7 @@ class ExampleStudy(Study[O, P]):
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
         """Measure the classifier on some examples. Return the partial result, and the number format if it is not that
-        of the checkpoint.
-        """
+        of the checkpoint."""
         raise NotImplementedError
 
 

@@ -26,8 +26,7 @@ T = TypeVar("T", bound=Sums)
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
     """A study that observes attention in forward passes. It processes inputs in chunks, and the partial result of a
     chunk is a sum over its inputs. `ranked_by` is the column by which the terminal ranks heads; "" for a
-    study whose rows are all printed.
-    """
+    study whose rows are all printed."""
 
     arguments = ChunkUnit
     looks_at_maps = True

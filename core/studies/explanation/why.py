@@ -274,7 +274,7 @@ def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") ->
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Return every score share above a limit, and the shares of all groups, by layer and head."""
+    """Yield every score share above a limit, and the shares of all groups, by layer and head."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers
@@ -298,7 +298,7 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Return four score shares per head for the atlas, and for queries and keys the earlier head with the largest
+    """Yield four score shares per head for the atlas, and for queries and keys the earlier head with the largest
     share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
@@ -338,7 +338,7 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Return the rank correlation between predicted and measured changes of the maps of each head, and its median over
+    """Yield the rank correlation between predicted and measured changes of the maps of each head, and its median over
     heads.
 
     The LayerNorm scale is fixed, then recomputed, and both cases are also compared with each other.
@@ -359,7 +359,7 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
 
 
 def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[RemovalAgreement]:
-    """Return a record for each head of a layer whose contributions have distances that are not all equal."""
+    """Yield a record for each head of a layer whose contributions have distances that are not all equal."""
     from scipy import stats  # as above
 
     expected = layer.held if scale == "held to recomputed" else layer.foretold

@@ -31,8 +31,7 @@ class Member(Protocol):
 @dataclass(frozen=True)
 class UnitPart:
     """A unit's result in a joint job, as JSON, with its provenance. `number` is the index of its study among the
-    members, and `order` that of the unit in its study. `error`: why it failed, or "".
-    """
+    members, and `order` that of the unit in its study. `error`: why it failed, or ""."""
 
     number: int
     order: int
@@ -73,8 +72,7 @@ class JointJob(Study[O, Parts]):
 
 def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -> list[Unit]:
     """Convert units of work of a member, called `name`, to units of the joint job. `first` is the order of the first
-    unit.
-    """
+    unit."""
     return [
         Unit(
             f"{name} {unit.key}",

@@ -197,7 +197,7 @@ def _shown(variant: AblatedTarget, change: Estimate | None) -> Estimate:
 
 
 def _few(variants: Sequence[AblatedTarget]) -> None:
-    """Return how many targets have no interval, and how many examples one would need."""
+    """Show how many targets have no interval, and the reason for the first one."""
     few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
         st.caption(f"{len(few)} of {len(variants)} ablations have no CI. Reason for the first one: {few[0]}.")

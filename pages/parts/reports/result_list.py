@@ -96,7 +96,7 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
 
 
 def open_link(stored: StoredRun, label: str = "Open") -> None:
-    """Return a link to the view that shows this result, with its checkpoint and task as the context."""
+    """Show a link to the view of this result, with its checkpoint and task as the context."""
     if (shown := RESULTS.get(stored.study)) is None:
         return
     about: dict[str, Any] = {

@@ -54,9 +54,9 @@ def shown_result(
 
     Args:
         question: the title (default: the question that the study declares); "" for none.
-        answered: False if the view shows the answer, because its controls choose what is asked.
+        answered: False if the view shows the answer, because its controls choose the question.
         is_included: selects among the results of the study.
-        prefer: which of them open first.
+        prefer: which results open first.
     """
     offer_undo()
     asked = find_study(study).question if question is None else question

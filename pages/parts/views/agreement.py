@@ -26,7 +26,7 @@ RELIABLE, TENTATIVE = 0.8, 0.667  # alpha from which labels are reliable, and al
 
 
 def answer(rows, title: str) -> None:
-    """Return Krippendorff's alpha over all annotators, and what it means by his convention."""
+    """Show Krippendorff's alpha over all annotators, and what it means by his convention."""
     everybody = alpha_of_people(rows)
     if not everybody.maps:
         return

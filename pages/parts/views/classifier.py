@@ -69,7 +69,7 @@ class Epoch:
 
 
 def answer(classifier: KnownClassifier) -> None:
-    """Return how well the bundled classifier recognises patterns, compared with one that does not see the map."""
+    """Show how well the bundled classifier recognises patterns, compared with one that does not see the map."""
     held_out = classifier.held_out
     scores = [score for score in HeldOutScore.among(held_out.rows) if score.part == "scores"]
     score = next((score for score in scores if score.on == held_out.on), None)

@@ -42,7 +42,7 @@ def shortened(checkpoint: str) -> str:
 
 
 def bars(class_shares: Sequence[ClassShare], part: str, title: str, names: list[str]) -> None:
-    """Return one stacked bar per checkpoint and task. `part` is "corrected" or "share" (as classified)."""
+    """Show one stacked bar per checkpoint and task. `part` is "corrected" or "share" (as classified)."""
     shares = [share for share in class_shares if share.part == part]
     table = pd.DataFrame(shares, columns=COLUMNS).rename(columns={"name": "class"})
     short = short_names(list(dict.fromkeys(str(share.checkpoint) for share in shares)))

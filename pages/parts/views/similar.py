@@ -220,7 +220,7 @@ def _apart(scores: Sequence[PlaceScore]) -> float:
 
 
 def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceScore], top: DeltaGenerator) -> None:
-    """Return the largest group of heads with one colour in the plot."""
+    """Show the largest group of heads with one colour in the plot."""
     first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
     sure = (
         "Distances are measured in the figure, where they approximate the Jensen-Shannon distance between attention "

@@ -110,7 +110,7 @@ def _own_title(study: str, options: Mapping[str, Any]) -> str:
 
 
 def say_time(study: str, options: Any) -> None:
-    """Return why a job with these options cannot run, otherwise its expected duration, if known."""
+    """Show why a job with these options cannot run, otherwise its expected duration, if known."""
     with clear_errors():
         try:
             api.check_runnable(study, options)
