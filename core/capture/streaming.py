@@ -262,7 +262,7 @@ class _Block:
                 needs.blocks(heads.start + number, self.start, rows)
 
     def _offset(self, heads: slice, number: int, offset: int, tokens: Tensor, total: Tensor) -> None:
-        """Return the weight on the key `offset` positions after each query; 0 outside the window of the layer."""
+        """Store the weight on the key `offset` positions after each query; 0 outside the window of the layer."""
         own = self.own
         start, stop = max(self.start, -offset), min(self.queries.stop, own.keys - offset)
         if stop <= start:
