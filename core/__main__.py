@@ -186,7 +186,7 @@ def _stop(sentence: str) -> None:
 
 
 def _tell(sentence: str) -> None:
-    from .commands.output import tell  # with pandas and the store, 1 s that `--help` need not wait for
+    from .commands.output import tell  # imported here because it takes 1 s at start
 
     tell(sentence, err=True)
 

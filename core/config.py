@@ -38,7 +38,7 @@ _SITE = re.compile(r"https?://(\*\.)?[a-zA-Z0-9-]+(\.[a-zA-Z0-9-]+)*(:\d{1,5})?"
 ENCODER, DECODER, ENGLISH = "atlas-encoder", "atlas-decoder", "atlas-english"
 REAL = "all-MiniLM-L6-v2"
 CLASSIFIER = f"{ENCODER}-sst2"  # the encoder fine-tuned on the SST-2-like examples
-# The example that the maps page opens with; here, where reading it needs no numpy
+# The maps page's first example; defined here because this module does not import numpy
 EXAMPLE_TEXT = "The company said profits rose sharply."
 EXAMPLE_PAIR = "Profits went up, the company reported."
 

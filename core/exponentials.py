@@ -32,7 +32,7 @@ def row_dots(first: "Tensor", second: "Tensor") -> "Tensor":
     """Return the dot products of two tensors along their last axis; other axes are broadcast."""
     if _is_torchs(first):
         return (first * second).sum(-1)
-    import torch  # loaded already by whoever has a tensor
+    import torch  # already loaded if there is a tensor
 
     return torch.from_numpy(np.vecdot(first.numpy(), second.numpy()))
 

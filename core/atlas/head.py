@@ -164,7 +164,7 @@ def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
     for name in named.loc[mine, 0].unique():
         try:
             studies.append(find_study(name))
-        except JobError:  # of a version that had it
+        except JobError:  # stored by an older version
             continue
     told: list[Fact] = []
     for study in sorted(studies, key=lambda study: study.said_at):

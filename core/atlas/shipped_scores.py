@@ -21,7 +21,7 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> "pd.DataFrame":
     """Return the bundled head scores of a checkpoint with its current weights, with at least the columns of
     ScoreRow."""
-    import pandas as pd  # a start's 0.4 s
+    import pandas as pd  # 0.4 s at start
 
     file, weights = file or FILE, config.BUNDLED_MODELS / checkpoint / "model.safetensors"
     if not file.is_file():
@@ -40,7 +40,7 @@ def file_hash(file: Path) -> str:
 
 @lru_cache(maxsize=2)
 def _read(file: Path, modified: int) -> "pd.DataFrame":
-    import pandas as pd  # a start's 0.4 s
+    import pandas as pd  # 0.4 s at start
 
     record = pd.read_parquet(file)
     present = {}

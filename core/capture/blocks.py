@@ -18,7 +18,7 @@ from ..errors import InterventionError
 from ..models.checkpoint import Checkpoint
 from .components import LayerBlock
 
-_WRITERS = {  # of a layer: the last linear module of its attention block and of its feed-forward block
+_WRITERS = {  # last linear module of a layer's attention and feed-forward blocks
     "bert": ("attention.output.dense", "output.dense"),
     "roberta": ("attention.output.dense", "output.dense"),
     "electra": ("attention.output.dense", "output.dense"),

@@ -18,7 +18,7 @@ from ..models.encoding import Encoding
 from .running import run
 from .words import words_of
 
-Group = tuple[int, ...]  # positions that together are a token or a word
+Group = tuple[int, ...]  # positions that together form a token or a word
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class CommonRows:
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
         for row, number in enumerate(inputs):
             keys, queries = self.keys[number], self.queries[number]
-            maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # a sink is no token
+            maps = weights[row, :, :, : weights.shape[2]].float().cpu()  # without a sink's column
             if keys is None:
                 rows = maps[:, queries]
             else:

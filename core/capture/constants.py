@@ -169,7 +169,7 @@ def _losses(
             at_once = max(1, BATCH_TOKENS // (heads * bucket.x.shape[1]))
             for start in range(0, len(bucket.labels), at_once):
                 part = slice(start, start + at_once)
-                # Losses of some examples with each of these heads in turn at its constant
+                # Losses of examples with one head at a time replaced by its constant
                 block, x, labels = stack.blocks[layer], bucket.x[part], bucket.labels[part]
                 with torch.no_grad():
                     mixed = block.mixed_of(x, stack.causal)[0]

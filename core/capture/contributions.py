@@ -33,7 +33,7 @@ from .sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
 
 
 BY_INPUT = 3  # axes of states that keep inputs apart: batch, position, hidden
-FEW = 8  # rows of a table whose rows are carried as they stand
+FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
@@ -72,7 +72,7 @@ def _by_blocks(
     return torch.stack([blocks[:, :, head] @ rows[head] for head in range(len(rows))])
 
 
-# torch's functions that are linear in the first tensor that they are given
+# functions of torch that are linear in their first tensor
 _SHAPES = ("view", "reshape", "flatten", "unflatten", "squeeze", "unsqueeze", "expand", "expand_as", "contiguous")
 _ORDERS = (
     "transpose",
@@ -143,7 +143,7 @@ class Carrying(TorchFunctionMode):
             self._add(args, value)
         elif name == "addmm" and (states := sum_of(args[1])):
             self._project(states, args[1], args[2], value, args[0])
-        elif first is None or value is args[0]:  # e.g. contiguous() of what lies so: it carries them already
+        elif first is None or value is args[0]:  # e.g. contiguous() of a contiguous tensor, which carries them already
             return
         elif name in _LINEAR and isinstance(value, Tensor) and value.is_floating_point():
             carry(value, first.mapped(lambda part: function(part, *args[1:], **kwargs)))
@@ -170,7 +170,7 @@ class Carrying(TorchFunctionMode):
             left.plus(right) if left and right else carried.plus(self._written(args[1 if left else 0], carried, value))
         )
         if whole.role == "stream":
-            _ = whole.chunks  # made at once: what it is made from can go
+            _ = whole.chunks  # computed now so that its sources can be freed
         carry(value, whole)
 
     def _written(self, addend: Any, carried: Sum, value: Tensor) -> Sum:
@@ -191,7 +191,7 @@ class Carrying(TorchFunctionMode):
         role: Role = "branch" if states.role == "branch" or (states.role == "stream" and self.writer) else "stream"
         component = LAST_BIAS if role == "branch" else BIAS
         added = None if bias is None else fixed_part(component, bias.detach(), value.dim())
-        if states.blocks is not None and torch.equal(states.blocks.flatten(2), whole):  # each head has rows of its own
+        if states.blocks is not None and torch.equal(states.blocks.flatten(2), whole):  # each head has its own rows
             projected = Sum(states.components, partial(_by_blocks, states.blocks, weight), role, states.norm)
         elif states.role == "heads" and len(states.components) == 1:  # the block's own output, which the run has
             plain = value.detach() if bias is None else value.detach() - bias.detach()
@@ -371,7 +371,7 @@ class _Reading:
         self.wanted = {heads.call(layer): layer for layer in layers}
         self.carrying = Carrying(_tables(checkpoint), keeps_norms=norms)
         self.carrying.part = checkpoint.sets[0].part
-        self.run = AttentionRun(checkpoint.calls)  # that of the pass, once there is one
+        self.run = AttentionRun(checkpoint.calls)  # the pass's own, once it exists
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
         """Pass a layer's queries and keys, as sums of contributions, to the callback before its scores are computed."""
@@ -390,7 +390,7 @@ class _Reading:
         self.carrying.writer = Component("feed-forward", layer, part=stack)
         if call + 1 == len(self.checkpoint.sets[0].calls) and heads.part == "encoder":
             self.carrying.part = "decoder"
-        plain = output.detach()  # carries nothing: a tensor whose sum held the tensor itself would outlive its batch
+        plain = output.detach()  # detached: a reference cycle would keep the tensor alive after its batch
         if self.by_head:
             names = tuple(Component("head", layer, head, heads.part) for head in range(heads.heads))
             by_head = Sum(names, lambda: _one_by_one(plain), "heads")

@@ -114,7 +114,7 @@ def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "se
 
 
 SENDERS_AT_ONCE = 16
-AGREEMENT = 1e-3  # of the largest logit
+AGREEMENT = 1e-3  # relative to the largest logit
 Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*variant pair"]]
 
 
@@ -383,7 +383,7 @@ def edge_attributions(
                 query, key, value = shared.view(batch, length, 3, block.heads, -1).permute(2, 0, 3, 1, 4)
                 joined = block.joined(attend(slopes_of, query, key, value).transpose(1, 2), x)
                 middle = joined if block.norm_first else block.norms[0](joined)
-                read = (block.norms[1](middle) if block.norm_first else middle) + 0.0  # a node of its own
+                read = (block.norms[1](middle) if block.norm_first else middle) + 0.0  # a separate node of the graph
                 kept += [shared, read]
                 x = after_feed(block, middle, feed(block, read))
             m = difference(slopes_of.logits(x))

@@ -163,7 +163,7 @@ def attention(
         run.end_after(layer)
     elif layer in run.watched or on_weights or cuts or by_hand:
         weights = attention_weights(query, key, attention_mask, scaling=scaling, options=options, cuts=cuts)
-        among = weights[..., : key.shape[2]]  # tokens: without a sink
+        among = weights[..., : key.shape[2]]  # tokens, without a sink
         weights = changed_weights(weights, run, layer, lambda: visible_keys(attention_mask, among))
         kept = nn.functional.dropout(weights[..., : key.shape[2]], p=dropout, training=module.training)
         output = torch.matmul(kept.to(value.dtype), _per_query_head(query, value)).transpose(1, 2)
@@ -227,7 +227,7 @@ def attention_weights(
         if cut.renormalised:
             scores = scores.masked_fill((cut.edges & cut.heads).to(scores.device), float("-inf"))
             refuse_empty_rows(scores)
-    if (sinks := options.get("s_aux")) is not None:  # one learnt score a head, at every query
+    if (sinks := options.get("s_aux")) is not None:  # one learnt score for each head, the same at every query
         column = sinks.to(scores.dtype).reshape(1, -1, 1, 1).expand(*scores.shape[:3], 1)
         scores = torch.cat([scores, column], -1)
     # of float16 and bfloat16 scores too: rounded to either, rows would no longer add up to 1

@@ -20,7 +20,7 @@ from .running import prepared, stacked_maps
 MOST = 512  # new tokens of one answer
 WHOLE = 256  # tokens of a prompt whose maps are kept whole
 LONG_ROWS = 64  # queries at a time where SDPA cannot compute a long prompt
-LIKELY = 5  # tokens that are named beside the chosen one
+LIKELY = 5  # tokens listed beside the chosen one
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Generated:
         if self.maps is None:
             return self._recent(taken)
         start, length = len(self.maps), len(self.maps) + len(taken)
-        extra = self.maps.weights.shape[-1] - start  # a sink's column stays the last
+        extra = self.maps.weights.shape[-1] - start  # a sink's column stays last
         weights = np.zeros((self.maps.layers, self.maps.heads, length, length + extra), dtype=np.float32)
         weights[:, :, :start, :start] = self.maps.weights[..., :start]
         weights[:, :, :start, length:] = self.maps.weights[..., start:]

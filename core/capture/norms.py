@@ -50,7 +50,7 @@ def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Fl
 # ----------------------------------------------------------------
 
 
-LAYERS_MAPS = 4  # of a layer that are held at once: weights, in their exact type, their norms, these over their sums
+LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, norms, normalised norms
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ def contributions(
             inputs: list[int] = inputs,
         ) -> Tensor:
             exact = projections[layer].weight.dtype
-            weights = held.pop()[..., : values.shape[2]].to(exact)  # what a sink takes adds nothing
+            weights = held.pop()[..., : values.shape[2]].to(exact)  # a sink has no value vector
             take(layer, Contributions(weights, values.to(exact), projections[layer]), inputs)
             return output
 

@@ -18,7 +18,7 @@ from ..models.encoding import Encoding
 from .reach import is_interceptable
 from .running import model_inputs, prepared
 
-_ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), None, ())  # what is read is all one
+_ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), None, ())  # any settings of an input
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:

@@ -95,7 +95,7 @@ def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ())
 Reach = Literal["interface", "softmax", "flat softmax", "outputs"]
 EQUAL = {torch.float32: 1e-4, torch.float64: 1e-4}  # of weights computed in two ways; half precision: 0.05
 _TEXT = "A cat sat."
-_KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a text is why there is none
+_KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a text is the reason for a missing Reach
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
@@ -192,7 +192,7 @@ def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:
         )
 
 
-_GIVES_SCORES = {"squeezebert"}  # what transformers gives out as its attentions are the scores before the softmax
+_GIVES_SCORES = {"squeezebert"}  # transformers returns the scores before the softmax as attentions
 
 
 def attentions_of(checkpoint: Checkpoint, output: Any) -> list[Tensor]:
@@ -219,7 +219,7 @@ def _probed(checkpoint: Checkpoint) -> "Reach | str":
         own = attentions_of(checkpoint, output)
     except AtlasError:
         raise
-    except Exception as error:  # each family's forward fails with classes of its own
+    except Exception as error:  # each family's forward raises its own classes
         return (
             f"The attention of {checkpoint.name} cannot be observed: a {kind} model does not take a text of token IDs "
             f"alone ({type(error).__name__}: {str(error).splitlines()[0][:120] if str(error) else ''}). Choose a "

@@ -34,7 +34,7 @@ from .streaming import STREAMED_FROM, streamer_for
 # ---------------------------------------------------------------- maps on their way to observers
 
 
-JOINED_BYTES = 32_000_000  # of all layers' maps of a batch: more are handed over as they come
+JOINED_BYTES = 32_000_000  # limit for a batch's maps of all layers; larger ones are handed over layer by layer
 
 
 @runtime_checkable
@@ -85,7 +85,7 @@ def _heads_side_by_side(maps: Float[Tensor, "batch head query key"]) -> Float[Te
 
 
 BATCH_TOKENS = 4096
-LAYERS_MAPS = 3  # of a layer that are held at once: scores, weights, and what a measure makes of them
+LAYERS_MAPS = 3  # arrays of a layer in memory at once: scores, weights, and a measure's result
 Change = Intervention | Knockout | PartChange
 
 
@@ -282,7 +282,7 @@ def _forward(
 ) -> Any:
     def watch(layer: int, weights: Tensor) -> None:
         weights = with_sink(checkpoint, weights)
-        rows = weights[:, :, :, 0]  # a score that is no number makes its whole row so
+        rows = weights[:, :, :, 0]  # a NaN score makes its whole row NaN
         for maps in () if math.isfinite(rows.sum()) else rows:
             refuse_no_number(layer, maps)
         handed.take(layer, weights)

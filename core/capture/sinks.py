@@ -64,7 +64,7 @@ def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSum
     shape = (len(encodings), checkpoint.layers, checkpoint.heads, len(KINDS))
     share, length, energy = (np.full(shape, np.nan) for _ in range(3))
     even, rank = np.full((*shape[:2], len(KINDS)), np.nan), np.full(shape[:3], np.nan)
-    totals: dict[int, list[Tensor]] = {}  # of a layer: sums of v, of o R^T, of its squared norm
+    totals: dict[int, list[Tensor]] = {}  # by layer: sums of v, of o R^T, and of its squared norm
     counts = torch.zeros(len(KINDS), dtype=torch.float64)
     kinds = [torch.from_numpy(keys_of(encoding)) for encoding in encodings]
     for keys in kinds:

@@ -146,7 +146,7 @@ class Sum:
     def chunks(self) -> tuple[Tensor, ...]:
         """Return the contributions that depend on the input, several in each tensor (component, ...)."""
         if self._make is not None:
-            self._chunks, self._make = (self._make(),), None  # what it was made from can go
+            self._chunks, self._make = (self._make(),), None  # its sources can be freed
         return self._chunks
 
     @property
@@ -239,7 +239,7 @@ class Sum:
         """Add two sums; contributions of the same component are added together."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
-        if not set(self.names) & set(other.names) and role == "stream":  # at once: what it is made from can go
+        if not set(self.names) & set(other.names) and role == "stream":  # computed now so that its sources can be freed
             found = Sum((*self.names, *other.names), lambda: torch.empty(0), role, norm, fixed)
             found._chunks, found._make = (*self.chunks, *other.chunks), None
             return found

@@ -309,7 +309,7 @@ def sweep(
     with torch.no_grad():
         read = [stack.read(encoding) for encoding in encodings] if stack else []
         whole = all(len(encoded) == len(other) for encoded, other in zip(read, encodings, strict=False))
-        shared = whole or source is None  # a source gives outputs for whole inputs
+        shared = whole or source is None  # a source returns outputs for whole inputs
         if stack is None or not shared or not _agrees(stack, [read[k] for k in checked], plain):
             plain = _predicted(checkpoint, encodings, place)
             logits = plain.new_zeros(len(wanted), *plain.shape)

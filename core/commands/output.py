@@ -98,7 +98,7 @@ def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "ta
         if form == "json":
             tell_json({"study": study, "provenance": plain(provenance), "rows": plain(list(rows))})
             return
-        import pandas as pd  # 0.6 s at start that `heads` and `maps` need not wait for
+        import pandas as pd  # imported here because it takes 0.6 s at start
 
         frame = pd.DataFrame(rows if form in ("csv", "latex") else [_with_words(row) for row in rows])
         if form == "csv":

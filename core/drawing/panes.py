@@ -14,7 +14,7 @@ from ..attention import PARTS, SINK, AttentionMaps, Head, sight_sentence
 from ..scoring.registry import HEAD_SCORES, even_scores, map_scores
 from .payload import as_bytes, difference_as_bytes
 
-SEEN = {  # what a head attends to, as a verb phrase, by score
+SEEN = {  # verb phrase for each score: what a head attends to
     "previous": "attends to the previous token",
     "next": "attends to the next token",
     "first": "attends to the first token",

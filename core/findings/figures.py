@@ -41,7 +41,7 @@ def _numbers(study: str, rows: Sequence[Row]) -> Iterator[Number]:
     else:
         try:
             numbers = (number for record in find_study(study).records(rows) for number in record.numbers())
-        except JobError:  # of an earlier version
+        except JobError:  # stored by an earlier version
             return
     yield from (number for number in numbers if (number.value is not None and math.isfinite(number.value)))
 

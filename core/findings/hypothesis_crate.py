@@ -89,7 +89,7 @@ class RegisteredBatch:
 
 def write(chosen: Sequence[RegisteredBatch], checkpoint: str, folder: Path) -> Path:
     """Write batches of registered hypotheses to a folder as an RO-Crate, and return the folder."""
-    from rocrate.model.contextentity import ContextEntity  # half a second that other commands need not wait for
+    from rocrate.model.contextentity import ContextEntity  # 0.5 s at start
     from rocrate.rocrate import ROCrate  # as above
 
     crate = ROCrate()

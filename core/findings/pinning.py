@@ -137,7 +137,7 @@ def command(run: Row) -> str:
         if typed := study.typed(read):
             return command_line(*typed)
         options = as_json(read)
-    except AtlasError:  # of an earlier version, or a study that is gone
+    except AtlasError:  # stored by an earlier version, or the study no longer exists
         return ""
     usual = {name: field.default for name, field in declared(study.options).items()}
     kept = [(name, value) for name, value in options.items() if not _usual(value, usual.get(name))]

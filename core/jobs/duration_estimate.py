@@ -35,7 +35,7 @@ from .worker import merged, summarize
 
 EVERY_TOKEN = 6_500_000  # multiplications that take as long as all else of a token: Python's calls, tables
 BATCHED_TOKEN = 400_000  # the same in training, where 32 examples share a call
-SEEN_WEIGHT = 1200  # multiplications that take as long as one attention weight: its softmax, and what is read off it
+SEEN_WEIGHT = 1200  # multiplications that take as long as the softmax and measures of one weight
 USUAL_TOKENS = 32  # of an example, where its text is not known
 LETTERS = 4.5  # of a token of English
 SAMPLED_ROWS = 200  # whose letters are counted
@@ -222,7 +222,7 @@ def _amounts(study: str, options: Mapping[str, Any], before: Mapping[str, Any]) 
     try:
         declared = find_study(study)
         asked, was = (declared.amount(declared.read(told)) for told in (options, before))
-    except AtlasError:  # rows that are not there any more, or an option of an earlier version
+    except AtlasError:  # missing rows, or an option of an earlier version
         return 0.0, None
     return (asked / was, asked) if asked and was else (0.0, None)
 

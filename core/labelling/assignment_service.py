@@ -285,7 +285,7 @@ def _store_demoted(cursor: Any, project: str, board: Board) -> None:
 # ---------------------------------------------------------------- boards kept in memory
 
 
-class _changing:  # noqa: N801 - read as a word at its use
+class _changing:  # noqa: N801 - used like a function
     """Discard the boards of a database if the body fails; they are rebuilt on next use."""
 
     def __init__(self, db: Database):

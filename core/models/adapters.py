@@ -111,11 +111,11 @@ def classes_of(weights: "dict[str, Tensor]") -> int | None:
 
 def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
     """Return the tensors of a LoRA adapter by the names of the model parameters they belong to."""
-    from safetensors.torch import load_file  # with torch, which who only asks for the base need not wait for
+    from safetensors.torch import load_file  # imports torch, which finding the base does not need
 
     try:
         weights = load_file(adapter.file)
-    except Exception as error:  # the library's own class, and those of the system
+    except Exception as error:  # the library's own class or an error of the system
         raise CheckpointError(f"{WEIGHTS} of {name} cannot be read ({error}). Save the adapter again.") from error
     return {key.removeprefix(_BEFORE): value.float() for key, value in weights.items()}
 
@@ -126,7 +126,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     Raises CheckpointError for a tensor that fits no parameter.
     """
     import torch  # as in `read_weights`
-    from torch import nn  # the same
+    from torch import nn  # as above
 
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 

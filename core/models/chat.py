@@ -46,7 +46,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     turns = [{"role": message.role, "content": message.text} for message in messages]
     try:
         text = checkpoint.tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-    except Exception as error:  # templates fail with classes of jinja2's own, and with whatever they compute
+    except Exception as error:  # jinja2's own errors, or any error of the template's code
         why = str(error).strip().splitlines()
         raise CheckpointError(
             f"A chat template must only format messages; that of {checkpoint.name} fails or does something "

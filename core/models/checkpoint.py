@@ -32,7 +32,7 @@ class Checkpoint:
     """
 
     name: str
-    model: Any  # a PreTrainedModel; typed loosely because transformers' own classes are
+    model: Any  # a PreTrainedModel; transformers' classes are loosely typed too
     tokenizer: Any
     weights_hash: str = ""
     revision: str | None = None
@@ -176,7 +176,7 @@ class Checkpoint:
         if self.takes_token_types:
             given["token_type_ids"] = [encoding.segments for encoding in encodings]
         targets = [encoding.target.ids for encoding in encodings if encoding.target is not None]
-        if targets and self.labels is None:  # a classifier gives its decoder the input itself
+        if targets and self.labels is None:  # a classifier's decoder gets the input itself
             given["decoder_input_ids"] = targets
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
@@ -361,7 +361,7 @@ def learned_positions(model: Any) -> list[int]:
             offset, padding = getattr(module, "offset", None), module.padding_idx
             if not isinstance(offset, int):
                 offset = 0 if padding is None else int(padding) + 1
-            lengths.append(len(table) - offset)  # I-BERT's table is no Embedding
+            lengths.append(len(table) - offset)  # I-BERT's table is not an nn.Embedding
     return lengths
 
 

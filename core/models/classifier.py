@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-# -------------------- A checkpoint's architecture with weights as they are before training
+# -------------------- A checkpoint's architecture with initial random weights
 
 
 RANDOM = "random weights"

@@ -120,13 +120,13 @@ def family_of(model_type: str) -> Family:
 @cache
 def _read_off(model_type: str) -> tuple[bool, bool, bool]:
     """Return whether the code of a family calls the attention interface, passes sinks, and uses only causal masks."""
-    from transformers import MODEL_MAPPING  # with torch, 3 s that a start need not wait for
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # the same
+    from transformers import MODEL_MAPPING  # imports torch: 3 s at start
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING  # as above
 
     try:
         model = MODEL_MAPPING[CONFIG_MAPPING[model_type]]
     except KeyError:
-        return True, False, False  # a family that transformers does not open with AutoModel, which opening says
+        return True, False, False  # AutoModel does not open this family; opening it raises the error
     modules = [sys.modules[one.__module__] for one in (model if isinstance(model, tuple) else (model,))]
     interceptable = any(hasattr(module, INTERFACE) for module in modules)
     source = "".join(map(inspect.getsource, modules))

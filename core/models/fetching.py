@@ -172,7 +172,7 @@ def forget(name: str) -> None:
 
 
 def _work(state: Fetch, before: Fetch | None) -> None:
-    from . import hub, weights  # the hub's library takes half a second
+    from . import hub, weights  # 0.5 s at start
 
     def tell(share: float, doing: str) -> None:
         state.share, state.doing = share, doing

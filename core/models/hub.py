@@ -57,7 +57,7 @@ def download(name: str, revision: str | None, on_progress: Callable[[float, str]
         )
     except (StoppedError, CheckpointError):
         raise
-    except Exception as error:  # every transport has its own classes of failure
+    except Exception as error:  # every transport raises its own classes
         raise CheckpointError(said_of(error, name, revision)) from error
     # The library checks lengths only; the hub names each file by its hash.
     for file in sorted(folder.iterdir()):
@@ -84,7 +84,7 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
             name, revision=revision, allow_patterns=list(WANTED), tqdm_class=_reporting(_Progress(None), ""),
             dry_run=True,
         )  # fmt: skip
-    except Exception:  # the download itself says what is wrong
+    except Exception:  # the download itself raises the error
         return
     files = [file for file in files if file.will_download]
     cache, repository = Path(constants.HF_HUB_CACHE), repo_folder_name(repo_id=name, repo_type="model")

@@ -104,14 +104,14 @@ _WHAT_TO_DO = (
 )  # fmt: skip
 _COMPUTING = {"create_weight", "get_embedding"}  # methods of tables of positions that compute their numbers
 MOST_COMPUTED = 1_000_000  # numbers of a table of positions that no file has; Pegasus computes 1024 x 1024
-_ADDED = re.compile(r"lora_|^(\w+\.)?(prefix_encoder|prompt_embeddings|prompt_encoder)\.")  # what an adapter adds
+_ADDED = re.compile(r"lora_|^(\w+\.)?(prefix_encoder|prompt_embeddings|prompt_encoder)\.")  # added by an adapter
 
 
 def refuse_no_text(config: Any, name: str) -> None:
     """Raise CheckpointError if the config describes a model that reads no text, or several models in one."""
     try:
         sized = all(hasattr(config, size) for size in ("num_hidden_layers", "num_attention_heads"))
-    except RuntimeError as error:  # sizes by layer (Dots3 Note): transformers raises a class of its own
+    except RuntimeError as error:  # sizes by layer (Dots3 Note): transformers raises its own class
         raise CheckpointError(
             f"Every layer of a checkpoint must have the same number of heads; those of {name} ({config.model_type}) "
             "differ. Choose another checkpoint."
@@ -130,7 +130,7 @@ def refuse_no_text(config: Any, name: str) -> None:
     try:
         kinds = transformers.MODEL_MAPPING[type(config)]
     except KeyError:
-        return  # loading it says what is wrong
+        return  # loading it raises the error
     kind = kinds[0] if isinstance(kinds, tuple) else kinds
     if (
         kind is not None
@@ -314,7 +314,7 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
     if rows is None:
         raise CheckpointError(_no_text(name, "has no table of them"))
     if not getattr(tokenizer, "is_fast", False):
-        return  # encoding says what is needed
+        return  # encoding raises the error
     try:
         numbers = list(tokenizer.get_vocab().values())
         split(tokenizer, "A short sentence.")
@@ -354,9 +354,9 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
             f"8-bit weights need linear layers; {name} has none (GPT-2 uses Conv1D layers). Open it as bfloat16."
         )
     before = logging.root.manager.disable
-    logging.disable(logging.WARNING)  # it tells of CUDA kernels that a CPU cannot load
+    logging.disable(logging.WARNING)  # warnings about CUDA kernels that a CPU cannot load
     try:
-        from torchao.quantization import Int8WeightOnlyConfig, quantize_  # an extra that may be absent
+        from torchao.quantization import Int8WeightOnlyConfig, quantize_  # optional package
     except (ImportError, OSError, RuntimeError) as error:
         raise CheckpointError(
             "8-bit weights need torchao, which cannot be imported. Run pip install torchao==0.18.0, or open the "
@@ -369,7 +369,7 @@ def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
 
 
 HeadKind = Literal["none", "classifier", "language"]
-Progress = Callable[[float, str], None]  # share done 0 to 1, what is happening
+Progress = Callable[[float, str], None]  # fraction done from 0 to 1, and the current step
 
 _DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -501,7 +501,7 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         folder = Path(name).expanduser()
         readable = config.within(folder)
         is_folder, is_file = readable and folder.is_dir(), readable and folder.is_file()
-    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of somebody unknown
+    except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of an unknown user
         readable, is_folder, is_file = True, False, False
     if is_file:
         raise CheckpointError(
@@ -597,7 +597,7 @@ def _as_sentences(name: str) -> Iterator[None]:
 def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
     """Return the model, its tokenizer, and notes on what was left out or replaced."""
     name, folder, settings, tensors = asked.name, asked.folder, asked.settings, tensors_in(asked.weights)
-    beside = asked.head == "classifier" and (folder / HEAD_FILE).is_file()  # a head of ours over the plain Transformer
+    beside = asked.head == "classifier" and (folder / HEAD_FILE).is_file()  # the Atlas's own head
     head: HeadKind = "none" if beside else asked.head
     adapter = None if asked.adapter is None else (asked.adapter, read_weights(asked.adapter, name))
     with _as_sentences(name):
@@ -623,13 +623,13 @@ def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
             dtype=asked.dtype,
             trust_remote_code=False,
             use_safetensors=True,
-            ignore_mismatched_sizes=True,  # refused below, by name and sizes
+            ignore_mismatched_sizes=True,  # the error below names them and their sizes
             output_loading_info=True,
             attn_implementation=how,
         )
         whole = set() if adapter is None else merge(model, *adapter, name)
         unread = refuse_unread(model, report["unexpected_keys"], tensors, name)
-        notes += () if asked.ours else unread  # bundled checkpoints have a head that most uses leave out
+        notes += () if asked.ours else unread  # most uses leave out the head of a bundled checkpoint
         refuse_missing(model, report, name, head, given=whole)
         if not asked.ours:
             refuse_no_numbers(model, name)

@@ -46,7 +46,7 @@ def present_weights(name: str) -> str | None:
             return None
         files = (*weight_files(base, name, HEAD_FILE), *([adapter.file] if adapter else []))
         return hash_of_files(files, marks_of(files))
-    except (OSError, ValueError, RuntimeError, AtlasError):  # no such folder, user or weights: opening it says so
+    except (OSError, ValueError, RuntimeError, AtlasError):  # absent folder, user or weights: opening it fails too
         return None
 
 
@@ -102,7 +102,7 @@ def _downloaded(name: str) -> Path | None:
         commit = read_text(reference, most=LONGEST_REFERENCE).strip() if reference.is_file() else revision
         folder = stored / "snapshots" / commit
         return folder if _COMMIT.fullmatch(commit) and (folder / "config.json").is_file() else None
-    except (InputError, OSError, ValueError):  # no hub ID, or a file that is no reference
+    except (InputError, OSError, ValueError):  # not a hub ID, or the file is not a reference
         return None
 
 

@@ -28,8 +28,8 @@ DEEPEST = 16  # rules within rules of a tokenizer.json; those of real ones are f
 LONGEST_GROWTH = 256  # how many times as long rules may make a text
 SECONDS = 30.0  # for one text
 
-_FOREIGN: "WeakSet[Any]" = WeakSet()  # tokenizers whose rules nobody here has read
-_STUCK: "WeakSet[Any]" = WeakSet()  # those that did not answer in time; the thread that asked goes on for nobody
+_FOREIGN: "WeakSet[Any]" = WeakSet()  # tokenizers whose calls have a time limit
+_STUCK: "WeakSet[Any]" = WeakSet()  # tokenizers that exceeded the time limit; their threads go on running
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
@@ -119,7 +119,7 @@ def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str
     """
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     file, kind = folder / "tokenizer.json", type(tokenizer).__name__
-    whole = kind in ("TokenizersBackend", "PreTrainedTokenizerFast")  # these take tokenizer.json as it is
+    whole = kind in ("TokenizersBackend", "PreTrainedTokenizerFast")  # these use tokenizer.json unchanged
     if ours or whole or not getattr(tokenizer, "is_fast", False) or not file.is_file():
         return tokenizer, ()
     settings = folder / "tokenizer_config.json"
@@ -218,7 +218,7 @@ def is_panic(error: BaseException | None) -> bool:
 def _ask(answers: list[Any], call: Callable[[], Any]) -> None:
     try:
         answers.append((call(), None))
-    except BaseException as error:  # handed to who asked
+    except BaseException as error:  # raised in the caller's thread
         answers.append((None, error))
 
 

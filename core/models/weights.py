@@ -12,8 +12,8 @@ from ..errors import CheckpointError, InputError
 from ..reading import open_in, read_in
 from .config_files import read_config
 
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"  # as transformers looks for them, in this order
-HEAD_FILE = "head.safetensors"  # of a classifier of ours, beside the plain Transformer
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"  # in the order in which transformers looks for them
+HEAD_FILE = "head.safetensors"  # weights of the Atlas's own classifier, beside the plain Transformer
 LARGEST_JSON = 64 * 2**20  # bytes of an index or a config
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.tiktoken", "*.bpe")
 _VARIANT = re.compile(r"model\.([A-Za-z]\w*)\.safetensors")

@@ -60,7 +60,7 @@ class Model:
     def __init__(self, model: Any, tokenizer: Any = None):
         self._model, self._tokenizer = model, tokenizer
         self._is_named = isinstance(model, str | Path)
-        _ = self.checkpoint  # what cannot be opened is refused here
+        _ = self.checkpoint  # raises an error if the checkpoint cannot be opened
 
     def __repr__(self) -> str:
         opened = self.checkpoint
@@ -414,7 +414,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
             values = np.stack(
                 [np.broadcast_to(score if score.ndim == 2 else score[:, None], shape) for score in every], -1
             )
-            counts = (~np.isnan(values[:, 0])).astype(float)  # an input has a score for all heads or for none
+            counts = (~np.isnan(values[:, 0])).astype(float)  # an input has scores for all heads or for none
             for layer in range(len(values)):
                 kept.update(layer, values[layer][None], counts[layer][None], [number])
     estimate, baseline = means.result(), evenly.result().value

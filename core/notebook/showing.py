@@ -76,7 +76,7 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
             "model with from_pretrained, and without offloading to the disk or the CPU."
         )
     shared = _sharing_weights(model, name).eval()
-    if hasattr(shared.config, POOLING_KEY):  # of a folder of ours: a head of transformers does not read it
+    if hasattr(shared.config, POOLING_KEY):  # saved by the Atlas: heads of transformers do not read it
         delattr(shared.config, POOLING_KEY)
     return Checkpoint(name, shared, tokenizer)
 
@@ -121,7 +121,7 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
             try:
                 checkpoint.model.save_pretrained(part)
                 tokenizer.save_pretrained(part)
-            except Exception as error:  # each family and tokenizer fails with its own classes
+            except Exception as error:  # each family and tokenizer raises its own classes
                 shutil.rmtree(part, ignore_errors=True)
                 raise CheckpointError(
                     f"A study runs on a saved copy of {checkpoint.name}, which could not be written "

@@ -149,7 +149,7 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
     prior = (confusions.sum(0) + 0.5) / (confusions.sum() + 0.5 * len(confusions))
     row_errors = np.zeros((len(chance), *chance.shape))
     for true in np.flatnonzero(labelled):
-        # errors of one more map, spread as all are: twelve maps without an error do not show that there is none
+        # add one map with average errors: twelve maps without an error do not prove zero errors
         smooth = (confusions[true] + prior) / (labelled[true] + 1)
         of_maps = (np.diag(smooth) - np.outer(smooth, smooth)) / labelled[true]
         apart = held_out[:, true] - groups[:, true, None] * chance[true]

@@ -15,7 +15,7 @@ from ..codebook.measures import CLEAN, FAINT, MARK, STRONG
 from . import causal_shapes
 
 OFFSETS = (-2, -1, 0, 1, 2)  # key minus query
-NEAR = (-5, -4, -3, 3, 4, 5)  # offsets that a line is compared with, relative to its own
+NEAR = (-5, -4, -3, 3, 4, 5)  # offsets compared with a line's, relative to it
 REACH = max(NEAR) + max(OFFSETS)
 DARK = (0.05, 0.1, 0.2, 0.3, 0.5)  # thresholds that the eye distinguishes on the absolute scale
 BATCH = 2**17  # weights processed together

@@ -277,7 +277,7 @@ def write(labelled: Snapshot, folder: Path) -> Path:
     return file
 
 
-_DAMAGED = (  # what numpy, zipfile and json raise for a file that is no snapshot
+_DAMAGED = (  # errors of numpy, zipfile and json for a file that is not a snapshot
     OSError, EOFError, MemoryError, RuntimeError, ValueError, TypeError, AttributeError, LookupError,
     zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error,
 )  # fmt: skip

@@ -103,7 +103,7 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
             "the class set with which these maps were labelled."
         )
     newest = plain.drop_duplicates(["map_id", "annotator"], keep="last")
-    three = newest[["map_id", "annotator", "class"]]  # frames of the store have another "task"
+    three = newest[["map_id", "annotator", "class"]]  # "task" in the store's frames is something else
     renamed = three.set_axis(["task", "worker", "label"], axis=1)
     return renamed.sort_values(["worker", "task"], ignore_index=True)
 

@@ -89,7 +89,7 @@ def _has(key: str, split: str, glue: Path | None) -> bool:
         file = find_file(TASKS[key], split, glue)
     except InputError:
         return False
-    return glue is None or file.parent.name == TASKS[key].name  # a dev.tsv beside the folders is no task's own
+    return glue is None or file.parent.name == TASKS[key].name  # a dev.tsv beside the folders belongs to no task
 
 
 def _first(root: Path | None, name: str) -> str | None:

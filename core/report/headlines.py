@@ -18,7 +18,7 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
     """Summarise a run in one sentence. If its study has no summary, the sentence states the number of rows."""
     try:
         study_headline = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
-    except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an earlier version
+    except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an older version
         study_headline = None
     return study_headline or Headline(f"The result has {len(rows)} row{'' if len(rows) == 1 else 's'}.")
 

@@ -30,7 +30,7 @@ from .rendering.words import About
 from .report import stored_beside
 
 ROWS = ("limit", "split")  # options that say how many rows
-CLASSIFIERS = ("classifier", "name")  # options that say by which one: with a better one a step is the same
+CLASSIFIERS = ("classifier", "name")  # options that name the classifier; another classifier leaves a step the same
 BY_COMMAND = {  # parts that a study's own command makes for the record: its runs stand beside the reports'
     Part.SHAPLEY: shapley.STUDY.name,
     Part.GATES: gates.STUDY.name,
@@ -72,7 +72,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
             else:
                 checkpoint = config.ENCODER if run["checkpoint"] == config.CLASSIFIER else None
             if checkpoint:  # whose report the run belongs to
-                task = None if part == Part.REDUNDANCY else run["task"]  # a report's step of several tasks has none
+                task = None if part == Part.REDUNDANCY else run["task"]  # a step on several tasks has no single task
                 chosen.append(
                     StepRecord(
                         part, study, checkpoint, task, run["title"], run["run"], "", options, **vars(Origin.of(run)),

@@ -21,7 +21,7 @@ from .corrections import ALPHA
 HALVES = 2
 GROUPS = 16  # of inputs, by their numbers modulo GROUPS: the sample that intervals are over; even ones are a half
 LEAST = 0.5  # similarity of two heads that are alike at all
-NEARER = 0.8  # of the distance to any other head: a counterpart is no farther than that
+NEARER = 0.8  # largest distance of a counterpart, as a fraction of that to any other head
 STEPS = 20  # of the search for a power: its logarithm then is known to 2e-5
 SMALLEST = 1e-38  # weight whose logarithm is taken in place of that of 0
 ROUNDING = 1e-6  # divergence that float32 cannot tell from 0: a distance of 0.001

@@ -134,7 +134,7 @@ class _Drawn:
             role, position = np.nonzero(self.own[roles] & self.plain[self.number[roles]])
             ranks = np.zeros((len(roles), self.own.shape[1]), dtype=int)
             ranks[role, position] = np.arange(len(role))
-            kinds = self.kinds[self.number[roles]][role]  # of each token of a role the other tokens of its kind
+            kinds = self.kinds[self.number[roles]][role]  # for each token with the role, the other tokens of its kind
             kind = kinds[np.arange(len(role)), position][:, None]
             alike = lacking[roles][role] & (kinds == kind) & (kind >= 0)
             token = ranks[np.arange(len(roles))[:, None, None], self.first[roles]]

@@ -14,7 +14,7 @@ from jaxtyping import Float, Shaped
 
 from .corrections import CONFIDENCE
 
-FEWEST = 12  # inputs with a value that is not 0, below which there is no p
+FEWEST = 12  # with fewer inputs whose value is not 0, there is no p
 ZERO = 1e-7  # smaller differences of float32 weights are rounding
 TAIL = 3  # what the degrees of freedom are divided by for a p
 

@@ -210,7 +210,7 @@ def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*head
     if isinstance(weights, np.ndarray):
         return np.einsum("...qk,qk->...q", weights, gaps.astype(weights.dtype))
     rows, offsets = weights.new_empty(weights.shape[:-1]), weights.new_tensor(gaps)
-    for number, maps in enumerate(weights.reshape(-1, *gaps.shape)):  # a map at a time: memory for one more
+    for number, maps in enumerate(weights.reshape(-1, *gaps.shape)):  # one map at a time, to save memory
         rows.view(-1, len(position))[number] = (maps * offsets).sum(-1)
     return rows
 

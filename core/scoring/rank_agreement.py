@@ -51,7 +51,7 @@ def rank_correlation(
 
 def _ranks(values: Float[np.ndarray, "draw head"]) -> Float[np.ndarray, "draw head"]:
     """Mean ranks with ties shared."""
-    from scipy.stats import rankdata  # half a second that the terminal's start need not wait for
+    from scipy.stats import rankdata  # 0.5 s at start
 
     return rankdata(values, axis=1)
 

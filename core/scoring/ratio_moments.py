@@ -46,7 +46,7 @@ class RatioMoments:
             ratio = self.parts / self.whole[:, None]
             spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
             error = np.sqrt(np.clip(spread, 0, None) * self.n / max(self.n - 1, 1)) / self.whole[:, None]
-        from scipy import stats  # half a second that the terminal's start need not wait for
+        from scipy import stats  # 0.5 s at start
 
         reach = stats.t.ppf(0.975, self.n - 1) * error if self.n > 1 else np.full_like(ratio, np.nan)
         return Ratios(ratio, ratio - reach, ratio + reach, self.n)

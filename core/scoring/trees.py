@@ -45,7 +45,7 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
     maps, words = directed.shape[:2]
     first, second = np.triu_indices(words, 1)
     cost = (directed + directed.transpose(0, 2, 1))[:, first, second]
-    cost = cost.max(initial=0.0) + 1.0 - cost  # above 0: a 0 is no edge there
+    cost = cost.max(initial=0.0) + 1.0 - cost  # above 0 because scipy reads 0 as "no edge"
     starts = np.arange(maps)[:, None] * words
     places = ((starts + first).ravel(), (starts + second).ravel())
     tree = minimum_spanning_tree(coo_array((cost.ravel(), places), shape=(maps * words,) * 2).tocsr()).tocoo()

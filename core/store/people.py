@@ -59,7 +59,7 @@ class Person:
             )
 
 
-OWNER = Person()  # whoever opens the file itself: a terminal, a worker, or the app
+OWNER = Person()  # anyone who opens the file itself: a terminal, a worker, or the app
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:

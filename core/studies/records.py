@@ -123,7 +123,7 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
     """Convert rows to records, and skip rows of other kinds. If several classes fit a row, the last one is used."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
-            with contextlib.suppress(StoreError):  # of an earlier version
+            with contextlib.suppress(StoreError):  # stored by an earlier version
                 yield kind.of(row)
 
 
@@ -152,7 +152,7 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
 def picked(records: Iterable[R], **wanted: object) -> list[R]:
     """Return the records whose fields have the given values."""
     left = list(records)
-    for name, value in wanted.items():  # one after the other: a report asks 2,000 times for a few of thousands
+    for name, value in wanted.items():  # one at a time: a report asks 2,000 times for a few of thousands of values
         value_of = attrgetter(name)
         left = [record for record in left if value_of(record) == value]
     return left

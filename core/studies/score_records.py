@@ -51,5 +51,5 @@ def _names(key: str) -> tuple[str, str, str]:
 def _scores(study: str) -> tuple[HeadScore, ...]:
     try:
         return find_study(study).head_scores
-    except JobError:  # of an earlier version, or of a person's own
+    except JobError:  # stored by an earlier version, or by a person's own study
         return ()

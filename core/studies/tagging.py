@@ -46,7 +46,7 @@ def open_pipeline(name: str | None = None) -> "Language":
     try:
         opened = spacy.load(folder if folder.is_dir() else wanted)
         probe = opened("The dog barks.")
-    except Exception as error:  # spaCy raises what its parts raise; all mean "not a pipeline that works"
+    except Exception as error:  # spaCy passes on any error of its components; the pipeline does not work
         raise InputError(
             f'A language pipeline must be saved by spaCy 3 with to_disk; "{wanted[:80]}" cannot be opened '
             f"({type(error).__name__}). Choose another pipeline."

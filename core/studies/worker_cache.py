@@ -17,7 +17,7 @@ from ..tasks.glue import read_rows
 from .tagging import open_pipeline
 
 KEPT = 2  # open checkpoints: the most that one unit looks at
-INPUTS, PASSES = 24, 3  # that entropies are measured on; what a layer reads hangs on the layers before it
+INPUTS, PASSES = 24, 3  # for measuring entropies; repeated because each layer's input depends on earlier layers
 _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 
 

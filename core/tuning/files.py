@@ -15,7 +15,7 @@ from ..errors import CheckpointError, InputError
 from ..reading import read_text
 from ..writing import replacing
 
-# ---------------------------------------------------------------- what a page shows of a run under way
+# ---------------------------------------------------------------- contents of a page on a current run
 
 
 class Live:

@@ -241,7 +241,7 @@ def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | No
     return beats(result, "untrained", "with an untrained head")
 
 
-# ---------------------------------------------------------------- what a layer is worth
+# ---------------------------------------------------------------- effects of whole layers
 
 
 @for_each(Part.LAYERS, "qnli", "mnli", loses=True)

@@ -18,7 +18,7 @@ from .words import short
 WIDE, NARROW, TALL = 300, 210, 190  # pixels of one panel
 CELL = 15  # pixels of a head in a small picture
 PRINTED = "printed: "
-DASHES = alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])  # of ours, and of what was printed
+DASHES = alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])  # measured, printed
 
 
 @dataclass(frozen=True)

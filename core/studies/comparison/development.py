@@ -399,18 +399,18 @@ def _snapshots(name: str) -> list[Snapshot]:
         return _between(between["name"], between["first"], between["last"])
     hub_id = _HUB_ID.fullmatch(name)
     if hub_id is None or config.settings().offline:
-        return [Snapshot(name, name)]  # opening it says what is wrong
+        return [Snapshot(name, name)]  # opening it raises the error
     return [Snapshot(name, f"{hub_id['name']}@{_commit(hub_id['name'], hub_id['revision'])}")]
 
 
 def _commit(name: str, revision: str | None) -> str:
-    import huggingface_hub  # half a second that folders need not wait for
+    import huggingface_hub  # 0.5 s at start
 
     from ...models.hub import said_of  # it needs the former
 
     try:
         return str(huggingface_hub.HfApi().model_info(name, revision=revision).sha)
-    except Exception as error:  # every transport has its own classes of failure
+    except Exception as error:  # every transport raises its own classes
         raise CheckpointError(said_of(error, name, revision)) from error
 
 
@@ -441,7 +441,7 @@ def _frame(match: re.Match[str]) -> tuple[str, str]:
 
 def _revisions(name: str) -> dict[str, str]:
     """Return the branches and tags of a repository with their commits. Offline, only downloaded ones are returned."""
-    import huggingface_hub  # half a second that folders need not wait for
+    import huggingface_hub  # 0.5 s at start
 
     from ...models.hub import said_of  # it needs the former
 

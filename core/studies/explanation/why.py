@@ -348,7 +348,7 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
         yield from heads
         values = np.array([record.agreement for record in heads])
         if len(values) > 1:
-            from scipy import stats  # half a second that the terminal's start need not wait for
+            from scipy import stats  # 0.5 s at start
 
             ends = stats.quantile_test(values, p=0.5).confidence_interval(0.95)
             low, high = (float(end) if np.isfinite(end) else None for end in ends)

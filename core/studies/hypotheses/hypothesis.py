@@ -309,7 +309,7 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
-    if study in (EFFECTS, "patch", "edge-effects"):  # of a classifier, so both of its task
+    if study in (EFFECTS, "patch", "edge-effects"):  # studies of a classifier: both use its task
         return f"sst2:train:{limit}:0", f"sst2:dev:{limit}:0"
     return f"sst2:dev:{limit}:0", f"rte:dev:{limit}:0"  # on which nothing that ships was measured
 

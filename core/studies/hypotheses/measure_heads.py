@@ -25,7 +25,7 @@ from ..records import Result, stated
 from ..units import NamedUnit
 from .joint_job import JointJob, Parts, UnitPart, joint_units, keep_as_run, run_member, where_from
 
-# what a row took of the bundled classifier, 22.9 s of units together: 2 cores that others used too, 24 November 2026
+# seconds for a row of the bundled classifier, 22.9 s for all units: 2 shared cores, 24 November 2026
 ROW_SECONDS: Mapping[str, float] = MappingProxyType({
     "statistics": 0.0075, "roles": 0.0173, "norms": 0.0086, "features": 0.0033, "relations": 0.0037,
     "budget": 0.0040, "redundancy": 0.0026, "effective": 0.0108, "pattern-shares": 0.0116, "why": 0.0239,

@@ -7,7 +7,7 @@ from typing import ClassVar
 from ..records import Figure, Result, stated
 
 CRITERIA = ("seen", "held out", "explained", "causal", "specific", "stable", "transfers")
-SEEN_BEFORE = "seen before registration"  # the state of what would be met on inputs that nobody had looked at
+SEEN_BEFORE = "seen before registration"  # state instead of "met" if earlier stored runs used the inputs
 LEVELLED = ("held out", "explained")  # whose p are corrected within the batch and compared with its level
 
 

@@ -190,7 +190,7 @@ def _words(task: str, split: str, data: str | None, limit: int | None) -> int:
     return sum(len(f"{row.text} {row.pair or ''}".split()) for row in rows)
 
 
-_words_before = lru_cache(maxsize=64)(_words)  # for an estimate: a form asks at every change, and rows may be 400,000
+_words_before = lru_cache(maxsize=64)(_words)  # for an estimate, repeated at every change of a form; up to 400,000 rows
 
 
 def _tokens(initialisation: str, recipe: Recipe, train: int, dev: int) -> int:
