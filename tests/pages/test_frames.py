@@ -106,7 +106,7 @@ def test_a_decoder_names_the_direction_it_does_not_have(app):
     app.text_input(key="text").set_value(SENTENCE).run()
     assert "always 0" in said(app)
     assert app.radio[0].options == [
-        "target → element (the target is the query, as in the text of Kovaleva et al. 2019)"
+        "rank heads by target → element (the target is the query, as in the text of Kovaleva et al. 2019)"
     ]
     assert len(app.dataframe) == 1
 

@@ -410,7 +410,8 @@ def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: Lookup
     ways = everywhere or [way for way in PROSE if any(lookup.readings[way].visible for lookup in looked_up)]
     if not ways:
         return
-    direction = url.pick(st.radio, "Rank heads by", ways, key="ranked", format_func=PROSE.__getitem__, horizontal=True)
+    direction = url.pick(st.radio, "Rank heads by", ways, key="ranked", horizontal=True, label_visibility="collapsed",
+                         format_func=lambda way: f"rank heads by {PROSE[way]}")  # fmt: skip
     visible = [reading for lookup in looked_up for reading in lookup.readings.values() if reading.visible]
     most = max((float(np.nanmax(np.abs(reading.ranked(settings.by)))) for reading in visible), default=1.0)
     for number, (column, lookup) in enumerate(zip(st.columns(len(looked_up)), looked_up, strict=True), 1):
