@@ -26,7 +26,7 @@ def test_a_class_set_is_made_on_its_page_and_labelled_by_a_key_and_by_a_click(pa
     page.set_viewport_size({"width": 1280, "height": 1600})
     with serving(tmp_path) as address:
         visit(page, f"{address}/annotate?view=classes")
-        page.get_by_role("tab", name="A class set of your own").click()
+        page.get_by_text("Create a class set of your own").click()
         typed(page, "Classes", "2")
         typed(page, "Name of the set", "sea")
         for k, (name, eye) in enumerate([("Wave", "A wave."), (SCRIPT, "All else.")]):
