@@ -23,7 +23,7 @@ from .writing import replacing
 
 log = logging.getLogger(__name__)
 LASTS = 30 * 86_400  # seconds, the lifetime of the browser's cookie
-MOST = 10_000  # limit for all sessions; new ones are refused then, so that nobody can end other people's sessions
+MOST = 10_000  # limit for all sessions; beyond it, new ones are refused, and nobody else's session ends
 MOST_OF_ONE = 100  # limit for sessions of one person since the app started; the person's oldest one is ended
 LARGEST_SESSIONS = 4 << 20  # bytes of the file
 

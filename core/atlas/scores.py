@@ -40,7 +40,7 @@ FOLDER = config.DATA / "hypotheses"
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
     """Return the head scores from bundled hypotheses about the current weights, with the columns of ScoreRow."""
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
-    if checkpoint not in bundled_names() or weights is None or not file.is_file():  # a link may name any folder
+    if checkpoint not in bundled_names() or weights is None or not file.is_file():  # the name may come from a link
         return pd.DataFrame()
     return _rows(file, checkpoint, weights)
 
@@ -96,7 +96,7 @@ def _every(folder: Path, changed: int) -> pd.DataFrame:
 # ---------------------------------------------------------------- rows of the atlas
 
 
-PLACE = ("x", "y", "stress")  # of the scaling of distances between heads (Clark et al.)
+PLACE = ("x", "y", "stress")  # from multidimensional scaling of the heads' distances (Clark et al.)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from .running import BATCH_TOKENS, batches
 from .stacks import Block, Stack, stack_of
 
 STEPS = 20
-STEP_SIZE = 0.1  # of the standard deviation of the layer's mean outputs
+STEP_SIZE = 0.1  # as a multiple of the standard deviation of the layer's mean outputs
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def _losses(
                 else:
                     losses = nn.functional.cross_entropy(logits, targets, reduction="none")
                 losses = losses.view(len(added), len(labels))
-                if slopes:  # of the constants only: the model may want gradients too
+                if slopes:  # gradients of the constants only, even if the model's weights require some
                     (slope,) = torch.autograd.grad(losses.sum() / rows, constants)
                     constants.grad = slope if constants.grad is None else constants.grad + slope
                 total += losses.detach().double().sum(1).cpu() / rows

@@ -32,7 +32,7 @@ from .sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
 # -------------------- Tensors that are sums of named contributions, carried through a forward pass by every
 
 
-BY_INPUT = 3  # axes of states that keep inputs apart: batch, position, hidden
+BY_INPUT = 3  # axes of states with separate inputs: batch, position, hidden
 FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 

@@ -228,7 +228,7 @@ def edge_effects(
         batch_tokens: tokens of edges and pairs that run together; at least one edge.
     """
     graph, effects = run.graph, torch.zeros(len(edges), run.last.shape[0], dtype=torch.float64)
-    wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by layer, by receiver's place: sender, number
+    wanted: dict[int, dict[int, list[tuple[int, int]]]] = {}  # by layer and receiver: (sender, number)
     for number, edge in enumerate(edges):
         layer, index = divmod(edge.receiver, 3 * graph.heads + 1)
         wanted.setdefault(layer, {}).setdefault(index, []).append((edge.sender, number))

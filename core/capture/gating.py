@@ -18,7 +18,7 @@ from ..models.encoding import Encoding
 from .importance import check_labels
 from .running import BATCH_TOKENS, batches, model_inputs, prepared
 
-STEPS, RATE = 30, 0.4  # of Adam, on the gates' logits
+STEPS, RATE = 30, 0.4  # of Adam for the gates' logits
 
 
 @dataclass(frozen=True)

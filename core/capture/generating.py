@@ -89,7 +89,7 @@ class Generated:
                 "Generate a token first."
             )
         earlier = len(self.prompt) + len(taken) - WHOLE + 1  # tokens that share the first key
-        length = taken[-1].rows.shape[-1]  # all tokens, and a sink
+        length = taken[-1].rows.shape[-1]  # all tokens, and a sink if there is one
         weights = np.zeros((*taken[0].rows.shape[:2], len(taken), length), dtype=np.float32)
         for place, step in enumerate(taken):
             own = len(self.prompt) + place + 1

@@ -24,7 +24,7 @@ from .running import model_inputs, prepared
 from .streaming import Streamer
 
 BLOCKS = 128  # rows and columns of a picture of all heads
-ROWS_BYTES = 256_000_000  # of the weights that are computed at a time
+ROWS_BYTES = 256_000_000  # limit for the weights computed at a time
 WINDOW = 256  # most queries and keys of a window
 
 

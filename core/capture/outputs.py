@@ -124,7 +124,7 @@ class ByClass:
     outputs: Float[Tensor, "layer class head dim"]
     n: tuple[int, ...]
     positions: Float[Tensor, "layer position head dim"] | None = None
-    weights_hash: str = ""  # of the checkpoint that gave them
+    weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """Return the replacement output for each position, by its class or its absolute index."""
@@ -287,7 +287,7 @@ class Patched:
     outputs: Sequence[Float[Tensor, "layer _ head dim"]]
     alignments: Sequence[Alignment]
     operator: Literal["patch"] = "patch"
-    weights_hash: str = ""  # of the checkpoint that gave them
+    weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """Return the outputs of the partner at aligned positions; other positions are not replaced."""

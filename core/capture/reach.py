@@ -93,7 +93,7 @@ def before_softmax(run: AttentionRun, model_type: str, flat: Sequence[int] = ())
 
 
 Reach = Literal["interface", "softmax", "flat softmax", "outputs"]
-EQUAL = {torch.float32: 1e-4, torch.float64: 1e-4}  # of weights computed in two ways; half precision: 0.05
+EQUAL = {torch.float32: 1e-4, torch.float64: 1e-4}  # tolerance of comparisons; 0.05 in half precision
 _TEXT = "A cat sat."
 _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a text is the reason for a missing Reach
 

@@ -20,7 +20,7 @@ from .running import captured_parts, model_inputs, prepared, run
 
 SENTENCE, SECOND = "The small engine ran all night without a pause.", "Nobody in the village heard it stop."
 SHORT = "A cat sat."  # where every layer is run again
-ROUNDING = 2e-6  # of the largest value
+ROUNDING = 2e-6  # as a fraction of the largest value
 # transformers' own eager maps in bfloat16 are up to 4.3e-2 from its maps in float32 (GPT-OSS with random weights): a
 # smaller bound would test its rounding
 EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}

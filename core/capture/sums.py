@@ -95,7 +95,7 @@ class FixedPart:
     def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
         if self.scales is None:
             tensor += self.vectors.sum(0)
-        elif self.vectors.shape[1:-1].numel() == 1:  # the same everywhere but for its scale
+        elif self.vectors.shape[1:-1].numel() == 1:  # one vector, scaled differently in each place
             rows = self.scales.expand(-1, *tensor.shape[:-1], 1).flatten(1)
             tensor.view(-1, tensor.shape[-1]).addmm_(rows.mT, self.vectors.flatten(1))
         else:

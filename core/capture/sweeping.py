@@ -32,7 +32,7 @@ from .standins import StandIn, contributions, last_outputs, stand_in
 # -------------------- Rows of any lengths in one pass, each under many variants, with nothing padded and nothing
 
 
-PACK_TOKENS = 4096  # of all rows and variants of a pack, in the layers where every variant has begun
+PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
 
 
 @dataclass(frozen=True)
@@ -237,7 +237,7 @@ AGREEMENT = {
     torch.float32: 1e-4,
     torch.bfloat16: 0.5,
     torch.float16: 0.1,
-}  # a stack off by more is not used
+}  # stacks with a larger difference are not used
 
 
 @dataclass(frozen=True)
@@ -301,7 +301,7 @@ def sweep(
     if not encodings:
         raise InputError("An ablation needs at least one example; got none. Choose a task with examples.")
     checked = _to_check(encodings, getattr(checkpoint.model.config, "pad_token_id", None))
-    plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # also says when nothing is predicted
+    plain = _predicted(checkpoint, [encodings[k] for k in checked], place)  # raises the error if nothing is predicted
     name = computing.dtype or checkpoint.dtype
     check_choice("The number format of an ablation", name, DTYPES)
     stack = stack_of(checkpoint, arithmetic(checkpoint.device, getattr(torch, name)))

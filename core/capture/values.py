@@ -20,7 +20,7 @@ from ..models.encoding import Encoding
 from ..models.memory import maps_bytes, refuse_whole_maps
 from .running import by_layer, model_inputs, prepared
 
-EXACT_MAPS = 6  # in units of float32: kept, stacked and made effective in float64
+EXACT_MAPS = 6  # memory in units of float32 maps: kept, stacked, and effective in float64
 _OWN = ("value", "v_proj", "v_lin")  # modules that project to values alone
 _FUSED = ("c_attn", "Wqkv")  # query, key and value of all heads one after another
 _BY_HEAD = ("query_key_value",)  # query, key and value of each head together

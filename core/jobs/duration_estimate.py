@@ -34,7 +34,7 @@ from .records import Answer, one_job, progress
 from .worker import merged, summarize
 
 EVERY_TOKEN = 6_500_000  # multiplications that take as long as all else of a token: Python's calls, tables
-BATCHED_TOKEN = 400_000  # the same in training, where 32 examples share a call
+BATCHED_TOKEN = 400_000  # the same in training with 32 examples in a batch
 SEEN_WEIGHT = 1200  # multiplications that take as long as the softmax and measures of one weight
 USUAL_TOKENS = 32  # of an example, where its text is not known
 LETTERS = 4.5  # of a token of English

@@ -22,7 +22,7 @@ Purpose = Literal["label", "gold", "repeat", "training"]
 Phase = Literal["training", "labelling", "paused"]
 Cause = Literal[
     "", "people", "admin", "gold", "exemplars"
-]  # why an annotator is paused: not a member, paused by an admin, too few right
+]  # reason for a pause: not a member, paused by an admin, too few correct
 ORDERS = ("random", "uncertain", "disagreement")
 
 

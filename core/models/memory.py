@@ -32,7 +32,7 @@ def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
 # ----------------------------------------------------------------
 
 
-LARGE = 500_000_000  # parameters; from here on "auto" keeps half precision, whose weights are half as many bytes
+LARGE = 500_000_000  # parameters from which "auto" keeps half precision, to halve the memory
 HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights
 WHOLE = 256  # tokens of an input whose maps are kept whole; longer ones are kept as block maxima
 A_WEIGHT = 6  # bytes of one attention weight: float32, and uint16 for the page

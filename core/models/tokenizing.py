@@ -25,7 +25,7 @@ SETTINGS = (
 )  # fmt: skip
 VOCABULARIES = ("tokenizer.json", "vocab.*", "merges.txt", "*.model", "*.spm", "*.tiktoken", "*.bpe")
 DEEPEST = 16  # rules within rules of a tokenizer.json; those of real ones are five to nine deep
-LONGEST_GROWTH = 256  # how many times as long rules may make a text
+LONGEST_GROWTH = 256  # rules may make a text at most this many times as long
 SECONDS = 30.0  # for one text
 
 _FOREIGN: "WeakSet[Any]" = WeakSet()  # tokenizers whose calls have a time limit

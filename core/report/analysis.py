@@ -126,7 +126,7 @@ def _seconds(db: Database, checkpoint: str, name: str, given: Row) -> float | No
     example."""
     try:
         timed = estimate_duration(db, name, given)
-    except AtlasError:  # examples that are not there: the job says so
+    except AtlasError:  # examples are missing: the job reports it
         return None
     if timed is not None:
         return max(timed.seconds, 1.0)

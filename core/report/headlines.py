@@ -11,7 +11,7 @@ from .claims.outcomes import FAILS, HOLDS, KNOWN_ERROR
 from .records import records_of
 from .report import STUDY_NAME
 
-SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as a person says them of more than one
+SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as verbs in the plural
 
 
 def headline(study: str, rows: Sequence[Row]) -> Headline:
@@ -30,9 +30,7 @@ def has_headline(study: str) -> bool:
 
 def _report(rows: Sequence[Row]) -> Headline:
     records = records_of(rows)
-    outcomes = [
-        claim.outcome for claim in records.claims if claim.outcome != KNOWN_ERROR
-    ]  # which no checkpoint decides
+    outcomes = [claim.outcome for claim in records.claims if claim.outcome != KNOWN_ERROR]  # that no checkpoint decides
     order = (HOLDS, FAILS, *dict.fromkeys(outcomes))
     counts = {name: outcomes.count(name) for name in dict.fromkeys(order) if name in outcomes}
     outcome_counts = ", ".join(

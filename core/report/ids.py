@@ -22,7 +22,7 @@ class Part(StrEnum):
     WHY = "why"
     TUNING = "tuning"
     CHANGE = "change"
-    CHANGE_SEEDS = "change-seeds"  # of the other seeds of fine-tuning, as the next but one
+    CHANGE_SEEDS = "change-seeds"  # for the other seeds of fine-tuning
     MATCH = "match"
     FEATURES = "features"
     FEATURES_SEEDS = "features-seeds"
@@ -46,7 +46,7 @@ class Part(StrEnum):
     PROBE = "probe"
     TRANSFER = "transfer"
     SUBNETWORKS = "subnetworks"
-    BY_SEPARATOR = "by-separator"  # these two are no steps: stored runs of other settings
+    BY_SEPARATOR = "by-separator"  # these two are not steps, but stored runs with other settings
     FRESH_LAST = "fresh-last-layers"
 
 

@@ -145,16 +145,16 @@ TUNED = {  # of fine-tuned checkpoints
     Part.CROSSED_SCORES, Part.CROSSED_PRUNE,
     Part.IMPORTANCE, Part.PRUNE, Part.SEPARATORS, Part.SINKS, Part.WORD_LINKS, Part.SHAPLEY, Part.GATES, Part.PAIRS,
 }  # fmt: skip
-BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each: only where they are asked for
+BY_NAME = {Part.SHAPLEY: shapley, Part.GATES: gates, Part.PAIRS: pairs}  # minutes each, so only on request
 CROSSED = ("rte", "mrpc")  # tasks whose dev rows are too few for single heads, and whose train rows are not many
 FEW_LINKS = ("noun-pronoun",)  # relations whose links in dev rows are too few there, too
 PROBED = ("part of speech", "subject number", "main auxiliary")
-TRAIN_TREES = 4  # times the sentences of the other parts
-WEIGHED_ROWS = 500  # train rows that heads are weighed on, where all dev rows are swept
+TRAIN_TREES = 4  # as a multiple of the other parts' sentences
+WEIGHED_ROWS = 500  # train rows for the importance of heads, if all dev rows are swept
 PRUNED_SHARES = (0.0, 0.3, 0.4, 0.6, 0.9)
-RANDOM_DRAWS = 3  # of random weights that repeated patterns are beside
+RANDOM_DRAWS = 3  # random weights that repeated patterns are compared with
 SENTIMENT = "sst2"
-CUT_WORDS = ("noun-adjective", "noun-preposition")  # whose links are cut, as many at the same distances
+CUT_WORDS = ("noun-adjective", "noun-preposition")  # links that are cut, and as many others at the same distances
 INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three columns
 
 
@@ -254,7 +254,7 @@ class _Planned:
     checkpoint: str
     facts: Facts
     tasks: tuple[str, ...]
-    classifier: str | None = None  # a fine-tuned checkpoint that is there already
+    classifier: str | None = None  # an existing fine-tuned checkpoint
 
     def steps(self, db: Database, parts: set[Part]) -> list[ReportStep]:
         tuned = [task for task in self.tasks if task in self.data.train and Part.TUNING in parts]
@@ -277,7 +277,7 @@ class _Planned:
         options = frame_heads.FrameHeadsOptions(
             checkpoint=self.checkpoint, sentences=listed, direction=direction, seed=self.options.seed
         )
-        if listed:  # the list is what passed the paper's filter already
+        if listed:  # the list has already passed the paper's filter
             options = replace(options, filter=False, pairing="product" if causal else "zip")
         steps = [self._step(Part.FRAMES, frame_heads.STUDY, options)]
         if causal and self.data.replication:
@@ -431,7 +431,7 @@ class _Planned:
         """Return the steps that compare the checkpoint with the fine-tuned ones."""
         options = self._attending(features.FeaturesOptions, task, limit=self.options.limit)
         if self.facts.causal:
-            options = replace(options, features=(*options.features, "last"))  # a sentence is about it
+            options = replace(options, features=(*options.features, "last"))  # a claim is about this feature
         if not tuned:
             return [self._step(Part.FEATURES, features.STUDY, options, task)]
         compared = [replace(options, compare=self._folder(task, seed)) for seed in (0, *self._other_seeds())]

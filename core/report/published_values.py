@@ -24,7 +24,7 @@ from .ids import Condition, ExhibitId, Item, Quantity
 PAPER, REPLICATION = "Kovaleva et al. 2019", "GPT-2 replication 2024"
 BERT, GPT2 = "bert-base-uncased", "gpt2"
 LAYERS = 12  # of either
-FLAWS = {  # why a number can stand beside nothing measured elsewhere
+FLAWS = {  # why a printed number cannot be compared with measurements
     "": "",
     "constant": "the cell equals a constant predictor to the printed digit",
     "one-block": "the printed number comes from a forward pass of which only the last block reached the output, so it "

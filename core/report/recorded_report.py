@@ -65,7 +65,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     for part, study in BY_COMMAND.items():
         for run in shipped_record.runs(study).to_dict("records"):
             options = from_json(run["options"])
-            if part == Part.REDUNDANCY:  # without random weights it says nothing of repeated patterns
+            if part == Part.REDUNDANCY:  # random weights are needed to judge repeated patterns
                 checkpoint = run["checkpoint"] if options.get("random") else None
             elif part == Part.WORD_LINKS and tuple(options.get("edges", ())) != CUT_WORDS:
                 checkpoint = None

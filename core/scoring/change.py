@@ -19,7 +19,7 @@ from .intervals import Means
 
 STATISTICS = ("cosine", "divergence")
 WITHOUT_SINK = ("cosine_without_first", "divergence_without_first")
-ROWS_KEPT = 5  # per head, those that changed most
+ROWS_KEPT = 5  # for each head, the rows that changed most
 
 
 def cosine(

@@ -63,7 +63,7 @@ def shapley_values(
 
 GateClass = Literal["facilitating", "interfering", "irrelevant", "undecided"]
 CLASSES: tuple[GateClass, ...] = get_args(GateClass)
-CLAIMED = 0.95  # share of the fits in which a class must come
+CLAIMED = 0.95  # fraction of the fits in which a class must appear
 
 
 def class_shares(
@@ -90,9 +90,9 @@ def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 
-THRESHOLD = 0.9  # of the selection probability, from which an edge belongs to the stable set
-SPLITS = 50  # of the pairs into two halves
-SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of all edges: sizes of circuits on a curve
+THRESHOLD = 0.9  # selection probability from which an edge belongs to the stable set
+SPLITS = 50  # random splits of the pairs into halves
+SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fractions of all edges
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:

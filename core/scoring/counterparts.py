@@ -19,8 +19,8 @@ from torch import Tensor
 from .corrections import ALPHA
 
 HALVES = 2
-GROUPS = 16  # of inputs, by their numbers modulo GROUPS: the sample that intervals are over; even ones are a half
-LEAST = 0.5  # similarity of two heads that are alike at all
+GROUPS = 16  # intervals resample groups of inputs (number modulo GROUPS); even groups are one half
+LEAST = 0.5  # least similarity of a counterpart
 NEARER = 0.8  # largest distance of a counterpart, as a fraction of that to any other head
 STEPS = 20  # of the search for a power: its logarithm then is known to 2e-5
 SMALLEST = 1e-38  # weight whose logarithm is taken in place of that of 0

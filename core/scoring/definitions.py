@@ -47,7 +47,7 @@ QUERY_CLASSES = {  # classes of query words, with the universal parts of speech 
     "other words": ("INTJ", "NUM", "SPACE", "X", ""),
 }
 GROUP_OF = {category: group for group, categories in BUDGET_GROUPS.items() for category in categories}
-BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head is of a kind
+BOUNDS = {"previous": 0.5, "next": 0.5, "first": 0.6, "separator": 0.6}  # mean weight above which a head has a kind
 CLASS_SHARE, MAJORITY = "class ", 0.5  # scores "class NAME": the share of a head's maps of a pattern class
 HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 

@@ -83,7 +83,7 @@ def _some(chance: np.random.Generator, heads: list[Head], most: int) -> list[Hea
 
 
 SMOOTHING = 0.001
-STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # of the scaling, as Clark et al. ran it
+STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # settings of the scaling in Clark et al.
 
 
 class HeadDistances:

@@ -21,8 +21,8 @@ Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
 Counts = Shaped[np.ndarray, "draw row"]
 PERMUTATIONS = 1000
-RARE = 0.02  # smallest share of all rows whose effect a p of losses allows for: nobody knows how large a row's is
-FEW_FLIPS = 5  # changed predictions; of fewer an interval is a bound, several times as wide as if their rate was known
+RARE = 0.02  # p of losses allow for unseen large effects in this fraction of rows
+FEW_FLIPS = 5  # with fewer changed predictions, an interval is a much wider bound
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
@@ -101,7 +101,7 @@ def contrast_intervals(
     """
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
-        heads = np.flatnonzero(contrast)  # a metric that is undefined elsewhere is of no concern
+        heads = np.flatnonzero(contrast)  # the metric may be undefined for other heads
         if not len(heads):
             intervals.append(Interval(None, None, None))
             continue
@@ -120,7 +120,7 @@ def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None 
     if most is None or n < 2:
         mean = difference.mean(1)
         low, high = few_inputs.mean_interval(difference.T)
-        unmoved = (difference == 0).all(1)  # [0, 0] would be surer than anybody can be
+        unmoved = (difference == 0).all(1)  # the interval [0, 0] would be too certain
         low, high = np.where(unmoved, np.nan, low), np.where(unmoved, np.nan, high)
         return [Interval.of(a, b, c) for a, b, c in zip(mean, low, high, strict=True)]
     mean = difference.sum(1) / (n + 2)

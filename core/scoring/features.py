@@ -35,8 +35,8 @@ from .link_contrasts import by_draw, cells_of, means_over_draws, weights_at
 # ---------------------------------------------------------------- feature contrasts
 
 
-DRAWS = 16  # of each feature of an input
-TRIED = 64  # drawn for them
+DRAWS = 16  # for each feature of an input
+TRIED = 64  # candidates for these draws
 WAYS = ("any query", "the classifying token")
 
 
@@ -92,7 +92,7 @@ def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
     shape = (len(inputs), len(WAYS), tokens.shape[1], DRAWS)
     queries, keys = (np.zeros((*shape, cells), dtype=int) for cells in (2, 4))
     is_filled = np.zeros(shape, dtype=bool)
-    compared = (tokens & plain[:, None]).any(-1) & (~tokens & plain[:, None]).any(-1)  # with what others can be
+    compared = (tokens & plain[:, None]).any(-1) & (~tokens & plain[:, None]).any(-1)  # some inside, some outside
     if compared.any():
         drawn = _Drawn(inputs, tokens, plain, np.nonzero(compared))
         group, cells = drawn.fitting(causal=causal)  # ascending
@@ -334,7 +334,7 @@ def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int
     if not 0 < chosen < len(weights):
         return float("nan")
     reached, generator = 1, np.random.default_rng(0)
-    least = weights[carrying].sum() - 1e-9 * np.abs(weights).sum()  # the same set in another order reaches it
+    least = weights[carrying].sum() - 1e-9 * np.abs(weights).sum()  # less rounding error of the order
     for _ in range(SETS // AT_ONCE):
         order = generator.random((AT_ONCE, len(weights)), dtype=np.float32)
         drawn = np.argpartition(order, chosen, axis=1)[:, :chosen]
@@ -391,7 +391,7 @@ class _Batch:
         """Reduce the values of each group of keys to one value; NaN for empty groups."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
-            exact = gathered.astype(np.float64) if by is np.add else gathered  # a largest one is not rounded
+            exact = gathered.astype(np.float64) if by is np.add else gathered  # maxima need no higher precision
             reduced[self.filled] = by.reduceat(exact, self.starts)
         return reduced.reshape(*self.shape, -1)
 

@@ -19,7 +19,7 @@ from .corrections import CONFIDENCE
 
 METRICS = ("accuracy", "f1", "pearson")
 MOVED = 0.02  # a score that moves by less than this share of the largest move does not count as moved
-MANY = 32  # moved scores (or all), from which on their spread speaks for itself
+MANY = 32  # with so many moved scores (or all), the observed spread suffices
 JUMP = 2.5  # influence on Pearson's r of a score that jumps: of standardised scores, so without a unit
 
 Rows = Shaped[np.ndarray, " row"]

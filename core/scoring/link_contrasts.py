@@ -23,9 +23,9 @@ from torch import Tensor
 
 from ..map_sums import MapSums, Needs
 
-DRAWS = 8  # of s and t, of each link
-TRIED = 48  # drawn for them: others fall outside the sentence, or onto a link
-FLOOR = 1e-30  # smaller weights have no logarithm to speak of: no draw that has one in a cell is taken
+DRAWS = 8  # of s and t for each link
+TRIED = 48  # candidates: some fall outside the sentence or onto a link
+FLOOR = 1e-30  # a draw with a smaller weight in a cell is not used
 NOTHING = 1e-3  # a smaller contrast is rounding
 _PLUS, _MINUS = ((0, 0), (1, 1), (2, 2)), ((0, 1), (1, 2), (2, 0))  # (query, key) of a, a+s, a+t; b, b+s-t, b+s
 SIGNS = np.repeat([1.0, -1.0], 3)

@@ -24,7 +24,7 @@ DIRECTIONS = {
     "target_to_element": "query = target, key = frame element (the paper's prose)",
     "later_to_earlier": "query = the later of the two, key = the earlier (what a decoder can do)",
 }
-ALONE = 1e-6  # what is left of a row beside a sink that has all of it
+ALONE = 1e-6  # least weight of a row outside the sink
 PAIRINGS = {
     "product": "every piece of one side with every piece of the other",
     "zip": "the paper's code: pieces of both sides taken one by one until the shorter side ends",

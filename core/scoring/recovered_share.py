@@ -14,7 +14,7 @@ from ..errors import InputError
 from . import few_inputs
 from .effects import max_t
 
-FLOOR = 0.1  # logits: pairs whose m differ less have little to bring back
+FLOOR = 0.1  # logits: with a smaller difference in m, a pair is left out
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from .corrections import widened
 from .distances import js_between, js_sums
 from .mean_patterns import SIZE, resized
 
-LEAST_PAIRS = 4  # two a half, or a half has no spread
+LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:

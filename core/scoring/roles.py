@@ -30,13 +30,13 @@ from .intervals import Means, StatisticEstimate
 
 Role = Literal["previous", "next", "first", "separator", "duplicate", "prefix", "rare", "dependency"]
 ROLES: tuple[Role, ...] = get_args(Role)
-ON_CONTROL: tuple[Role, ...] = ("duplicate", "prefix")  # whose baseline is the same cells of a control without repeats
+ON_CONTROL: tuple[Role, ...] = ("duplicate", "prefix")  # baseline: the same cells in a control without repeats
 OWN_DISTANCE: tuple[Role, ...] = (
     "separator",
     "dependency",
-)  # whose baseline is the head's weight at the same distance
+)  # baseline: the head's weight at the same distance
 TIMES = 3.0  # a head has a role when its weight is above so many times the baseline's (Pande et al.'s sieve)
-LEAST = 0.01  # of a row's weight: scaled up from less, it would be noise
+LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give noise
 
 
 @dataclass(frozen=True)

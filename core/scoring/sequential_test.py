@@ -37,11 +37,11 @@ Growth = Float[np.ndarray, "bet head fraction"]
 Verdict = Literal["matters", "does not matter", "open"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 FIRST = 64  # rows at the first look
-LATER = 1.2  # times as many rows at each look, once heads can be found not to matter
-FRACTIONS = 2.0 ** -np.arange(7)  # of the largest bet that cannot lose more than all
-WEIGHTS = 2.0 ** -np.arange(7) / (2.0 ** -np.arange(7)).sum()  # most on large bets: they win soonest on still heads
+LATER = 1.2  # growth of rows at each look, once "does not matter" is possible
+FRACTIONS = 2.0 ** -np.arange(7)  # of the largest bet that cannot lose everything
+WEIGHTS = 2.0 ** -np.arange(7) / (2.0 ** -np.arange(7)).sum()  # large bets decide soonest without an effect
 TOGETHER = 16  # factors that are multiplied before a logarithm is taken
-HALVINGS = 26  # of the span of possible means, 1e-8 of it
+HALVINGS = 26  # bisections of the range of means, to 1e-8 of it
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
     at = nearest
     for _ in range(len(nearest).bit_length()):
         at = at[at]
-    if bool((at == root).all()):  # every word has its best head, and that is a tree: none adds up to more
+    if bool((at == root).all()):  # the best heads form a tree, so no other tree is better
         return nearest
     graph = nx.DiGraph()
     graph.add_nodes_from(range(size))

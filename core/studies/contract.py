@@ -259,7 +259,7 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
         name = str(first["loc"][0]) if first["loc"] else study
         shown = "nothing" if first["type"].startswith("missing") else repr(first["input"])[:60]
         raise InputError(f"The option {name} of {study} cannot be {shown}: {first['msg']}.") from error
-    except TypeError as error:  # of what an option makes of a value, before its type is looked at
+    except TypeError as error:  # raised by an option's conversion before the type check
         raise InputError(f"The options of {study} must have the types it declares; {error}.") from error
 
 

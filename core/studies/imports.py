@@ -121,7 +121,7 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
                 f"The option {wrong[0]['loc'][0]} of {study} cannot be {str(wrong[0]['input'])[:40]!r}: "
                 f"{wrong[0]['msg']}. Export the run again."
             ) from error
-    except TypeError as error:  # of what an option makes of a value, before its type is looked at
+    except TypeError as error:  # raised by an option's conversion before the type check
         raise InputError(
             f"The options of {study} must have the types it declares; {error}. Export the run again."
         ) from error
@@ -157,7 +157,7 @@ def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: boo
                 continue
             if type(value) is int and not (0 <= value < HEADS if known.column in HEAD_COLUMNS else abs(value) < MOST):
                 raise RowError(f"{known.column} of a row of {study} cannot be {_shown(value)}: it is out of range")
-            if type(value) is known.number and math.isfinite(value):  # most columns of most rows
+            if type(value) is known.number and math.isfinite(value):  # fast path for most columns
                 continue
             if why := _misfit(kind, known.name, hints[known.name], value):
                 raise RowError(f"{known.column} of a row of {study} cannot be {str(value)[:40]!r}: {why}")

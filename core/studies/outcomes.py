@@ -87,4 +87,4 @@ def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
 def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return counts as fractions of all examples, with their 95 % Wilson intervals."""
     low, high = wilson_interval(np.asarray(counts), rows)
-    return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # not 3e-18
+    return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # exactly 0 or 1

@@ -16,7 +16,7 @@ from .records import Result
 
 
 Standing = Literal["present", "earlier", "unrecorded", "elsewhere"]
-OF_TRAINED = {"cross-fitted"}  # studies whose runs said the weights of the models that they trained, not of the base
+OF_TRAINED = {"cross-fitted"}  # studies whose older runs have the hash of trained weights, not of the base
 _BETWEEN = re.compile(r", | and ")
 
 

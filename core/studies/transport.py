@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import JobError
 
 R = TypeVar("R")
-ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark what JSON has no form for
+ARRAY, NOT_FINITE = "array", "not finite"  # keys that mark values without a JSON type
 
 
 def encode(value: Any) -> Any:

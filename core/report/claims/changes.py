@@ -43,7 +43,7 @@ from .seeds import (
     with_luck,
 )
 
-MOST = 0.5  # of the heads
+MOST = 0.5  # as a fraction of the heads
 
 
 @for_each(Part.MATCH)
@@ -68,7 +68,7 @@ def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome |
     return found_by(result, decision, sentence, seeds[0].n, statistic=kept_share, seeds=len(seeds))
 
 
-LITTLE = 0.9  # of a head's cosine before and after: a map that turned by less than 26 degrees changed little
+LITTLE = 0.9  # cosine of a map before and after: less than 26 degrees is a small change
 BY_CHANCE = 0.025  # of heads that gain in every seed: one of two ways to be right, by halves of 5 %
 
 # ---------------------------------------------------------------- maps before and after

@@ -38,8 +38,8 @@ from .outcomes import (
 # -------------------- Sentences on what heads do together, and on the ways to rank them, as tests of Shapley
 
 
-ALIKE = 0.5  # a rank correlation: a quarter of one ranking's variance is the other's
-AS_MUCH = -0.05  # of the whole logit difference, that an order may keep less
+ALIKE = 0.5  # a rank correlation, which explains a quarter of the variance of ranks
+AS_MUCH = -0.05  # margin as a fraction of the whole logit difference
 
 
 def agrees(result: StepResult, *names: str) -> Outcome | None:

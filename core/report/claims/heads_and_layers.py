@@ -100,7 +100,7 @@ def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 A_LITTLE = 0.002  # "up to -0.2 %": the largest drop that the paper saw on QNLI and MNLI
 BUNDLED = " The examples were made for this project and only have the form of this task."
 ROLES = ("previous", "next", "separator", "first")
-PARTS = 4  # of a sentence on two features: each before, and each after fine-tuning
+PARTS = 4  # a claim on two features: each before and after fine-tuning
 
 # ---------------------------------------------------------------- what heads attend to
 

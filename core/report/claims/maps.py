@@ -49,9 +49,9 @@ from .seeds import apart_over_seeds, in_every_seed, mean_of_seeds, with_luck
 
 FROM = 4 / 12  # of the depth: layer 5 of 12
 HARDLY = 0.5  # of how the loss moves with attention to other tokens: "hardly" is less than half of it
-ANY_WEIGHT = 0.1  # of all weight: below it separators have none to speak of, and moving it says nothing
+ANY_WEIGHT = 0.1  # fraction of all weight: below it, moving the separators' weight shows nothing
 MOSTLY = 0.5  # of its weight on separators: a head that looks at them
-ORIGIN_MARGIN = 0.1  # of a score's variance: by so much feed-forward blocks must have more than words and places
+ORIGIN_MARGIN = 0.1  # fraction of a score's variance by which feed-forward blocks must exceed words and positions
 
 
 @for_each(Part.SEPARATORS)
@@ -222,7 +222,7 @@ def frames_help(evidence: Evidence) -> list[Outcome]:
 
 ON_THE_PLACE_ALONE = "Heads were tested against the null models of positions, not of query words. Rerun this step."
 HIGH = 0.4  # weight on a link that is high
-ALMOST_ALL = 0.9  # of the heads
+ALMOST_ALL = 0.9  # as a fraction of the heads
 COUNTED = (441, 481)  # links of the paper's sentences whose element stands first, and all
 SPECIAL = ("start", "separator")
 NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
@@ -532,7 +532,7 @@ def _best_of_its_sort(best: Score, rival: Score | None, diagonal: Sequence[str],
     return replace(clear, word=HOLDS if best.name in diagonal else FAILS)
 
 
-MOST = 0.5  # of the heads
+MOST = 0.5  # as a fraction of the heads
 
 
 SAID_OF_LATE = ("separator", "punctuation")  # features that stripes of the last layers are said to be at

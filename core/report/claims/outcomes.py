@@ -20,8 +20,8 @@ from ..evidence import ON_TRAIN_ROWS, Evidence, StepResult
 from ..ids import Part
 from ..measures.scores import nothing_to_lose
 
-MARGIN = 0.01  # a loss below a point is none
-MOST_TIMES = 10_000  # so many times the rows are no plan
+MARGIN = 0.01  # losses below one point do not count
+MOST_TIMES = 10_000  # a plan for more rows than this multiple is not useful
 
 
 class OutcomeWord(StrEnum):
@@ -193,7 +193,7 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
     if above := [decision for decision in decisions if decision.word == HOLDS]:
         return max(above, key=lambda decision: decision.clear)
     most = max(decisions, key=lambda decision: decision.statistic.value if decision.statistic else 0.0)
-    # "all lie below" is said of each at once, so no correction is taken for it: an intersection-union test
+    # "all lie below" needs no correction: it is an intersection-union test
     if all(decided(effect, bound).word == FAILS for effect in effects):
         return decided(max(effects, key=lambda effect: effect.value), bound)
     times = [decision.times for decision in decisions if decision.word == UNDECIDED and decision.times]

@@ -13,7 +13,7 @@ from ..estimates import bonferroni_widened, mean_over
 from ..measures.scores import scored
 from .outcomes import FAILS, HOLDS, UNDECIDED, Decision, all_of, apart, decided
 
-MOST_SEEDS = 100  # more are no plan
+MOST_SEEDS = 100  # a plan for more seeds is not useful
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ...studies.stored_runs import TitledRun
 from ..plan import ReportOptions
 from ..records import ClaimRecord
 
-FLAGS = {"tasks": "--task", "parts": "--part"}  # of options that are typed once for each of their values
+FLAGS = {"tasks": "--task", "parts": "--part"}  # flags that are repeated for each value of an option
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, Cro
         signs = [np.sign(difference[:, merged.folds == fold].mean(1)) for fold in folds]
         agree = iter(np.sum([(sign == overall) & (overall != 0) for sign in signs], axis=0).tolist())
         told = [
-            replace(result, statistic=None, folds=options.folds, folds_agree=next(agree))  # no score of one checkpoint
+            replace(result, statistic=None, folds=options.folds, folds_agree=next(agree))  # over checkpoints
             if isinstance(result, AblatedTarget)
             else result
             for result in disable.STUDY.results(_sweep(options), swept)

@@ -53,8 +53,8 @@ CONTROLS = 5  # random sets beside each group
 TOGETHER, ALONE, CONTROL = "together", "alone", "control"
 _KNOWN: "dict[tuple[Any, ...], tuple[Group, ...]]" = {}
 LOW = ("bfloat16", "float16")
-EVERY, LEAST = 12, 4  # of the variants, one in EVERY is computed in both, and at least LEAST
-SAFETY = 2.0  # times the largest deviation that was seen
+EVERY, LEAST = 12, 4  # one variant in EVERY, and at least LEAST, is computed in both
+SAFETY = 2.0  # as a multiple of the largest observed deviation
 CLAIM = 0.05  # corrected p at which an effect is claimed
 Differences = Float[np.ndarray, "variant row"]
 
@@ -154,7 +154,7 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
         """Validate options. Named heads are ablated as groups; another target in addition raises InputError."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
-            given = {**given, "operator": "zero"}  # the one that parts have
+            given = {**given, "operator": "zero"}  # the only operator for parts
         return super().read(setup.with_groups(given))
 
     def units(self, options: DisableOptions) -> list[Unit]:

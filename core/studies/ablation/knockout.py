@@ -43,7 +43,7 @@ SORTS = {
 WORD_LINKS = {
     "noun-adjective": "between nouns and adjectives",
     "noun-preposition": "between nouns and prepositions",
-}  # that a page offers; a terminal takes any two sorts
+}  # offered by the page; the terminal accepts any two sorts
 Link = tuple[int, int]
 
 

@@ -293,7 +293,7 @@ class _Table:
 # Dodge et al. 2020 crossed two of the three.
 
 
-FEWEST_RUNS = 5  # for an interval of what they share
+FEWEST_RUNS = 5  # for an interval of the variance they share
 
 
 @dataclass(frozen=True)

@@ -37,13 +37,13 @@ from .setup import AblationOptions, AblationTarget, groups_of, has_parts, target
 
 SHARE = 0.05  # of the loss of the best constant answer: the default margin (docs/explanation/sequential-tests.md)
 BACKWARD = 3.0  # passes of a row that all its first-order effects cost: one forward, and twice that backward
-HOPELESS = 0.05  # chance of a verdict on all rows below which a head takes no more of them
+HOPELESS = 0.05  # a head with a smaller chance of a verdict on all rows is stopped
 LEAST = 1e-6  # effects below this are rounding
 TARGETS = ("heads", "layers", "all-but-one", "groups")
 EXACT_A_UNIT = 16  # rows of a unit that runs every variant; more where fewer are left
 MOST_A_UNIT = 128
 FIRST_ORDER = "first order"  # the step of units that measure effects to first order too
-INTERVALS = "bets"  # what the intervals are by; earlier versions have "at looks" or "anytime"
+INTERVALS = "bets"  # method of the intervals; earlier versions have "at looks" or "anytime"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -182,7 +182,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         chosen = list(wanted.targets or range(len(variants)))
         labels, encodings = opened.outputs(rows), opened.encoded(rows)
         labelled = capture.losses.LabelledRows(encodings, labels, [row.id for row in rows])
-        sources = references.sources(options.operator, opened, options)  # one a draw of "resample", else one
+        sources = references.sources(options.operator, opened, options)  # one for each draw of "resample", else one
 
         measured = [
             capture.losses.effects(

@@ -42,7 +42,7 @@ from ..records import Figure, Result
 from ..units import ExampleUnit
 from .setup import ROWS_A_UNIT, units_of_rows
 
-LEAST, TIMES = 0.3, 2.0  # of a head's attention; as often as uniform attention
+LEAST, TIMES = 0.3, 2.0  # fraction of a head's attention; multiple of uniform attention
 SHARE, WHOLE, REMOVED, REPLACED = "sink share", "whole head removed", "sink removed", "sink replaced by its mean"
 EFFECTS = {"head": WHOLE, "zero": REMOVED, "mean": REPLACED}
 NOP, CONSTANT, BROADCAST, UNDECIDED, NOTHING = "nop", "constant", "broadcast", "undecided", "no measurable effect"

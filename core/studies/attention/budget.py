@@ -42,7 +42,7 @@ DISTANCE = "distance of a part of speech"
 DRAWS = 199  # permutations
 LEAST_DISTANCE, LEVEL = 0.1, 0.05
 SYNTAX = ("governor", "dependent")
-WITHOUT = "none"  # the pipeline that is none
+WITHOUT = "none"  # the value for "no pipeline"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -142,7 +142,7 @@ def scores_of(sums: FeatureSums) -> list[Score]:
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
         p, contrast = effect.p_above()[..., 0], None
-        if not feature_of(key[1]).special:  # no p where no contrast could be drawn: it may be the places
+        if not feature_of(key[1]).special:  # without a contrast there is no p: positions alone may explain the value
             contrast = observer.contrast(*key)
             p = np.maximum(p, contrast.p_above()[..., 0])
             contrast = contrast if contrast.n.any() else None

@@ -180,7 +180,7 @@ class FeatureMeasure:
 def features_again(sums: FeatureSums) -> FeatureAttention:
     """Restore the observer of attention to features from stored sums, to compute its results."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
-    sums.means.widen(attention.means.sums.shape[-1])  # of a job from before contrasts were measured
+    sums.means.widen(attention.means.sums.shape[-1])  # partials of an older version without contrasts
     attention.means = sums.means
     return attention
 
@@ -309,7 +309,7 @@ def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> Relati
     """Restore the observer of attention along relations from stored sums, so that its results can be computed."""
     names, across = [relation.name for relation in relations], [relation.across for relation in relations]
     attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
-    sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # of a job from before all were measured
+    sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # older partials lack some
     attention.means = sums.means
     attention.distances = [Counter(counter) for counter in sums.distances]
     return attention

@@ -22,7 +22,7 @@ from .inputs import SourceText
 from .partials import InputOffset, Sums
 
 WINDOWS = 100_003  # of a stretch of running text at most; odd, so that windows spread over the groups of `Means`
-ROWS_A_CHUNK = 1024  # prepared together: more inputs of one length a batch, and memory that does not grow
+ROWS_A_CHUNK = 1024  # inputs prepared together, so that batches are full and memory is bounded
 
 
 @dataclass(frozen=True)

@@ -522,7 +522,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
     interval."""
     if not len(state.sampled):
         return None, None, None
-    from scipy.stats import binomtest  # half a second of start-up
+    from scipy.stats import binomtest  # 0.5 s at start
 
     count = len(set(state.sampled.tolist()) & set(state.mattering.tolist()))
     ends = binomtest(count, len(state.sampled)).proportion_ci(0.95, "exact")

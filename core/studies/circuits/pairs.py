@@ -123,7 +123,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         all_rows = setup.rows_of(options)
         rows = [all_rows[k] for k in pair_rows.positions]
         combined = list(combinations(pair_rows.targets or range(count), 2))
-        others = sorted(set(combinations(range(count), 2)) - set(combined))  # none unless some heads were selected
+        others = sorted(set(combinations(range(count), 2)) - set(combined))  # empty if no heads were selected
         shuffled = np.random.default_rng([options.seed, count]).permutation(len(others))
         drawn = [others[k] for k in sorted(shuffled[: options.sample].tolist())]
         pairs = np.array([*combined, *drawn])
@@ -162,7 +162,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
         drawn = [pair for pair in records if pair.sampled]
         if not drawn:
             return [*ordered]
-        from scipy.stats import binomtest  # half a second of start-up
+        from scipy.stats import binomtest  # 0.5 s at start
 
         count = sum(pair.verdict != "open" for pair in drawn)
         share = binomtest(count, len(drawn)).proportion_ci(0.95, "exact")

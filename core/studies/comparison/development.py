@@ -42,7 +42,7 @@ OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weig
 class DevelopmentOptions(AttendingOptions):
     """Options of a study of training: which snapshots are measured, in which order, and on which inputs."""
 
-    checkpoint: str = ""  # none of its own: the snapshots are
+    checkpoint: str = ""  # no checkpoint of its own, only the snapshots
     checkpoints: Annotated[
         tuple[str, ...],
         Flag(

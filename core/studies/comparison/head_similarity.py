@@ -33,7 +33,7 @@ from ...scoring.counterparts import (
 from ..attention.inputs import SourceText
 
 TOKENS, WORDS = "tokens", "words"
-LEAST_UNITS = 3  # tokens or words that both have: among fewer every head is alike
+LEAST_UNITS = 3  # shared tokens or words; with fewer, all heads look alike
 MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 TRAINED, RANDOM = "trained", "random"
-HOPED_FOR = 0.8  # rank agreement of removal with what terms foretell, set before it was first measured
+HOPED_FOR = 0.8  # least rank agreement of terms with removal, fixed before measuring
 MOST_SINGLE_HEADS = 48  # of a checkpoint whose earlier heads are told apart unless asked otherwise
 ATLAS_SORTS = ("position", "token", "earlier heads", "feed-forward")
 READS = {"query head": "query", "key head": "key"}  # Q- and K-composition, and the side of each
@@ -517,7 +517,7 @@ def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
     counts = [inputs.weights if weighting == "attention" else None for weighting in scoring.score_parts.WEIGHTINGS]
     every = [scoring.score_parts.centred_scores(inputs.scores, inputs.visible, weights) for weights in counts]
     pairs = scoring.score_parts.covariances(inputs.query, inputs.key, every, scaling=inputs.scaling)
-    place = () if inputs.bias is None else (Component("position"),)  # a bias of the scores is of places on both sides
+    place = () if inputs.bias is None else (Component("position"),)  # a bias of the scores depends on both positions
     collected = _collected((*inputs.query_components, *place), (*inputs.key_components, *place))
     shares = []
     for weighting, centred, terms in zip(scoring.score_parts.WEIGHTINGS, every, pairs, strict=True):

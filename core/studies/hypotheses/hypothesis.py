@@ -311,7 +311,7 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
     if study in (EFFECTS, "patch", "edge-effects"):  # studies of a classifier: both use its task
         return f"sst2:train:{limit}:0", f"sst2:dev:{limit}:0"
-    return f"sst2:dev:{limit}:0", f"rte:dev:{limit}:0"  # on which nothing that ships was measured
+    return f"sst2:dev:{limit}:0", f"rte:dev:{limit}:0"  # no shipped result uses these rows
 
 
 @dataclass(frozen=True)

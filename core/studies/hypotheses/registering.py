@@ -111,7 +111,7 @@ def register(
         if run.is_random:
             continue
         check_runnable(run.does, as_json(run.options))
-        if run.study not in ("why", "counterparts"):  # whose units open checkpoints
+        if run.study not in ("why", "counterparts"):  # studies whose units open checkpoints
             run.does.units(run.options)
     rows = {
         name: tuple((row.id, mark_of(row), *input_marks(row, opened)) for row in choice.rows())

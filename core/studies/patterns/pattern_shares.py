@@ -30,7 +30,7 @@ from ..units import ChunkUnit
 from .records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
 
 ROWS_A_UNIT = 50
-SHARE = "class share/"  # scores of this begin so
+SHARE = "class share/"  # prefix of these scores
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -147,7 +147,7 @@ PARTED = ", rules part"
 TREEBANK = (TAG, RELATION, ORDER)
 DIAGNOSTIC = (NUMBER, AUXILIARY)
 PROPERTIES = (*TREEBANK, *DIAGNOSTIC)
-PLACES = 10  # words after the tenth have no place to be named
+PLACES = 10  # only the first ten words are numbered
 
 
 @pydantic.dataclasses.dataclass(frozen=True)

@@ -86,7 +86,7 @@ def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compu
         (part / DONE).write_text(
             json.dumps({"kind": kind, "checkpoint": checkpoint.name, "inputs": len(texts)}), encoding="utf-8"
         )
-        if not (place / DONE).is_file():  # else another worker was sooner
+        if not (place / DONE).is_file():  # otherwise another worker has written the file
             shutil.rmtree(place, ignore_errors=True)
             part.rename(place)
     finally:
