@@ -116,9 +116,9 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
     return head
 
 
-def all_heads(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Head]:
+def all_heads(layers: int, heads: int, attending: Sequence[int] = (), *, part: str = "") -> list[Head]:
     """Return all heads of one stack, layer by layer. `attending` lists the layers with attention (empty: all)."""
-    return [Head(layer, head) for layer in attending or range(layers) for head in range(heads)]
+    return [Head(layer, head, part) for layer in attending or range(layers) for head in range(heads)]
 
 
 def parse_heads(names: str) -> list[Head]:

@@ -285,18 +285,14 @@ def _store_demoted(cursor: Any, project: str, board: Board) -> None:
 # ---------------------------------------------------------------- boards kept in memory
 
 
-class _changing:  # noqa: N801 - used like a function
+@contextmanager
+def _changing(db: Database) -> Iterator[None]:
     """Discard the boards of a database if the body fails; they are rebuilt on next use."""
-
-    def __init__(self, db: Database):
-        self._db = db.shared
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            forget(self._db)
+    try:
+        yield
+    except BaseException:
+        forget(db)
+        raise
 
 
 def forget(db: Database) -> None:

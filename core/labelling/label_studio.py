@@ -42,7 +42,7 @@ def export_studio(db: Database, file: Path, class_set: str) -> int:
     for position, row in enumerate(exported(db, class_set)):
         map_id, plain = str(row.get("map_id")), json.loads(as_line(row))
         if map_id not in tasks:  # the first event of a map contains its weights
-            tasks[map_id] = _Task(_MapShown(*(row[column] for column in _SHOWN)), plain)
+            tasks[map_id] = _Task(_shown(row), plain)
         tasks[map_id].add(plain, position)
     listed = [task.as_json(number, classes) for number, task in enumerate(tasks.values(), start=1)]
     write_whole(file, json.dumps(listed, ensure_ascii=False, indent=1))
@@ -50,73 +50,35 @@ def export_studio(db: Database, file: Path, class_set: str) -> int:
     return len(tasks)
 
 
-_SHOWN = ("map_id", "class_set", "checkpoint", "task", "layer", "head", "weights", "length")
+def _shown(row: Row) -> Row:
+    """Return the image and title of a map as the data of a Label Studio task."""
+    picture = base64.b64encode(png(from_float16(row["weights"], row["length"]))).decode()
+    return {
+        "image": f"data:image/png;base64,{picture}",
+        "title": f"{row['checkpoint']} L{row['layer'] + 1}H{row['head'] + 1}, {row['task']}",
+        "map_id": row["map_id"],
+        "class_set": row["class_set"],
+    }
 
 
-@dataclass(frozen=True)
-class _MapShown:
-    """What a task shows about its map."""
-
-    map_id: str
-    class_set: str
-    checkpoint: str
-    task: str
-    layer: int
-    head: int
-    weights: bytes
-    length: int
-
-    def as_json(self) -> Row:
-        """Return the image and title of a map as the data of a Label Studio task."""
-        title = f"{self.checkpoint} L{self.layer + 1}H{self.head + 1}, {self.task}"
-        picture = base64.b64encode(png(from_float16(self.weights, self.length))).decode()
-        return {
-            "image": f"data:image/png;base64,{picture}",
-            "title": title,
-            "map_id": self.map_id,
-            "class_set": self.class_set,
-        }
-
-
-_ANNOTATED = ("event", "kind", "annotator", "pass", "class", "undoes", "happened", "seconds")
-
-
-@dataclass(frozen=True)
-class _Event:
-    """The fields of a label event that an annotation shows. Imported files may contain any JSON value."""
-
-    event: Any
-    kind: Any
-    annotator: Any
-    passing: Any
-    given: Any
-    undoes: Any
-    happened: Any
-    seconds: Any
-
-    @classmethod
-    def of(cls, event: Row) -> "_Event":
-        """Convert a row of this program's export to a label event."""
-        return cls(*(event.get(name) for name in _ANNOTATED))
-
-    def as_json(self, number: int, classes: ClassSet) -> Row:
-        """Return a label event as a Label Studio annotation."""
-        chosen = [classes.named(str(self.given)).title] if self.kind == "label" else []
-        return {
-            "id": number,
-            "completed_by": {"email": self.annotator},
-            "was_cancelled": self.kind == "skip",
-            "created_at": self.happened,
-            "lead_time": self.seconds,
-            "result": [_choice(chosen)] if chosen else [],
-            "meta": {"atlas": self.event},
-        }
+def _annotation(event: Row, number: int, classes: ClassSet) -> Row:
+    """Return a label event as a Label Studio annotation."""
+    is_label = event.get("kind") == "label"
+    return {
+        "id": number,
+        "completed_by": {"email": event.get("annotator")},
+        "was_cancelled": event.get("kind") == "skip",
+        "created_at": event.get("happened"),
+        "lead_time": event.get("seconds"),
+        "result": [_choice([classes.named(str(event.get("class"))).title])] if is_label else [],
+        "meta": {"atlas": event.get("event")},
+    }
 
 
 class _Task:
     """The task of one map, built from its rows. first: the row with the map's metadata."""
 
-    def __init__(self, shown: _MapShown, first: Row) -> None:
+    def __init__(self, shown: Row, first: Row) -> None:
         facts = {name: value for name, value in first.items() if name not in EVENT_KEYS and name != "class_events"}
         self._shown, self._events = shown, list[Row]()
         self._atlas: Row = {"map": facts, "events": self._events}
@@ -128,17 +90,16 @@ class _Task:
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
         """Return a map's Label Studio task, with each annotator's newest label or skip of each pass as annotation."""
-        events = [_Event.of(event) for event in self._events]
-        undone = {event.undoes for event in events if event.kind == "undo"}
+        undone = {event.get("undoes") for event in self._events if event.get("kind") == "undo"}
         standing = {
-            (event.annotator, event.passing): event
-            for event in events
-            if event.kind in ("label", "skip") and event.event not in undone
+            (event.get("annotator"), event.get("pass")): event
+            for event in self._events
+            if event.get("kind") in ("label", "skip") and event.get("event") not in undone
         }
         return {
             "id": number,
-            "data": self._shown.as_json() | {"atlas": self._atlas},
-            "annotations": [event.as_json(k, classes) for k, event in enumerate(standing.values(), start=1)],
+            "data": self._shown | {"atlas": self._atlas},
+            "annotations": [_annotation(event, k, classes) for k, event in enumerate(standing.values(), start=1)],
         }
 
 

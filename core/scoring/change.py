@@ -92,12 +92,13 @@ class Change:
     def _keep(self, layer: int, head: int, pairs: list[tuple[float, str]]) -> None:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
-    def merge(self, other: "Change") -> None:
-        """Add another accumulator, over other inputs, to this one in place."""
+    def merge(self, other: "Change") -> "Change":
+        """Add another accumulator, over other inputs, to this one in place, and return this one."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():
             self._keep(layer, head, pairs)
+        return self
 
     def packed(self) -> dict[str, Any]:
         """Return the sums and the most changed inputs as JSON types."""

@@ -15,7 +15,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture, config, studies
-from ...attention import PARTS, Head
+from ...attention import PARTS, Head, all_heads
 from ...errors import InputError, check_choice
 from ...interval import Interval
 from ...reading import lines_of, read_text
@@ -410,12 +410,7 @@ def _aligned(measurement: TranslationMeasurement, seed: int) -> list[Result]:
 
 def _every_head(checkpoint: "Opened", part: str = "") -> list[Head]:
     sets = [head_set for head_set in checkpoint.sets if part in ("", head_set.part)]
-    return [
-        Head(layer, head, head_set.part)
-        for head_set in sets
-        for layer in range(head_set.layers)
-        for head in range(head_set.heads)
-    ]
+    return [head for stack in sets for head in all_heads(stack.layers, stack.heads, part=stack.part)]
 
 
 def _under(checkpoint: "Opened", encodings: "list[Encoding]", variants: Sequence[Sequence[Head]]) -> tuple[Any, ...]:

@@ -10,7 +10,7 @@ Spearman's correlation over contributions shows whether removing them changes ma
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 import pydantic.dataclasses
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ...capture.contributions import HeadInputs
     from ...capture.sums import FrozenNorm
     from ...models.checkpoint import Checkpoint
-    from ...scoring.score_parts import Weighting
 
 
 TRAINED, RANDOM = "trained", "random"
@@ -100,16 +99,24 @@ class WhyOptions(AttendingOptions):
     ] = 40
 
 
-@dataclass(frozen=True)
-class LayerMoments:
-    """Sums for the score shares of the heads in one layer, with their intervals. `model` is TRAINED or RANDOM; `names`
-    holds the contributions as (level, query part, key part)."""
+class PartName(NamedTuple):
+    """Names the contribution that a share describes. `level` is as in `ScoreShare.level`."""
 
-    model: str
+    level: str
+    query_part: str
+    key_part: str
+
+
+@dataclass(frozen=True)
+class LayerShares:
+    """Sums for the score shares of the heads in one layer. `weighting` is that of the keys (see
+    core.scoring.score_parts); `model` is TRAINED or RANDOM."""
+
     layer: int
     weighting: str
-    names: tuple[tuple[str, str, str], ...]
+    names: tuple[PartName, ...]
     moments: Summed[RatioMoments]
+    model: str = TRAINED
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ class ScoreSums:
 
     checkpoint: str
     task: str
-    layers: Annotated[tuple[LayerMoments, ...], MergedBy("model", "layer", "weighting")]
+    layers: Annotated[tuple[LayerShares, ...], MergedBy("model", "layer", "weighting")]
     removals: tuple[Removal, ...] = ()
 
 
@@ -162,8 +169,8 @@ class Why(Study[WhyOptions, WhyPartial]):
         untrained = models.classifier.random_copy(checkpoint, seed=options.seed)
         inputs = encodings[chunk.start : chunk.stop]
         layers = (
-            *layer_moments(TRAINED, checkpoint, inputs, by_head=by_head),
-            *layer_moments(RANDOM, untrained, inputs, by_head=by_head),
+            *share_sums(checkpoint, inputs, by_head=by_head),
+            *(replace(sums, model=RANDOM) for sums in share_sums(untrained, inputs, by_head=by_head)),
         )
         is_first = chunk.start == 0 and options.removal > 0
         removals = layer_removals(checkpoint, encodings[: options.removal]) if is_first else ()
@@ -248,22 +255,6 @@ class Why(Study[WhyOptions, WhyPartial]):
 
 
 STUDY = Why()
-
-
-def layer_moments(
-    model: str, checkpoint: "Checkpoint", encodings: "Sequence[Encoding]", *, by_head: bool
-) -> list[LayerMoments]:
-    """Compute the sums for the score shares of every layer. Raises InterventionError if scores cannot be decomposed."""
-    return [
-        LayerMoments(
-            model,
-            sums.layer,
-            sums.weighting,
-            tuple((name.level, name.query_part, name.key_part) for name in sums.names),
-            sums.moments,
-        )
-        for sums in share_sums(checkpoint, encodings, by_head=by_head)
-    ]
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
@@ -475,38 +466,17 @@ class _RemovalSums:
 # ---------------------------------------------------------------- score shares in one pass
 
 
-@dataclass(frozen=True)
-class PartName:
-    """Names the contribution that a share describes. `level` is as in `ScoreShare.level`."""
-
-    level: str
-    query_part: str
-    key_part: str
-
-
-@dataclass(frozen=True)
-class LayerShares:
-    """Sums for the score shares of a layer. `weighting` is that of the keys (see core.scoring.score_parts)."""
-
-    layer: int
-    weighting: "Weighting"
-    names: tuple[PartName, ...]
-    moments: RatioMoments
-
-    def merge(self, other: "LayerShares") -> "LayerShares":
-        return replace(self, moments=self.moments.merge(other.moments))
-
-
 class ShareSums:
     """Accumulates sums for score shares, by layer and weighting, from the output of `take_head_inputs`."""
 
     def __init__(self) -> None:
-        self.layers: "dict[tuple[int, Weighting], LayerShares]" = {}
+        self.layers: dict[tuple[int, str], LayerShares] = {}
 
     def take(self, inputs: "HeadInputs", numbers: list[int]) -> None:
         for weighting, shares in zip(scoring.score_parts.WEIGHTINGS, layer_shares(inputs), strict=True):
             before = self.layers.get((inputs.layer, weighting))
-            self.layers[inputs.layer, weighting] = before.merge(shares) if before else shares
+            moments = before.moments.merge(shares.moments) if before else shares.moments
+            self.layers[inputs.layer, weighting] = replace(shares, moments=moments)
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:

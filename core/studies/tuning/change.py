@@ -23,6 +23,7 @@ from ...tuning.saved_checkpoints import training_log
 from ..attention.records import ChangeScore
 from ..contract import Done, Flag, Study, Unit
 from ..headline import Fact, Headline, HeadScores, defined, each, head_interval, number, percent
+from ..merging import MergedBy, Summed
 from ..options import Data, Dtype, Limit, Seed
 from ..records import picked
 from ..units import ChunkUnit
@@ -57,18 +58,18 @@ class ChangeOptions:
 
 @dataclass(frozen=True)
 class TaskChange:
-    """The difference between the maps of two checkpoints on a task, packed by `core.scoring.change`."""
+    """The difference between the maps of two checkpoints on a task."""
 
     after: str
     task: str
-    packed: dict[str, Any]
+    change: Summed["scoring.change.Change"]
 
 
 @dataclass(frozen=True)
 class ChangePartial:
     """The change of the attention of each fine-tuned checkpoint on its task."""
 
-    pieces: tuple[TaskChange, ...]
+    pieces: Annotated[tuple[TaskChange, ...], MergedBy("after", "task")]
 
 
 def _changed(name: str, label: str, formula: str, high: float) -> HeadScore:
@@ -130,23 +131,13 @@ class Change(Study[ChangeOptions, ChangePartial]):
             device=str(before.device),
             row_ids=tuple(row.id for row in rows),
         )
-        return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change.packed()),)), provenance)
-
-    def merge(self, options: ChangeOptions, partials: Sequence[ChangePartial]) -> ChangePartial:
-        whole: dict[tuple[str, str], scoring.change.Change] = {}
-        for piece in (piece for part in partials for piece in part.pieces):
-            key, sums = (piece.after, piece.task), scoring.change.Change.unpacked(piece.packed)
-            if key in whole:
-                whole[key].merge(sums)
-            else:
-                whole[key] = sums
-        return ChangePartial(tuple(TaskChange(*key, sums.packed()) for key, sums in whole.items()))
+        return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change),)), provenance)
 
     def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
         """Return, for each checkpoint and statistic, one record per "head" and per "layer" (`kind`)."""
         scores: list[ChangeScore] = []
         for piece in merged.pieces:
-            change = scoring.change.Change.unpacked(piece.packed)
+            change = piece.change
             heads, layers = change.heads.result(), change.layers.result()
             for place, statistic in enumerate(change.statistics):
                 shared: Any = {
