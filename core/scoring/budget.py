@@ -181,7 +181,7 @@ class _Input:
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums = np.zeros((length, length, SUMS + len(BEYOND)))
         is_category = _one_hot(categories)
-        sums[self.queries, :, :WIDTH] = is_category[self.queries] / self.n
+        sums[self.queries, :, :WIDTH] = np.divide(is_category[self.queries], self.n, dtype=np.float64)
         sums[at, :, WIDTH : SUMS - 1] = is_category[at]
         sums[self.queries, :, SUMS - 1] = contested[self.queries] / self.n
         offset = position - position[:, None] + length - 1
