@@ -54,16 +54,7 @@ from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number, pe
 from ..options import Checkpoint, Seed
 from ..records import Result
 from ..units import ExampleUnit
-from .frame_partials import (
-    HABITS,
-    Draws,
-    Scored,
-    Scores,
-    contrasts_of,
-    links_in_pieces,
-    packed,
-    unpacked,
-)
+from .frame_partials import HABITS, Draws, Scored, Scores, links_in_pieces, packed, verdict_of
 from .records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
 
 if TYPE_CHECKING:
@@ -287,14 +278,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
                 "At least one link must be visible; in a decoder, a query never attends to a later key. Choose the "
                 "direction later_to_earlier or target_to_element, or sentences with elements on the other side."
             )
-        scores = np.array([scored.scores for scored in merged.sentences])
-        distance, exchange, query, share = (
-            np.sum([unpacked(getattr(part, name), part.draws) for part in merged.draws], axis=0)
-            for name in ("distance", "exchange", "query", "share")
-        )
-        query_null = link_tests.Null(np.sum([part.query_observed for part in merged.draws], axis=0), query)
-        share_null = link_tests.Null(np.sum([part.share_observed for part in merged.draws], axis=0), share)
-        test = link_tests.verdict(scores, distance, exchange, query_null, share_null, contrasts_of(merged.draws))
+        test = verdict_of(merged)
         width = merged.draws[0].heads
         line = float(np.quantile(test.score, 0.99))
         contrasted = ~np.isnan(test.p_contrast)  # not in earlier partials of an encoder

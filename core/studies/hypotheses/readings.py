@@ -15,7 +15,6 @@ from ...attention import Head
 from ...capture.edge_names import edge_name
 from ...errors import AtlasError, InputError
 from ...interval import Interval
-from ...scoring import link_tests
 from ...scoring.definitions import QUANTITIES
 from ...scoring.few_inputs import FEWEST, mean_interval
 from ...scoring.intervals import Means, StatisticEstimate
@@ -24,7 +23,7 @@ from ...scoring.recovered_share import FLOOR
 from ...scoring.roles import ROLES, TIMES
 from ...tasks.features import feature_of
 from ...tasks.relations import relation_of
-from ..frames.frame_partials import contrasts_of, unpacked
+from ..frames.frame_partials import verdict_of
 from ..outcomes import share_interval
 from .predicates import DIRECTIONS, Hypothesis, counterpart_of
 
@@ -282,10 +281,7 @@ def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Re
     """Return the rise of the loss (nats) without a head, tested against a margin, or why it is undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
-    whole = reading("rise of the loss in nats", effect_estimate(changes - margin).result(), Head(0, 0))
-    if isinstance(whole, str):
-        return whole
-    return Reading(f"rise of the loss in nats, {operator}", whole.interval.shifted(margin), whole.p, margin, margin)
+    return _shifted(f"rise of the loss in nats, {operator}", changes - margin, margin)
 
 
 def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -477,10 +473,14 @@ def _corrected(counts: np.ndarray, wanted: int, class_set: str, least: float) ->
             "the classifier errs otherwise on these maps than on its labelled ones (misfit of the counts, p "
             f"{share.misfit:.2g}), so the share cannot be freed of its confusions"
         )
-    error = (share.high - share.low) / (2 * NORMAL)
-    p = float(scipy.stats.norm.sf((share.share - least) / error)) if error > 0 else float(share.share <= least)
+    p = _p_above(share.share, least, (share.high - share.low) / 2)
     interval = Interval(share.share, share.low, share.high, n=len(counts))
     return Reading("share freed of the classifier's confusions", interval, p, least, least)
+
+
+def _p_above(value: float, least: float, half: float) -> float:
+    """Return the one-sided p that a normal estimate is at most `least`, from half the width of its 95 % interval."""
+    return float(scipy.stats.norm.sf((value - least) / (half / NORMAL))) if half > 0 else float(value <= least)
 
 
 @lru_cache(maxsize=2)
@@ -510,11 +510,8 @@ def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Ev
     chance = float(np.median(largest[:, own]))
     low, high = max(0.0, similarity[its] - widths[its]), min(1.0, similarity[its] + widths[its])
     least = max(chance, hypothesis.least)
-    error = widths[its] / NORMAL
-    far = (
-        float(scipy.stats.norm.sf((similarity[its] - least) / error)) if error > 0 else float(similarity[its] <= least)
-    )
-    p = max(number_of(p) or 0.0, far)  # more similar than random weights are, and than the least
+    # more similar than random weights are, and than the least
+    p = max(number_of(p) or 0.0, _p_above(similarity[its], least, widths[its]))
     effect = Reading("similarity of rows", Interval(float(similarity[its]), low, high, n=sums.n), p, least, chance)
 
     def beyond(measure: str, number: int) -> Reading:
@@ -551,35 +548,19 @@ def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
     first = partial.draws[0]
     head.within(first.layers, first.heads)
     cell = head.layer * first.heads + head.head
-    scores = np.array([scored.scores for scored in partial.sentences])[:, [cell]]
-    distance, exchange, query, share = (
-        np.sum([unpacked(getattr(part, name), part.draws)[:, [cell]] for part in partial.draws], axis=0)
-        for name in ("distance", "exchange", "query", "share")
-    )
-    seen = [
-        np.sum([getattr(part, f"{name}_observed")[[cell]] for part in partial.draws], axis=0)
-        for name in ("query", "share")
-    ]
-    contrasts = contrasts_of(partial.draws)
-    test = link_tests.verdict(
-        scores,
-        distance,
-        exchange,
-        link_tests.Null(seen[0], query),
-        link_tests.Null(seen[1], share),
-        None if contrasts is None else contrasts[:, [cell]],
-    )
+    scores = np.array([scored.scores[cell] for scored in partial.sentences])
+    test = verdict_of(partial, [cell])
     whole = Interval.of(test.score[0], test.low[0], test.high[0], test.n)
     places, every = test.p_distance[0], max(test.p_distance[0], test.p_exchange[0], test.p_query[0], test.p_share[0])
     chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
     measure = "largest weight of a frame link"
-    beyond = effect_estimate(scores[:, 0] - chance - hypothesis.least).result()
+    beyond = effect_estimate(scores - chance - hypothesis.least).result()
     far = number_of(beyond.p_above()[0, 0, 0])
     both = None if far is None or number_of(places) is None else max(float(places), far)
     least = chance + hypothesis.least
     effect = Reading(f"{measure}, beside its distance elsewhere", whole, both, least, chance)
     explained = Reading(f"{measure}, beside four nulls", whole, number_of(every), exchanged, exchanged)
-    halves = tuple(_half_of_sentences(measure, scores[parity::2, 0], least, chance) for parity in (0, 1))
+    halves = tuple(_half_of_sentences(measure, scores[parity::2], least, chance) for parity in (0, 1))
     return Evidence(effect, explained, NO_CONTROL, halves)
 
 
