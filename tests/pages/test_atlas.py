@@ -129,9 +129,7 @@ def test_a_head_shows_its_budget_as_one_bar_and_what_its_sink_does(filled):
     text = " ".join(one.value for one in app.markdown).replace("\\", "")
     assert "is a sink head: 55% of its attention goes to the separators. The sink is a no-op" in text
     captions = " ".join(one.value for one in app.caption).replace("\\", "")
-    assert "The budget of nouns differs most from that of other words: Jensen-Shannon distance 0.50" in " ".join(
-        one.value for one in app.caption
-    )
+    assert "The budget of nouns differs most from that of other words: Jensen-Shannon distance 0.50" in captions
     assert "change of the output" in " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
     assert app.markdown[0].value.replace("\\", "") == (
         "**From the tokens of the text, L1H1 gives 55.0% of its attention to separators. Uniform attention would give "
