@@ -37,4 +37,5 @@ from . import sweeping as sweeping
 from . import translating as translating
 from . import values as values
 from . import words as words
+from . import writes as writes
 from . import zeroing as zeroing

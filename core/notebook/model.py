@@ -34,6 +34,7 @@ from ..studies.comparison.counterparts import STUDY as COUNTERPARTS
 from ..studies.comparison.records import Counterpart
 from ..studies.contract import Finished
 from ..studies.explanation.cell_parts import LayerScores, layer_scores
+from ..studies.explanation.writes import STUDY as WRITES
 from ..studies.frames.frame_lookup import LinkReading, look_up
 from ..studies.hypotheses.hypothesis import STUDY as HYPOTHESIS
 from ..studies.hypotheses.hypothesis import RowChoice, usual_rows
@@ -250,6 +251,20 @@ class Model:
         """
         inputs: dict[str, Any] = {"task": task} if texts is None else {"texts": rows_of(texts)}
         return study(BUDGET.name, self, progress=progress, **inputs, **options)
+
+    def writes(
+        self, *, task: str = "sst2", pairs: str | Path | None = None, progress: bool = True, **options: Any
+    ) -> pd.DataFrame:
+        """Return which tokens each head promotes and suppresses, with its copying score and its relation scores, as
+        rows of the study `writes`.
+
+        Args:
+            task: whose examples are read.
+            pairs: CSV file with the columns relation, source and target; None for the bundled word pairs.
+            options: of the study, such as limit=30.
+        """
+        file = {} if pairs is None else {"pairs_file": str(pairs)}
+        return study(WRITES.name, self, progress=progress, task=task, **file, **options)
 
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any

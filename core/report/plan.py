@@ -45,7 +45,7 @@ from ..studies.attention.inputs import AttendingOptions
 from ..studies.circuits import circuit, gates, pairs, shapley
 from ..studies.comparison import counterparts
 from ..studies.contract import Study, as_json
-from ..studies.explanation import why
+from ..studies.explanation import why, writes
 from ..studies.frames import frame_heads
 from ..studies.lookup import find_study
 from ..studies.patterns import pattern_shares
@@ -211,7 +211,7 @@ def analyses(
         dependencies.STUDY.name, {"checkpoint": checkpoint, "limit": options.tree_limit, "seed": options.seed}
     )
     on_task = few | {"task": task, "limit": options.sweep_limit}
-    for changed in (operators, perturb, patch, knockout, sequential_test, sinks):
+    for changed in (operators, perturb, patch, knockout, sequential_test, sinks, writes):
         asked.setdefault(changed.STUDY.name, on_task)
     if not task_of(task).is_score:
         asked[circuit.STUDY.name] = on_task | {"limit": circuit.CircuitOptions.limit}

@@ -55,6 +55,7 @@ ELSEWHERE = {
     "edge-effects": "operators",
     "representation": "operators",
     "sinks": "tests/studies/test_sinks.py",
+    "writes": "tests/studies/test_writes.py",
     "syntax": "probe",  # the same interval
     "translation": "disable",  # the same test
 }

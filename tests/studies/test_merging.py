@@ -133,7 +133,7 @@ STUDIES = {
     "patch": {"floor": 0.0}, "perturb": {}, "separators": {}, "pairs": {}, "shapley": {"orders": 2, "judge_rows": 8},
     "gates": {"fit_rows": 12, "samples": 4, "starts": 1, "steps": 3}, "why": {"removal": 4},
     "roles": {"period": 5, "sequences": 4}, "statistics": {}, "features": {}, "relations": {}, "norms": {},
-    "redundancy": {}, "effective": {}, "sinks": {},
+    "redundancy": {}, "effective": {}, "sinks": {}, "writes": {},
 }  # fmt: skip
 
 

@@ -175,6 +175,7 @@ RESULTS = {
     "patch": Shown("interventions/patching", "run", (_ROWS, ("study", "patch"))),
     "knockout": Shown("interventions/patching", "run", (_ROWS, ("study", "knockout"))),
     "separators": Shown("interventions/patching", "run", (_ROWS, ("study", "separators"))),
+    "writes": Shown("heads/one", ""),
     "sinks": Shown("interventions/patching", "run", (_ROWS, ("study", "sinks"))),
     "subnetworks": Shown("interventions/subnetworks", "pruned"),
     "gates": Shown("interventions/together", "run_gates"),

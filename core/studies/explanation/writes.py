@@ -1,0 +1,406 @@
+"""What heads write: the tokens that attention to a token makes more and less likely.
+
+From weights, for a sample of tokens: the mean rank of a token in its own row of E W_V W_O U ("copying", 0 to 1;
+baseline: rows paired with other tokens; q over heads). For pairs of related words: the share of pairs whose target is
+among the TOP tokens that the source promotes ("relation"; p: targets permuted, largest share of all heads). On text:
+what each head adds to the logits at one position of an example from the token that it attends to most there. Encoders
+with a prediction head are read at a masked token by the derivative of that head. `agreement` is the cosine similarity
+with the effect of removing the contribution. `core.capture.writes` has the definitions (Elhage et al. 2021; Elhelo and
+Geva 2025, arXiv 2412.11965).
+"""
+
+import csv
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pydantic.dataclasses
+from jaxtyping import Bool, Float
+
+from ... import capture, config, studies
+from ...attention import all_heads
+from ...errors import CheckpointError, InputError
+from ...reading import read_text
+from ...scoring.corrections import q_values
+from ...scoring.few_inputs import mean_interval
+from ...scoring.registry import HeadScore
+from ...store.rows import Row
+from ...tasks.glue import TaskRow, read_rows, task_of
+from ..ablation.setup import units_of_rows
+from ..attention.records import Score
+from ..contract import Done, Flag, Study, Unit
+from ..headline import Fact, Headline, HeadScores, each, head_interval
+from ..merging import OfFirst, Positions
+from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
+from ..provenance import provenance
+from ..records import Figure, Result
+from ..units import ExampleUnit
+
+ELHAGE = "Elhage et al. 2021"
+COPYING, RELATION = "copying", "relation"
+TOP = 10  # promoted tokens
+TOKENS, PERMUTATIONS = 300, 999  # of the copying score; of both nulls
+LEAST_PAIRS = 5
+SOURCES, LISTED = 3, 5  # source tokens of a head, and the tokens that are listed of each
+LEVEL = 0.05
+PAIRS = config.DATA / "relations" / "word-pairs.csv"
+COLUMNS = ("relation", "source", "target")
+LARGEST_FILE = 1 << 20  # bytes
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class WritesOptions:
+    """Options of what heads write: which checkpoint, on which examples, and which pairs of words."""
+
+    checkpoint: Checkpoint = "atlas-encoder"
+    task: TaskName = "sst2"
+    data: Data = None
+    split: InputSplit = "dev"
+    limit: Limit = 60
+    seed: Seed = 0
+    pairs_file: Annotated[
+        str | None,
+        Flag("CSV file with the columns relation, source and target (default: the bundled word pairs)", name="--pairs"),
+    ] = None
+
+
+@dataclass(frozen=True)
+class WrittenOnText:
+    """What one head adds at one position of an example from the token that it attends to most there."""
+
+    example: int
+    layer: int
+    head: int
+    source: str
+    promoted: tuple[str, ...]
+    suppressed: tuple[str, ...]
+    agreement: float
+
+
+@dataclass(frozen=True)
+class WritesPartial:
+    """What heads write, from weights, and on some examples.
+
+    Attributes:
+        copying: rank of each sampled token in its own row, 0 to 1. *Shape:* (layer, head, token).
+        usual, p: mean rank with rows paired with other tokens, and p by PERMUTATIONS of them. *Shape:* (layer, head).
+        relations, pairs: each relation with the number of its pairs whose words are single tokens.
+        share, chance, p_relation: of each relation. *Shape:* (relation, layer, head).
+    """
+
+    rows: Positions
+    reads: str
+    layers: int
+    heads: int
+    copying: OfFirst[np.ndarray]
+    usual: OfFirst[np.ndarray]
+    p: OfFirst[np.ndarray]
+    relations: OfFirst[tuple[str, ...]]
+    pairs: OfFirst[tuple[int, ...]]
+    share: OfFirst[np.ndarray]
+    chance: OfFirst[np.ndarray]
+    p_relation: OfFirst[np.ndarray]
+    texts: tuple[WrittenOnText, ...]
+    attending: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritesScore(Score):
+    """A score of what one head writes: "copying", or "relation" of the pairs named by `feature`.
+
+    n: number of tokens or pairs. reads: what turns hidden states into logits.
+    """
+
+    reads: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written(Result):
+    """The tokens that a head makes more and less likely on text if it attends most to `source`, most frequent first.
+
+    Attributes:
+        times: number of examples with this source, out of n.
+        agreement: median cosine similarity with the effect of removing the contribution.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("written tokens",)
+    FIGURE = Figure("times", "examples in which the head attends most to {source}|{task}")
+    name: str
+    layer: int
+    head: int
+    source: str
+    times: int
+    promoted: str
+    suppressed: str
+    agreement: float
+    reads: str
+    checkpoint: str
+    task: str
+    n: int
+
+
+class WritesStudy(Study[WritesOptions, WritesPartial]):
+    """List the tokens that each head promotes and suppresses, and test copying and relations between words."""
+
+    name, options, partial, arguments = "writes", WritesOptions, WritesPartial, ExampleUnit
+    question = "What do heads write?"
+    kinds = (WritesScore, Written)
+    head_scores = (
+        HeadScore(COPYING, "copying score", "mean rank of a token among the tokens that attention to it promotes",
+                  ("values",), 0.0, 1.0, ELHAGE),
+        HeadScore(RELATION, "relation score", "share of word pairs whose target is among the 10 most promoted tokens",
+                  ("values",), 0.0, 1.0, "Elhelo and Geva 2025", about="relation"),
+    )  # fmt: skip
+    section = "beyond weights"
+    said_at = 11
+    gives = "tokens that heads promote and suppress"
+    called = "What heads of {checkpoint} write"
+
+    def units(self, options: WritesOptions) -> list[Unit]:
+        rows = _rows(options)
+        word_pairs(options.pairs_file)
+        return units_of_rows(rows, range(len(rows)), "rows", most=64)
+
+    def run(self, options: WritesOptions, unit: Unit) -> Done[WritesPartial]:
+        checkpoint, rows = _opened(options.checkpoint), _rows(options)
+        texts = _on_text(checkpoint, rows, unit.arguments.positions, options.seed)
+        done = replace(_from_weights(options, checkpoint), rows=np.array(unit.arguments.positions), texts=texts)
+        return Done(done, provenance(checkpoint, [row.id for row in rows]))
+
+    def results(self, options: WritesOptions, merged: WritesPartial) -> list[Result]:
+        """Return the copying score of every head, then relation scores, then written tokens by head and source."""
+        about: dict[str, Any] = {"checkpoint": options.checkpoint, "task": task_of(options.task).key}
+        score = WritesScore(**about, reads=merged.reads)
+        heads, results = all_heads(merged.layers, merged.heads, merged.attending), list[Result]()
+        low, high = mean_interval(merged.copying.reshape(-1, merged.copying.shape[-1]).T)
+        ends = np.stack([low, high]).reshape(2, merged.layers, merged.heads)
+        q = q_values(merged.p)
+        for head in heads:
+            at = (head.layer, head.head)
+            results.append(replace(
+                score, statistic=COPYING, layer=head.layer, head=head.head, value=float(merged.copying[at].mean()),
+                low=float(ends[0][at]), high=float(ends[1][at]), baseline=float(merged.usual[at]),
+                p=float(merged.p[at]), q=float(q[at]), n=merged.copying.shape[-1],
+            ))  # fmt: skip
+        for number, (relation, n) in enumerate(zip(merged.relations, merged.pairs, strict=True)):
+            of_relation = replace(score, statistic=RELATION, feature=relation, n=n)
+            if n < LEAST_PAIRS:
+                note = f"fewer than {LEAST_PAIRS} pairs have words that are single tokens"
+                results.append(replace(of_relation, n=0, note=note))
+                continue
+            for head in heads:
+                at = (number, head.layer, head.head)
+                results.append(replace(
+                    of_relation, layer=head.layer, head=head.head, value=float(merged.share[at]),
+                    baseline=float(merged.chance[at]), p=float(merged.p_relation[at]), q=float(merged.p_relation[at]),
+                ))  # fmt: skip
+        by_head: dict[tuple[int, int], dict[str, list[WrittenOnText]]] = defaultdict(lambda: defaultdict(list))
+        for text in sorted(merged.texts, key=lambda one: (one.example, one.layer, one.head)):
+            by_head[text.layer, text.head][text.source].append(text)
+        for head in heads:
+            found = by_head[head.layer, head.head]
+            for source in sorted(found, key=lambda token: (-len(found[token]), token))[:SOURCES]:
+                own = found[source]
+                promoted, suppressed = (
+                    ", ".join(token for token, _ in Counter(tokens).most_common(LISTED))
+                    for tokens in (
+                        [token for one in own for token in one.promoted],
+                        [token for one in own for token in one.suppressed],
+                    )
+                )
+                results.append(Written(
+                    name=str(head), layer=head.layer, head=head.head, source=source, times=len(own),
+                    promoted=promoted, suppressed=suppressed, agreement=median(one.agreement for one in own),
+                    reads=merged.reads, n=len(merged.rows), **about,
+                ))  # fmt: skip
+        return results
+
+    def headline(self, rows: Sequence[Row]) -> Headline:
+        scores = [score for score in WritesScore.of_heads(rows) if score.statistic == COPYING]
+        if not scores:
+            return Headline("No head was measured.")
+        copying = [score for score in scores if is_copying(score.value, score.baseline, score.q)]
+        best = max(scores, key=lambda score: score.value or 0.0)
+        verb = "promotes the token that it attends" if len(copying) == 1 else "promote the token that they attend"
+        return Headline(
+            f"{len(copying):,} of {len(scores):,} heads of {best.checkpoint} {verb} to, more than other tokens. "
+            f"{best.name} has the highest copying score: {best.value:.2f}.",
+            best.n,
+            "tokens",
+            head_interval(best.name, best.low, best.high, "{:.2f}"),
+            f"With rows paired with other tokens, the copying score of this head is {best.baseline:.2f}.",
+        )
+
+    def facts(self, scores: HeadScores) -> list[Fact]:
+        found = []
+        for row in each(scores.own[scores.own["score"].str.startswith(f"{self.name}/") & scores.own["value"].notna()]):
+            if not is_copying(row["value"], row["baseline"], row["q"]):
+                continue
+            relation = str(row["score"]).split("/", 2)[2:]
+            text = f"promotes the token that it attends to: copying score {row['value']:.2f} "
+            text += f"[{row['low']:.2f}, {row['high']:.2f}], n = {int(row['n'])} tokens"
+            if relation:
+                text = f"promotes the {relation[0]} of a word: {row['value']:.0%} of n = {int(row['n'])} pairs"
+            found.append(Fact(self.name, text, row["source"]))
+        return found
+
+    def warnings(self, rows: Sequence[Row]) -> list[str]:
+        reads = {row.get("reads") for row in rows} - {None}
+        return [
+            f"Hidden states are read by {capture.writes.READS[name]}."
+            for name in sorted(reads & set(capture.writes.READS))
+        ]
+
+    def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
+        scores = [score for score in WritesScore.of_heads(rows) if is_copying(score.value, score.baseline, score.q)]
+        names = ("name", "statistic", "feature", "value", "low", "high", "baseline", "q", "n")
+        written = [{name: getattr(one, name) for name in ("name", "source", "times", "n", "promoted", "suppressed",
+                                                          "agreement")} for one in Written.among(rows)]  # fmt: skip
+        return [[{name: getattr(score, name) for name in names} for score in scores], written]
+
+
+STUDY = WritesStudy()
+
+
+def is_copying(value: float | None, baseline: float | None, q: float | None) -> bool:
+    """Return whether a score is significantly above its null."""
+    return value is not None and baseline is not None and q is not None and value > baseline and q <= LEVEL
+
+
+def _rows(options: WritesOptions) -> list[TaskRow]:
+    return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
+
+
+def _opened(name: str) -> Any:
+    """Open a checkpoint with its language-model head, otherwise without a head."""
+    try:
+        return studies.worker_cache.get_checkpoint(name, head="language")
+    except CheckpointError:
+        return studies.worker_cache.get_checkpoint(name)
+
+
+def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:
+    """Return the word pairs of each relation in a CSV file, by default the bundled one. Raises InputError."""
+    path = PAIRS if file is None else Path(file).expanduser()
+    rows = csv.DictReader(read_text(path, most=LARGEST_FILE).splitlines())
+    if not set(COLUMNS) <= set(rows.fieldnames or ()):
+        raise InputError(
+            f"A file of word pairs must have the columns {', '.join(COLUMNS)}; {path.name} has "
+            f"{', '.join(rows.fieldnames or ()) or 'none'}. Add them."
+        )
+    found: dict[str, list[tuple[str, str]]] = {}
+    for row in rows:
+        relation, source, target = ((row[name] or "").strip() for name in COLUMNS)
+        if relation and source and target:
+            found.setdefault(relation, []).append((source, target))
+    if not found:
+        raise InputError(f"A file of word pairs must have at least one pair; {path.name} has none. Add pairs.")
+    return found
+
+
+# ---------------------------------------------------------------- from weights
+
+
+def _token(tokenizer: Any, word: str) -> int | None:
+    """Return the token of a word that is a single token, otherwise None."""
+    for form in (f" {word}", word):
+        ids = tokenizer.encode(form, add_special_tokens=False)
+        if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+            return int(ids[0])
+    return None
+
+
+@lru_cache(maxsize=1)
+def _from_weights(options: WritesOptions, checkpoint: Any) -> WritesPartial:
+    """Return the scores from weights, without texts. Cached for other units."""
+    tokenizer = checkpoint.tokenizer
+    words = np.array([k for k in range(len(tokenizer)) if tokenizer.convert_ids_to_tokens(k).lstrip("Ġ▁").isalpha()])
+    chance = np.random.default_rng(options.seed)
+    sample = chance.permutation(words)[:TOKENS]
+    named = {
+        relation: [(a, b) for one, two in pairs if (a := _token(tokenizer, one)) is not None
+                   and (b := _token(tokenizer, two)) is not None]
+        for relation, pairs in word_pairs(options.pairs_file).items()
+    }  # fmt: skip
+    return from_weights(checkpoint, sample, named, chance)
+
+
+def from_weights(
+    checkpoint: Any, sample: np.ndarray, relations: dict[str, list[tuple[int, int]]], chance: np.random.Generator
+) -> WritesPartial:
+    """Return the copying scores of sampled tokens and the relation scores of pairs of tokens, without texts."""
+    shape, pairs = (checkpoint.layers, checkpoint.heads), [pair for own in relations.values() for pair in own]
+    sources, targets = (np.array([pair[side] for pair in pairs], dtype=int) for side in (0, 1))
+    parts = np.cumsum([0, *map(len, relations.values())])
+    copying, (usual, p) = np.full((*shape, len(sample)), np.nan), np.full((2, *shape), np.nan)
+    hits: Bool[np.ndarray, "layer head source target"] = np.zeros((*shape, len(pairs), len(pairs)), dtype=bool)
+    orders = np.stack([chance.permutation(len(sample)) for _ in range(PERMUTATIONS)])
+    at = np.arange(len(sample))
+    for head, rows in capture.writes.circuit_rows(checkpoint, [*sample.tolist(), *sources.tolist()]):
+        effects = rows.cpu().numpy()
+        own = effects[: len(sample), sample]
+        ranks = own.argsort(1).argsort(1) / (len(sample) - 1)
+        copying[head] = ranks[at, at]
+        drawn = ranks[at, orders].mean(1)
+        usual[head] = drawn.mean()
+        p[head] = (1 + (drawn >= copying[head].mean()).sum()) / (1 + PERMUTATIONS)
+        if len(pairs):
+            effects = effects[len(sample) :]
+            least = np.partition(effects, -TOP, axis=1)[:, -TOP]
+            hits[head] = effects[:, targets] >= least[:, None]
+    share, chances, p_relation = np.full((3, len(relations), *shape), np.nan)
+    for number, (start, stop) in enumerate(pairwise(parts.tolist())):
+        n = stop - start
+        if n < LEAST_PAIRS:
+            continue
+        block, at = hits[..., start:stop, start:stop], np.arange(n)
+        share[number] = block[..., at, at].mean(-1)
+        orders = np.stack([chance.permutation(n) for _ in range(PERMUTATIONS)])
+        drawn = block[..., at, orders].mean(-1)  # layer, head, permutation
+        chances[number] = drawn.mean(-1)
+        largest: Float[np.ndarray, " permutation"] = drawn.max((0, 1))
+        p_relation[number] = (1 + (largest >= share[number][..., None]).sum(-1)) / (1 + PERMUTATIONS)
+    return WritesPartial(
+        np.zeros(0, dtype=int), capture.writes.read_by(checkpoint), *shape, copying, usual, p, tuple(relations),
+        tuple(np.diff(parts).tolist()), share, chances, p_relation, (), checkpoint.attending,
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------- on text
+
+
+def _on_text(
+    checkpoint: Any, rows: Sequence[TaskRow], positions: Sequence[int], seed: int
+) -> tuple[WrittenOnText, ...]:
+    """Return what each head writes at the last token (decoders) or a random, masked token of each example."""
+    tokenizer, heads = checkpoint.tokenizer, all_heads(checkpoint.layers, checkpoint.heads, checkpoint.attending)
+    encodings, places, numbers, found = [], [], [], list[WrittenOnText]()
+    for number in positions:
+        encoding = checkpoint.encode(rows[number].text, rows[number].pair)
+        if not encoding.ordinary:
+            continue
+        drawn = np.random.default_rng([seed, number]).choice(encoding.ordinary)
+        place = len(encoding) - 1 if checkpoint.causal else int(drawn)
+        is_masked = capture.writes.read_by(checkpoint) == capture.writes.PREDICTION
+        encodings.append(capture.writes.masked(checkpoint, encoding, place) if is_masked else encoding)
+        places.append(place)
+        numbers.append(number)
+
+    def take(k: int, written: Any) -> None:
+        logits = written.logits[:, : len(tokenizer)]
+        orders = (logits.topk(TOP).indices.tolist(), (-logits).topk(TOP).indices.tolist())
+        size = written.logits.norm(dim=-1) * written.removed.norm(dim=-1)
+        agreements = ((written.logits * written.removed).sum(-1) / size.clamp(min=1e-30)).tolist()
+        for head, most, least, agreement in zip(heads, *orders, agreements, strict=True):
+            tokens = [tuple(tokenizer.decode([token]).strip() for token in ids) for ids in (most, least)]
+            source = encodings[k].tokens[written.source[head.layer, head.head]]
+            found.append(WrittenOnText(numbers[k], head.layer, head.head, source, *tokens, agreement))
+
+    capture.writes.text_writes(checkpoint, encodings, places, take)
+    return tuple(found)
