@@ -31,15 +31,10 @@ from .sums import Sum
 from .values import value_weights
 
 LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "embedding matrix"
-READS = {
-    LANGUAGE: "the language-model head, exactly",
-    PREDICTION: "the derivative of the masked-language-model head",
-    EMBEDDING: "the embedding matrix, because the checkpoint has no language-model head; it was not trained for this",
-}
 
 
 def read_by(checkpoint: Checkpoint) -> str:
-    """Return what turns hidden states into logits: one of READS."""
+    """Return what turns hidden states into logits: LANGUAGE, PREDICTION or EMBEDDING."""
     if checkpoint.model.get_output_embeddings() is None:
         return EMBEDDING
     return LANGUAGE if checkpoint.causal else PREDICTION

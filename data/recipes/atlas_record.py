@@ -27,6 +27,11 @@ Rows = list[dict[str, object]]
 RECORDED = [config.ENCODER, config.DECODER, config.CLASSIFIER]
 
 
+def acting(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
+    """What sinks do and what heads write, on the rows that these studies take by default."""
+    return [(name, {"checkpoint": checkpoint, "task": TASK}) for name in ("sinks", "writes")]
+
+
 def looked(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
     """What its heads attend to, on bundled rows; and frames: studies and what each is given."""
     asked = [
@@ -35,7 +40,7 @@ def looked(checkpoint: str) -> list[tuple[str, dict[str, object]]]:
     ]
     direction = "later_to_earlier" if checkpoint == config.DECODER else "element_to_target"
     frames = ("frame-heads", {"checkpoint": checkpoint, "direction": direction})
-    return [*asked, frames, ("pattern-shares", _classes(checkpoint, CLASSES[checkpoint]))]
+    return [*asked, *acting(checkpoint), frames, ("pattern-shares", _classes(checkpoint, CLASSES[checkpoint]))]
 
 
 def tested(name: str) -> list[tuple[str, dict[str, object]]]:
@@ -51,6 +56,7 @@ def tested(name: str) -> list[tuple[str, dict[str, object]]]:
             (study, looking)
             for study in ("statistics", "budget", "features", "relations", "roles", "norms", "redundancy")
         ),
+        *acting(name),
         ("pattern-shares", _classes(name, CLASSES[name])),
     ]
 

@@ -118,6 +118,13 @@ def test_the_overview_opens_on_budgets_and_a_link_to_a_score_on_the_score(filled
 def test_a_head_shows_its_budget_as_one_bar_and_what_its_sink_does(filled):
     for category, share in SHARES.items():
         stored(filled, "budget", "budget", np.full((2, 3), share), feature=category, baseline=0.25)
+    about = Provenance(checkpoint=NAME, weights_hash=present_weights(NAME), task="sst2")
+    written = {
+        "kind": "written tokens", "name": "L1H1", "layer": 0, "head": 0, "source": "[SEP]", "times": 8, "n": 60,
+        "promoted": "france, books", "suppressed": "it", "agreement": 0.99, "reads": "prediction head",
+        "checkpoint": NAME, "task": "sst2",
+    }  # fmt: skip
+    runs.store_rows(filled, runs.record_run(filled, "writes", {}, about), [written])
     stored(filled, "budget", "budget of nouns", np.full((2, 3), 1.0), feature="separator", baseline=0.25)
     stored(
         filled, "budget", "distance of a part of speech", np.full((2, 3), 0.5), feature="nouns", baseline=0.1, q=0.02
@@ -127,6 +134,8 @@ def test_a_head_shows_its_budget_as_one_bar_and_what_its_sink_does(filled):
     stored(filled, "sinks", "sink replaced by its mean", np.full((2, 3), 0.01), feature="separators", baseline=0.1)
     app = opened("heads/one")
     text = " ".join(one.value for one in app.markdown).replace("\\", "")
+    assert "What does this head write?" in [one.value for one in app.subheader]
+    assert "france, books" in app.dataframe[0].value.to_numpy()
     assert "is a sink head: 55% of its attention goes to the separators. The sink is a no-op" in text
     captions = " ".join(one.value for one in app.caption).replace("\\", "")
     assert "The budget of nouns differs most from that of other words: Jensen-Shannon distance 0.50" in captions

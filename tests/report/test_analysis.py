@@ -18,7 +18,8 @@ from core.studies.lookup import find_study
 CLASSIFYING = {"importance", "disable", "separators", "knockout", "operators", "prune", "perturb", "patch",
                "sequential-test", "gates", "pairs", "shapley", "circuit"}  # fmt: skip
 READING = {"statistics", "features", "relations", "pattern-shares", "budget", "roles", "norms", "redundancy",
-           "effective", "frame-heads", "dependencies", "probe", "syntax", "representation", "sinks", "writes"}  # fmt: skip
+           "effective", "frame-heads", "dependencies", "probe", "syntax", "representation", "sinks",
+           "writes"}  # fmt: skip
 
 
 @pytest.fixture

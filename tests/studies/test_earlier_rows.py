@@ -32,7 +32,8 @@ EARLIER = json.loads(lzma.decompress(FILE.read_bytes()))
 # 2026, before records wrote their rows.
 # Relations, roles and features with a second checkpoint, of three texts and tiny random weights that see both ways or
 # only back, are of 25 November 2026, before records wrote the rows of WHOLE.
-# Came later: why, hypothesis, measure-heads, edge-effects, budget, sinks, writes. The others need files or leave no rows.
+# Came later: why, hypothesis, measure-heads, edge-effects, budget, sinks, writes. The others need files or leave no
+# rows.
 WITHOUT = {
     "budget",
     "cross-fitted-scores",

@@ -117,9 +117,9 @@ def test_on_text_contributions_are_those_of_the_strongest_source_and_equal_their
     for number, (encoding, place) in enumerate(zip(encodings, (2, 1), strict=True)):
         found = kept[number]
         maps = []
-        observer = SimpleNamespace(update=lambda layer, weights, inputs, maps=maps: maps.append(weights[0, :, place]))
+        observer = SimpleNamespace(update=lambda _, weights, __, maps=maps: maps.append(weights[0]))
         run(checkpoint, [encoding], [observer])
-        weights = torch.stack(maps)
+        weights = torch.stack(maps)[:, :, place]
         np.testing.assert_allclose(found.weight, weights.max(-1).values.numpy(), rtol=1e-4)
         assert found.logits.mean(-1).abs().max() < 1e-4
         size = found.logits.norm(dim=-1) * found.removed.norm(dim=-1)

@@ -49,6 +49,11 @@ TOKENS, PERMUTATIONS = 300, 999  # of the copying score; of both nulls
 LEAST_PAIRS = 5
 SOURCES, LISTED = 3, 5  # source tokens of a head, and the tokens that are listed of each
 LEVEL = 0.05
+READS = {  # what turns hidden states into logits
+    "language-model head": "the language-model head, exactly",
+    "prediction head": "the derivative of the masked-language-model head",
+    "embedding matrix": "the embedding matrix, because the checkpoint has no language-model head",
+}
 PAIRS = config.DATA / "relations" / "word-pairs.csv"
 COLUMNS = ("relation", "source", "target")
 LARGEST_FILE = 1 << 20  # bytes
@@ -252,10 +257,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
         reads = {row.get("reads") for row in rows} - {None}
-        return [
-            f"Hidden states are read by {capture.writes.READS[name]}."
-            for name in sorted(reads & set(capture.writes.READS))
-        ]
+        return [f"Hidden states are read by {READS[name]}." for name in sorted(reads & set(READS))]
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         scores = [score for score in WritesScore.of_heads(rows) if is_copying(score.value, score.baseline, score.q)]

@@ -21,6 +21,8 @@ from core.scoring.definitions import QUERY_CLASSES
 from core.store.findings import Number
 from core.studies.attention import norms, statistics
 from core.studies.circuits.records import CircuitEdge
+from core.studies.explanation import writes
+from core.studies.explanation.writes import Written
 from core.studies.lookup import section_of
 from core.studies.score_records import find_score, label_of
 from core.tasks.glue import drawn
@@ -426,6 +428,7 @@ def show(tools: DeltaGenerator) -> None:
             st.subheader(plain(f"What does {head} do?"), anchor=False)
             show_facts(task_scores, head)
             show_budget(task_scores, head)
+            show_writes(checkpoint, head)
             if not missing:
                 with clear_errors():
                     show_three_maps(checkpoint, head, task_scores, task)
@@ -498,6 +501,28 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
                         f"(q {row.q:.2g}, permutation test, n = {int(row.n)} tokens)."
                     )
                 )
+
+
+def show_writes(checkpoint: str, head: Head) -> None:
+    """The tokens that the head promotes and suppresses, by the newest result of this checkpoint, if there is one."""
+    stored = next((run for run in present_runs("writes") if run.checkpoint == checkpoint), None)
+    if stored is None:
+        return
+    written = [one for one in stored.among(Written) if (one.layer, one.head) == (head.layer, head.head)]
+    if not written:
+        return
+    st.subheader("What does this head write?", anchor=False)
+    names = {"source": "token that it attends to most", "times": "examples", "promoted": "promoted tokens",
+             "suppressed": "suppressed tokens", "agreement": "agreement with removal"}  # fmt: skip
+    show_table(pd.DataFrame([{name: getattr(one, field) for field, name in names.items()} for one in written]))
+    read = writes.READS[written[0].reads]
+    st.caption(
+        plain(
+            f"At one position of each example (n = {written[0].n}), the head adds to the logits of the promoted tokens "
+            f"and subtracts from those of the suppressed tokens. Hidden states are read by {read}. The agreement is a "
+            "cosine similarity."
+        )
+    )
 
 
 def budget_sentence(scores: pd.DataFrame, head: Head) -> tuple[str, str]:
