@@ -32,7 +32,6 @@ from ...scoring.few_inputs import mean_interval
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, read_rows, task_of
-from ..ablation.setup import units_of_rows
 from ..attention.records import Score
 from ..contract import Done, Flag, Study, Unit
 from ..headline import Fact, Headline, HeadScores, each, head_interval
@@ -47,6 +46,7 @@ COPYING, RELATION = "copying", "relation"
 TOP = 10  # promoted tokens
 TOKENS, PERMUTATIONS = 300, 999  # of the copying score; of both nulls
 LEAST_PAIRS = 5
+ROWS_A_UNIT = 64
 SOURCES, LISTED = 3, 5  # source tokens of a head, and the tokens that are listed of each
 LEVEL = 0.05
 READS = {  # what turns hidden states into logits
@@ -170,7 +170,10 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
     def units(self, options: WritesOptions) -> list[Unit]:
         rows = _rows(options)
         word_pairs(options.pairs_file)
-        return units_of_rows(rows, range(len(rows)), "rows", most=64)
+        parts = [tuple(range(start, min(start + ROWS_A_UNIT, len(rows)))) for start in range(0, len(rows), ROWS_A_UNIT)]
+        return [
+            Unit(f"rows-{part[0]}", ExampleUnit(part), sum(len(rows[k].text) // 4 + 1 for k in part)) for part in parts
+        ]
 
     def run(self, options: WritesOptions, unit: Unit) -> Done[WritesPartial]:
         checkpoint, rows = _opened(options.checkpoint), _rows(options)
