@@ -133,7 +133,7 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores, and one score per coordinate of the similarity plot."""
+    """Yield the result rows that are head scores. A row of the plot of similar heads gives two: its coordinates."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row

@@ -46,7 +46,9 @@ class MapsOptions:
         str, Flag("number format of the weights: float32, bf16, fp16, int8, or stored (the format in the file)")
     ] = "float32"
     part: Annotated[str, Flag("attention to export from an encoder-decoder: encoder, decoder or cross")] = ""
-    words: Annotated[bool, Flag("average the weights of tokens to maps between words", name="--words")] = False
+    words: Annotated[
+        bool, Flag("average the attention weights of tokens to get maps between words", name="--words")
+    ] = False
     megabytes: Annotated[
         float,
         Flag(

@@ -69,7 +69,7 @@ def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
 
 
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
-    """Run one unit of a study and return its partial result as a row: {"rows": [{"partial"}], "provenance"}.
+    """Run one unit of a study and return {"rows": [{"partial": ...}], "provenance": ...} with its partial result.
 
     The provenance includes the code version, and notes on what was left out or replaced when checkpoints were opened.
     """

@@ -120,7 +120,7 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each map, from one person's first pass or from adjudication (source "")."""
+    """Return the known class of each map: by the first pass of the person `source`, or, if "", by adjudication."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]

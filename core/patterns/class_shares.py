@@ -245,8 +245,7 @@ def true_changes(
     *,
     several: int = 1,
 ) -> Float[np.ndarray, "three class"]:
-    """Correct changes of class shares for the confusions of the classifier, and return value, low and high of each
-    class.
+    """Return value, low and high of the change of each class share, corrected for confusions of the classifier.
 
     A change always fits; misfits are detected in the shares before and after (`CorrectedShare.misfit`). Errors of
     inputs and of confusions are independent, so the squares of their half-widths are added.

@@ -300,7 +300,7 @@ class Classifier:
         return {}
 
     def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
-        """Return the neural network of the classifier in eval mode, cached by dtype (not for the baseline)."""
+        """Return the neural network of the classifier in eval mode, cached by dtype. The baseline has no network."""
         if dtype not in self._networks:
             network = build(network_of(self.recipe.kind), len(self.classes), self.size)
             network.load_state_dict({k: v for k, v in self.tensors.items() if not k.startswith(BASELINE)})

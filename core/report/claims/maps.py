@@ -284,8 +284,8 @@ def _beyond(head: FrameHead) -> Estimate:
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
-    """At least nine tenths of GPT-2's heads have a weight above 0.4 on frame links, without the first position, each
-    with its interval."""
+    """At least nine tenths of the heads of GPT-2 have a weight above 0.4 on frame links if the first position is left
+    out."""
     with_first, without_first = evidence.one(Part.SINK), evidence.one(Part.SINKLESS)
     if with_first is None or without_first is None:
         return untested(evidence, Part.SINK)

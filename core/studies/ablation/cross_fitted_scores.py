@@ -62,7 +62,7 @@ class CrossFittedPredictions:
 
 
 class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions, CrossFittedPredictions]):
-    """Score all train examples for each initialisation and seed, by models fine-tuned without them."""
+    """Score every train example by a model that was fine-tuned on the other folds, for each initialisation and seed."""
 
     name, options, partial = "cross-fitted-scores", CrossFittedScoresOptions, CrossFittedPredictions
     question = "How well does the model score, tested on all train examples?"

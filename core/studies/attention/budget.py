@@ -172,7 +172,7 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             best = apart.iloc[-1]
             text = (
                 f"The budget of {best['score'].rpartition('/')[2]} differs from that of other words: Jensen-Shannon "
-                f"distance {best['value']:.2f}, under uniform attention {best['baseline']:.2f}."
+                f"distance {best['value']:.2f} ({best['baseline']:.2f} with uniform attention)."
             )
             found.append(Fact(self.name, text, best["source"]))
         return found

@@ -84,8 +84,9 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to token types, and of the correlation r (`by_length`: by number of tokens,
-    sum of r and number of inputs; `squares`: sum of r squared)."""
+    """Sums of raw and effective attention to token types, and of their Pearson correlation r within each map.
+
+    `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared."""
 
     by_length: Summed[dict[int, tuple[float, float]]]
     squares: Summed[dict[int, float]] = field(default_factory=dict)

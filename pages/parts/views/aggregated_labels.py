@@ -77,7 +77,7 @@ def gallery(db, truth, rows: pd.DataFrame) -> None:
     ties = list(truth.ties)
     st.markdown(f"**{counted(len(ties), 'ties')}" + (f", the first {MOST_TIES}**" if len(ties) > MOST_TIES else "**"))
     if not ties:
-        st.caption("Every map has one most likely class.")
+        st.caption("No map is tied: each has one class that is more likely than the others.")
         return
     first_pass = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
     given = first_pass.groupby("map_id")["class"].apply(lambda classes: " or ".join(dict.fromkeys(classes)))

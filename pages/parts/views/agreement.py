@@ -79,7 +79,7 @@ def disputed(db, rows, class_set: str) -> None:
     maps = agreement.disputed(rows)
     st.subheader("To adjudicate")
     if not maps:
-        st.caption("There is no map with different labels that has not been decided yet.")
+        st.caption("All maps with different labels have been decided.")
         return
     show_disputed(db, rows, maps[:MOST])
     st.caption("1 map has labels that differ." if len(maps) == 1 else f"{len(maps)} maps have labels that differ.")
