@@ -71,6 +71,15 @@ def test_a_result_is_found_by_its_checkpoint_task_study_and_date(db):
     assert listed(opened("results/all", search="1 January 1999")) == set()
 
 
+def test_the_only_result_that_a_search_finds_needs_no_selection(db):
+    swept(db, change=-0.25)
+    other = swept(db, change=-0.5, checkpoint="atlas-decoder", task="mrpc")
+    app = opened("results/all")
+    assert not [button for button in app.button if button.label == "Delete"]
+    app = opened("results/all", search="mrpc")
+    assert [button.key for button in app.button if button.label == "Delete"] == [f"delete_{other}"]
+
+
 def test_a_result_opens_in_its_view_with_its_context(db):
     run = swept(db, change=-0.25, task="mrpc")
     (link,) = [one.proto for one in select(opened("results/all"), run).get("page_link") if one.proto.label == "Open"]

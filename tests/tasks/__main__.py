@@ -79,18 +79,18 @@ def one_head_in_two(hands: Hands) -> None:
 
 def figure_and_citation(hands: Hands) -> None:
     page = hands.page
-    hands.go("Results")
-    hands.click(page.get_by_role("button", name="Cite").first)
+    hands.go("Statistics")
+    hands.click(page.get_by_role("button", name="Save or cite").first)
     expect(page.get_by_test_id("stCode").filter(has_text="@software").first).to_be_visible()
     with page.expect_download() as kept:
-        hands.click(page.get_by_role("button", name="Figure (SVG)").first)
+        hands.click(page.get_by_role("button", name="SVG", exact=True).first)
     assert kept.value.path().read_text(encoding="utf-8").startswith("<svg")
 
 
 def delete_earlier(hands: Hands) -> None:
     page = hands.page
     hands.go("Results")
-    hands.fill(page.get_by_label("Search"), "of mine")
+    hands.fill(page.get_by_role("textbox", name="Search"), "of mine")
     expect(page.get_by_text(re.compile(r"^1 of \d+ results"))).to_be_visible()
     hands.click(page.get_by_role("button", name="Delete"))
     expect(page.get_by_text("Deleted: Statistics of mine")).to_be_visible()

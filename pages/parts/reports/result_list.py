@@ -61,7 +61,8 @@ def show_results(tools: DeltaGenerator) -> None:
         return
     shown = matching[(number - 1) * A_PART : number * A_PART]
     actions = st.container()
-    selected = [shown[row] for row in _table(shown, key=f"results|{number}|{study}|{words}")]
+    rows = _table(shown, key=f"results|{number}|{study}|{words}")
+    selected = matching if len(matching) == 1 else [shown[row] for row in rows]  # the only one that was found
     with actions:
         counts = (f"{len(matching)} of " if words or study != EVERY else "") + counted(len(stored), "results")
         hint = "" if selected else ". Select one row to open, cite, pin or delete it, and two rows to compare them."
