@@ -5,6 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 
+def finite(value: float) -> float | None:
+    """Return the value as a float, or None if it is not finite."""
+    return float(value) if math.isfinite(value) else None
+
+
 @dataclass(frozen=True)
 class Interval:
     """A number with its 95 % interval; None if undefined.

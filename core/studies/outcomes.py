@@ -4,7 +4,7 @@ from typing import Required, TypedDict
 
 import numpy as np
 
-from ..interval import Interval, estimate_of
+from ..interval import Interval, estimate_of, finite
 from ..scoring import effects
 from ..scoring.intervals import wilson_interval
 from ..tasks.glue import Task
@@ -20,11 +20,6 @@ def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
     """Return a number per example whose mean is the metric of the task: 1 or 0 for a right or wrong class, or a summand
     of Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
-
-
-def finite(value: float) -> float | None:
-    """Return the value as a float, or None if it is not finite."""
-    return float(value) if np.isfinite(value) else None
 
 
 class ChangeFields(TypedDict, total=False):

@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its parts load when they are used
 
 from ..errors import InputError
+from ..interval import finite
 from .glue import Task
 
 Number = float | None
@@ -42,13 +43,9 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
     if len(wanted) > 1 and not is_constant(wanted) and not is_constant(given):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # near-constant input is handled below
-            scores["pearson"] = _finite(scipy.stats.pearsonr(wanted, given).statistic)
-            scores["spearman"] = _finite(scipy.stats.spearmanr(wanted, given).statistic)
+            scores["pearson"] = finite(scipy.stats.pearsonr(wanted, given).statistic)
+            scores["spearman"] = finite(scipy.stats.spearmanr(wanted, given).statistic)
     return scores
-
-
-def _finite(value: float) -> Number:
-    return float(value) if np.isfinite(value) else None
 
 
 def is_constant(predicted: Values) -> bool:

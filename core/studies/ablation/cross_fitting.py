@@ -9,6 +9,7 @@ import pydantic.dataclasses
 
 from ... import config, studies
 from ...errors import InputError
+from ...interval import finite
 from ...scoring import effects
 from ...store.rows import plain
 from ...tasks.glue import Task, TaskRow, must_have_labels, read_rows, task_of
@@ -17,7 +18,7 @@ from ...tuning.recipe import Recipe, Seeds
 from ...tuning.saved_checkpoints import shown_folder, training_log
 from ..contract import Done, Flag, Need, Study, Unit
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
-from ..outcomes import finite, metrics_of
+from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..tuning import finetune
 from ..tuning.finetune import FinetuningRun

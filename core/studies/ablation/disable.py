@@ -18,7 +18,7 @@ from jaxtyping import Float
 from ... import capture, scoring
 from ...attention import all_heads
 from ...errors import InputError
-from ...interval import Estimate, Interval, estimate_of
+from ...interval import Estimate, Interval, estimate_of, finite
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
@@ -26,7 +26,7 @@ from ..contract import Flag, Unit
 from ..headline import Fact, Headline, HeadScores
 from ..merging import Largest, MergedBy, OfFirst, PerExample, Positions
 from ..metric_columns import Metric, Metrics
-from ..outcomes import finite, metrics_of, outcomes
+from ..outcomes import metrics_of, outcomes
 from ..records import Result
 from ..units import ExampleUnit
 from . import references, setup

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Float
 from ... import capture, config, studies
 from ...attention import Head
 from ...errors import InputError
-from ...interval import Estimate
+from ...interval import Estimate, finite
 from ...scoring import effects
 from ...scoring.corrections import CONFIDENCE, holm_adjusted
 from ...store.rows import Row
@@ -29,7 +29,7 @@ from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import SIGNIFICANT, Headline, defined, head_interval
 from ..merging import SortedBy
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
-from ..outcomes import finite, metrics_of
+from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune

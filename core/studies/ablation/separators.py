@@ -14,6 +14,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
+from ...interval import finite
 from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
@@ -147,7 +148,7 @@ def gradient_facts(merged: Slopes, layer: int) -> Row:
     for name, values in (("weight_on_separators", weight), ("norm_on_separators", norm)):
         known_values = [float(values.mean()), *(float(end[0]) for end in mean_interval(values[:, None]))]
         names = (name, f"{name}_low", f"{name}_high")
-        facts |= {key: value if np.isfinite(value) else None for key, value in zip(names, known_values, strict=True)}
+        facts |= {key: finite(value) for key, value in zip(names, known_values, strict=True)}
     return facts
 
 

@@ -17,7 +17,7 @@ import pydantic.dataclasses
 from ... import capture
 from ...config import command_line
 from ...errors import InputError, InterventionError
-from ...interval import estimate_of
+from ...interval import estimate_of, finite
 from ...scoring import effects
 from ...scoring.corrections import ALPHA
 from ...scoring.sequential_test import FIRST, NextStep, Rules, Standings, next_step, standings, taken
@@ -27,7 +27,7 @@ from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
 from ..metric_columns import RANKING, Metric, Metrics
 from ..options import Limit
-from ..outcomes import finite, metrics_of
+from ..outcomes import metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit

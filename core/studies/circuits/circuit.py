@@ -22,6 +22,7 @@ import pydantic.dataclasses
 from ... import capture, studies
 from ...capture.edge_names import Edge, Graph
 from ...errors import InputError, check_choice
+from ...interval import finite
 from ...reading import lines_of, read_text
 from ...scoring import effects
 from ...scoring.circuits import (
@@ -41,7 +42,6 @@ from ..ablation.setup import ExampleOptions
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
 from ..options import Limit
-from ..outcomes import finite
 from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit

@@ -17,6 +17,7 @@ from jaxtyping import Float, Int
 
 from ... import config, models, patterns, scoring, studies
 from ...errors import CheckpointError, InputError, check_choice
+from ...interval import finite
 from ...models.present import bundled_names
 from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from ...store.rows import Row
@@ -212,8 +213,7 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
             layer_at, head_at = divmod(index, heads)
             if np.isnan(stage.value[:, layer_at]).all():
                 continue  # a layer without attention
-            ends = [float(end[number, layer_at, head_at]) for end in (stage.value, stage.low, stage.high)]
-            value, low, high = (None if end != end else end for end in ends)
+            value, low, high = (finite(end[number, layer_at, head_at]) for end in (stage.value, stage.low, stage.high))
             records.append(
                 CurvePoint(
                     snapshot=stage.label, order=stage.order, score=score, layer=head // heads, head=head % heads,
@@ -330,7 +330,7 @@ def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
 def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
     orders = {share: order for order, share in enumerate(sorted(table["share"].unique()))}
     for row in table.itertuples():
-        value, low, high = (None if end != end else float(end) for end in (row.value, row.low, row.high))
+        value, low, high = map(finite, (row.value, row.low, row.high))
         yield CurvePoint(
             snapshot=f"{100 * row.share:.3g} %", order=orders[row.share], score=str(row.score), layer=int(row.layer),
             head=int(row.head), value=value, low=low, high=high, at_layer=int(row.layer), at_head=int(row.head),

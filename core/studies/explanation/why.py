@@ -19,6 +19,7 @@ from jaxtyping import Float
 from ... import capture, models, scoring, studies
 from ...capture.contributors import Component
 from ...errors import InputError
+from ...interval import finite
 from ...models.encoding import Encoding
 from ...scoring.ratio_moments import RatioMoments
 from ...scoring.registry import HeadScore
@@ -342,7 +343,7 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
             from scipy import stats  # 0.5 s at start
 
             ends = stats.quantile_test(values, p=0.5).confidence_interval(0.95)
-            low, high = (float(end) if np.isfinite(end) else None for end in ends)
+            low, high = map(finite, ends)
             yield replace(
                 heads[0], kind="removal, median", layer=None, head=None, agreement=float(np.median(values)),
                 low=low, high=high, heads=len(values),

@@ -14,7 +14,7 @@ from ... import patterns, scoring, studies
 from ...attention import Head
 from ...capture.edge_names import edge_name
 from ...errors import AtlasError, InputError
-from ...interval import Interval
+from ...interval import Interval, finite
 from ...scoring.definitions import QUANTITIES
 from ...scoring.few_inputs import FEWEST, mean_interval
 from ...scoring.intervals import Means, StatisticEstimate
@@ -70,7 +70,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
     if not n or not np.isfinite(estimate.value[place]):
         return "no input has such tokens"
     interval = Interval.of(estimate.value[place], estimate.low[place], estimate.high[place], n)
-    return Reading(measure, interval, number_of(estimate.p_above()[place]), **others)
+    return Reading(measure, interval, finite(estimate.p_above()[place]), **others)
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
@@ -86,11 +86,6 @@ def above(means: Means, least: float) -> Means:
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
-
-
-def number_of(value: float) -> float | None:
-    """Return the value as a float, or None if it is not finite."""
-    return float(value) if np.isfinite(value) else None
 
 
 def halves_of(measure: str, means: Means, column: int, head: Head, least: float = 0.0) -> tuple[Reading, ...] | str:
@@ -117,7 +112,7 @@ def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     special = feature_of(feature).special
     if isinstance(found, Reading) and not special:
         place, number = sums.features.index(feature), head.layer * sums.heads + head.head
-        p = number_of(scoring.features.p_of_word_types(sums.types, place, len(sums.features), number))
+        p = finite(scoring.features.p_of_word_types(sums.types, place, len(sums.features), number))
         found = replace(found, p=None if found.p is None or p is None else max(found.p, p))
     explained: Reading | str = "a place of the input has no tokens like it at its distance"
     if not special:
@@ -148,7 +143,7 @@ def _relation(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     measure = "weight less that on other words at the same distance"
     weight = own(relation, "weight").result().value[head.layer, head.head, 0]
     excess = own(relation, "excess").result()
-    chance = number_of(weight - excess.value[head.layer, head.head, 0])
+    chance = finite(weight - excess.value[head.layer, head.head, 0])
     specific: Reading | str = NO_CONTROL
     if control:
         apart = own(relation, "contrast").result(minus=own(control, "contrast"))
@@ -183,7 +178,7 @@ def _offset(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
             means.columns([column(offset, 1)]),
             hypothesis.least,
             head,
-            baseline=number_of(weight - effect.value[head.layer, head.head, 0]),
+            baseline=finite(weight - effect.value[head.layer, head.head, 0]),
         ),
         _above_times(means, column(offset, 0 if offset == "first" else 2), head),
         specific,
@@ -200,7 +195,7 @@ def _budget(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     def share(name: str, part: slice = layout.SHARES) -> Means:
         return means.columns([part.start + layout.CATEGORIES.index(name)])
 
-    expected = number_of(share(category, layout.EXPECTED).result().value[head.layer, head.head, 0])
+    expected = finite(share(category, layout.EXPECTED).result().value[head.layer, head.head, 0])
     if not expected:
         nothing = "no input has such a key"
         return Evidence(nothing, nothing, nothing, nothing)
@@ -253,7 +248,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     interval = Interval.of(*ends, n=ratios.n)
 
     def share_beyond(measure: str, least: float) -> Reading:
-        p = number_of(ratios.p_above(least)[head.head, place])
+        p = finite(ratios.p_above(least)[head.head, place])
         return Reading(measure, interval, p, least=least, baseline=least)
 
     null = share(component, its)
@@ -511,7 +506,7 @@ def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Ev
     low, high = max(0.0, similarity[its] - widths[its]), min(1.0, similarity[its] + widths[its])
     least = max(chance, hypothesis.least)
     # more similar than random weights are, and than the least
-    p = max(number_of(p) or 0.0, _p_above(similarity[its], least, widths[its]))
+    p = max(finite(p) or 0.0, _p_above(similarity[its], least, widths[its]))
     effect = Reading("similarity of rows", Interval(float(similarity[its]), low, high, n=sums.n), p, least, chance)
 
     def beyond(measure: str, number: int) -> Reading:
@@ -555,11 +550,11 @@ def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
     chance, exchanged = float(test.distance[0]), float(max(test.distance[0], test.exchange[0]))
     measure = "largest weight of a frame link"
     beyond = effect_estimate(scores - chance - hypothesis.least).result()
-    far = number_of(beyond.p_above()[0, 0, 0])
-    both = None if far is None or number_of(places) is None else max(float(places), far)
+    far = finite(beyond.p_above()[0, 0, 0])
+    both = None if far is None or finite(places) is None else max(float(places), far)
     least = chance + hypothesis.least
     effect = Reading(f"{measure}, beside its distance elsewhere", whole, both, least, chance)
-    explained = Reading(f"{measure}, beside four nulls", whole, number_of(every), exchanged, exchanged)
+    explained = Reading(f"{measure}, beside four nulls", whole, finite(every), exchanged, exchanged)
     halves = tuple(_half_of_sentences(measure, scores[parity::2], least, chance) for parity in (0, 1))
     return Evidence(effect, explained, NO_CONTROL, halves)
 

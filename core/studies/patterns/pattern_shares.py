@@ -15,6 +15,7 @@ import pydantic.dataclasses
 
 from ... import patterns, studies
 from ...errors import InputError
+from ...interval import finite
 from ...reading import read_bytes
 from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.rows import Row
@@ -190,8 +191,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
                     part=part,
                     name=of.name,
                     share=of.share,
-                    low=None if of.low != of.low else of.low,
-                    high=None if of.high != of.high else of.high,
+                    low=finite(of.low),
+                    high=finite(of.high),
                     maps=of.count,
                     misfit=getattr(of, "misfit", None),
                 )

@@ -15,6 +15,7 @@ import pydantic.dataclasses
 
 from ... import capture, config, scoring, studies
 from ...errors import CheckpointError, InputError
+from ...interval import finite
 from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.rows import Row
 from ...store.runs import Provenance
@@ -221,8 +222,7 @@ def _rows(options: ChangeOptions, task: str) -> list[TaskRow]:
 
 
 def _ends(estimate: Any, place: tuple[int, int, int]) -> Any:
-    values = {name: float(getattr(estimate, name)[place]) for name in ("value", "low", "high")}
-    return {name: None if value != value else value for name, value in values.items()}
+    return {name: finite(getattr(estimate, name)[place]) for name in ("value", "low", "high")}
 
 
 # ---------------------------------------------------------------- maps of two checkpoints
