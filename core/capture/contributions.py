@@ -100,8 +100,7 @@ class Carrying(TorchFunctionMode):
     Attributes:
         tables: the component of each embedding table, by the id of its weights.
         writer: the component of the next addend without contributions: the feed-forward sublayer after the last
-            attention
-            call; None before the first.
+            attention call; None before the first.
         keeps_norms: whether sums store the LayerNorm that was applied to them.
         spares: compute one contribution to each branch for the first input only; for other inputs it is the remainder.
     """
@@ -259,8 +258,7 @@ class HeadInputs:
         part: the set of heads; "" if there is only one.
         query: before scaling. *Shape:* (component, batch, head, query, dim).
         key: keys shared by heads are repeated for each head. At index `left_over`, `query` and `key` hold the whole
-            query
-            or key instead of a contribution.
+            query or key instead of a contribution.
         bias: position bias added to the scores (T5). *Shape:* (batch or 1, head, query, key), or None.
         visible: which keys a query may attend to. *Shape:* (batch or 1, head or 1, query, key).
         left_over: index of the contribution that is the remainder after all others; None if all were computed.

@@ -39,16 +39,14 @@ class AttentionRun:
     Attributes:
         layers: number of attention calls in a forward pass, one per layer (more in an encoder-decoder).
         rows: pass weights to the watcher in blocks of this many queries, so that whole maps are never stored; nothing
-            may
-            be changed then. None: all at once.
+            may be changed then. None: all at once.
         streamer: replaces the attention of every layer (core.capture.streaming); called with the layer, states, mask,
             scaling and options. Returns (batch, query, head, dim).
         watcher: called with each watched layer and its weights after softmax and interventions, before dropout.
         gates: xi, multiplied into the output of each head (Michel et al.): one per head, or one per input and query; a
             list has one tensor (batch, head, query) per call. They may require grad.
         mixer: called with each layer, the outputs of its heads (batch, query, head, dim), values (batch, head, key,
-            dim)
-            and mask; its result replaces the outputs.
+            dim) and mask; its result replaces the outputs.
         opener: called before the scores of a layer with its queries (batch, head, query, dim), keys (batch, kv, key,
             dim), mask and options.
         nudged: add zeros to the weights of every layer, so that gradients of weights can be computed.

@@ -31,8 +31,7 @@ class GenerationStep:
         probability: of this token when it was chosen, after the temperature.
         likely: the LIKELY most probable tokens with their probabilities, sorted.
         rows: attention of this token to earlier tokens, itself, and a sink. 0 if a window hides a key; without keys if
-            the
-            token is not processed.
+            the token is not processed.
         ends: whether it is an end-of-text token, which is not processed.
     """
 

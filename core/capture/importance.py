@@ -113,8 +113,7 @@ def importance(
     Args:
         normalize: divide each layer by its l2 norm, as the paper does to compare layers.
         last_by_inputs: with "token", divide the last layer by the number of inputs, as the code of the paper does,
-            because
-            only [CLS] has a gradient there.
+            because only [CLS] has a gradient there.
     """
     if reading == "example":
         scores = sums.example / sums.inputs

@@ -66,8 +66,7 @@ class Knockout:
     Attributes:
         edges: a function that returns, for an input, True where an edge is cut.
         renormalised: set scores to -inf before the softmax, so that other keys get the weight; otherwise set weights to
-            0
-            after the softmax, so that rows sum to less than 1.
+            0 after the softmax, so that rows sum to less than 1.
         heads: None for all heads of the layers.
     """
 

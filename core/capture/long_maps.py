@@ -36,8 +36,7 @@ class BlockMaps:
         maxima: largest weight in each block, 0 to 1, without sinks.
         block: tokens per block; the last block may have fewer.
         sums: sums of each layer from which scores are computed; empty for hybrids, and for families that are observed
-            only
-            at the softmax.
+            only at the softmax.
     """
 
     maxima: Float[np.ndarray, "layer head rows columns"]

@@ -123,8 +123,7 @@ def contributions(
 
     Args:
         take: called with the layer from 0, its contributions, and the indices of the inputs in the batch. Memory holds
-            one
-            layer of one batch, and what `take` stores.
+            one layer of one batch, and what `take` stores.
         kept_layers: number of layers whose maps `take` stores, for the memory check.
     """
     projections = dict(zip(checkpoint.sets[0].numbers, output_projections(checkpoint), strict=True))

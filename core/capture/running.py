@@ -251,8 +251,7 @@ def run(
         layers: compute only the maps of these layers; others run SDPA. None: all.
         batch_tokens: tokens per batch; at least one input.
         on_batch: called after each batch with the indices of its inputs and the output of the model. None: passes end
-            at
-            the last observed layer.
+            at the last observed layer.
     """
     touched = tuple(interventions)
     for chosen in batches(encodings, batch_tokens):

@@ -121,8 +121,7 @@ class Sum:
         norm: the last LayerNorm that was applied, if requested.
         fixed: contributions of a few vectors; several may belong to one component.
         blocks: for role "heads", the output of the sublayer by head, whose slices are the contributions; otherwise
-            None.
-            *Shape:* (batch, query, head, dim).
+            None. *Shape:* (batch, query, head, dim).
     """
 
     blocks: Tensor | None = None

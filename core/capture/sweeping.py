@@ -257,8 +257,7 @@ class Computing:
 
     Attributes:
         dtype: of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
-            instructions
-            for it.
+            instructions for it.
         packed: combine examples of all lengths in one matrix, for few examples or few variants of heads; results are
             equal.
         place: position at which a language model predicts; None for classifiers.

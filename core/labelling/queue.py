@@ -28,9 +28,8 @@ class QueueOptions:
     """Which maps a person labels outside a project, and in which order. None selects all.
 
     Attributes:
-        passing: 1 for the first pass, 2 to label the maps of the first pass again.
-        layer: zero-based.
-        review: class name; select the maps that this person labelled so, instead of undecided maps.
+        passing: 1 for the first pass, 2 to label the maps of the first pass again. layer: zero-based. review: class
+        name; select the maps that this person labelled so, instead of undecided maps.
     """
 
     class_set: str

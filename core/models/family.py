@@ -18,8 +18,8 @@ class Family:
 
     Attributes:
         interceptable: attention uses the AttentionInterface of transformers, so that layers can be observed and
-            changed;
-            otherwise weights are observed at the softmax (core.capture.reach), and outputs of heads are not available.
+            changed; otherwise weights are observed at the softmax (core.capture.reach), and outputs of heads are not
+            available.
         sinks: a learnt score per head takes a part of every row, as a last key that belongs to no token.
         translates: is an encoder-decoder, with three sets of heads (core.models.head_sets).
         streams: attention of long inputs can be computed in blocks; not if a layer creates its own mask.

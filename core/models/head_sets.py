@@ -21,8 +21,7 @@ class HeadSet:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
         first: index of the attention call of its first layer in a forward pass.
         step: distance to the call of the next layer; the decoder of an encoder-decoder calls self- and cross-attention
-            in
-            turn.
+            in turn.
         attending: the layers of a hybrid model that have attention; empty: all.
     """
 

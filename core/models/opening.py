@@ -391,8 +391,7 @@ def open_checkpoint(
     Args:
         revision: of a hub ID; None for the newest.
         head: "none" for the bare Transformer, "classifier" for a fine-tuned sequence classifier, "language" for masked-
-            or
-            next-token prediction, or translation.
+            or next-token prediction, or translation.
         dtype: float32, bfloat16, float16, "int8" (weights of linear layers, by torchao), "stored" as in the file, or
             "auto": float32, or as stored from memory.LARGE parameters on.
         device: as in `choose_device`.

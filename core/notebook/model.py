@@ -166,8 +166,7 @@ class Model:
 
         Returns:
             One row per term: query, key (zero-based), query_token, key_token, weight, score (minus the row mean; the
-                sum of
-                the terms), query_part, key_part, value. The last row of a cell is the sum of all other terms.
+                sum of the terms), query_part, key_part, value. The last row of a cell is the sum of all other terms.
 
         Raises:
             CheckpointError, InputError, InterventionError: the model, head or family cannot be decomposed.
@@ -231,8 +230,7 @@ class Model:
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them, to measure the scores on. Without texts, the
-                scores
-                are those of the command `atlas`: stored, bundled, or measured on bundled examples.
+                scores are those of the command `atlas`: stored, bundled, or measured on bundled examples.
             task: without texts, only scores on this task.
         """
         if texts is not None:
@@ -293,8 +291,7 @@ class Model:
 
         Returns:
             One row per map: text (its number, from 0), layer, head (zero-based), name, class, probability, unsure,
-                outside
-                (the distribution of the training maps), and one column per class.
+                outside (the distribution of the training maps), and one column per class.
         """
         opened = self.checkpoint
         fitted = classifier_of(classifier, class_set, causal=opened.causal)
@@ -408,8 +405,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
     Returns:
         One row per head and score: layer, head (zero-based), name, score, value (mean over texts), low and high (95 %
-            CI;
-            NaN for too few texts), baseline (mean under uniform attention), n (texts).
+            CI; NaN for too few texts), baseline (mean under uniform attention), n (texts).
 
     Raises:
         CheckpointError, InputError: maps of the model are not available; there is no text.

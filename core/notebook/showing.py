@@ -51,8 +51,7 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
 
     Raises:
         CheckpointError: `model` is no text Transformer of the transformers library, some of its weights are not in
-            memory,
-            or its tokenizer is missing or has tokens without an embedding.
+            memory, or its tokenizer is missing or has tokens without an embedding.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         model = model.module
@@ -225,8 +224,7 @@ def show_maps(
 
     Args:
         weights: of NumPy or torch; the attentions that a model of transformers returns for one input; or the NPZ file
-            of
-            the command `maps`, which includes tokens. Each row sums to 1.
+            of the command `maps`, which includes tokens. Each row sums to 1.
         tokens: a label for each query.
         key_tokens: a label for each key, if keys are not the queries.
         causal: whether queries see no later key; None: determined from the weights.

@@ -252,8 +252,7 @@ def true_changes(
 
     Args:
         change, halves: change of each observed share, and half the width of its interval over inputs; those of all
-            classes
-            are added, whatever their dependence.
+            classes are added, whatever their dependence.
         held_out: confusions of held-out maps by group. A class without maps is assumed to be predicted right.
         several: number of classes for which the interval holds jointly (Bonferroni).
     """

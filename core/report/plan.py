@@ -81,8 +81,7 @@ class ReportOptions:
         effective_limit: dev examples for effective attention and score shares.
         random_seeds: number of seeds that also train random weights; None: all.
         folds: cross-fitting folds of the train examples of CROSSED, on which heads are ablated and FEW_LINKS measured;
-            0:
-            none.
+            0: none.
         preset: "auto" is bundled for the bundled encoder, small for small checkpoints, otherwise paper.
         precision: of training, "float32" or "bfloat16".
         folder: for fine-tuned checkpoints.

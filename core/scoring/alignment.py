@@ -96,8 +96,7 @@ class MapChange:
 
     Attributes:
         cosine: similarity of the maps over aligned rows and columns, each row normalised to 1 there, 0 to 1; NaN if no
-            row
-            has weight there.
+            row has weight there.
         first_elsewhere: mean fraction of the weight of aligned rows on unaligned words of the first input.
     """
 

@@ -230,8 +230,7 @@ class _Input:
 
 
 class BudgetAttention:
-    """Observer of the attention budget of all heads; `means` has the mean over inputs. `windows` as in
-    `AttentionMaps`.
+    """Observer of the attention budget of all heads; `means` has the mean over inputs. `windows` as in `AttentionMaps`.
 
     Attributes:
         draws: number of permutations in `BudgetTokens.classes`; None if budgets by class are not measured.

@@ -132,8 +132,7 @@ class Matching:
     Attributes:
         best: the most similar head, which several heads may share.
         margin: similarity to the match minus the largest similarity of either to another head of the other checkpoint;
-            NaN
-            without a match or another head.
+            NaN without a match or another head.
         low, high: 95 % interval of the margin over inputs; `low` is below that of the difference to every other head.
         agrees: whether both halves of the inputs yield this match.
     """

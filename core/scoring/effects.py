@@ -152,8 +152,8 @@ def max_t(
         slack: added to every t_h to get the smallest p for outcomes with this error; above 0, `p_either` is not
             applied.
         rare: fraction of all examples. For losses, p is 1 if there are too few examples to see an effect on this
-            fraction
-            (`rows_to_see`): 149 examples for one head. None: for pairs that were selected for their difference.
+            fraction (`rows_to_see`): 149 examples for one head. None: for pairs that were selected for their
+            difference.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     if difference.ndim != 2 or not difference.size:

@@ -104,8 +104,7 @@ class LinkTest:
         distance: mean of the score with links at other positions of the same input.
         exchange: mean of the score with links of other inputs.
         excess: how much more the linked query attends to the key than the other queries of the text, without the effect
-            of
-            distance, in multiples of uniform attention (in decoders, log odds).
+            of distance, in multiples of uniform attention (in decoders, log odds).
         contrast: mean log weight without effects of query, key and distance; NaN if not measured.
         p_distance, p_exchange: NaN for fewer than FEWEST inputs.
         p_query, p_share: at least p_contrast; NaN likewise.

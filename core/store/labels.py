@@ -328,8 +328,7 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
 
     Args:
         events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
-            retire);
-            other fields are optional.
+            retire); other fields are optional.
         secret: known only to the sending browser; the batch then belongs to it, or to the signed-in person.
 
     Raises:

@@ -187,8 +187,7 @@ def read_rows(
     Args:
         split: "train" or "dev".
         folder: None for the bundled samples, "hub" for `nyu-mll/glue` through `datasets`, otherwise a folder with the
-            TSV
-            files of GLUE (the parent of `SST-2/`, or that of the task). Ignored for custom files.
+            TSV files of GLUE (the parent of `SST-2/`, or that of the task). Ignored for custom files.
         limit: number of examples to sample without replacement; None for all.
     """
     task = task_of(task)

@@ -568,8 +568,7 @@ class LinkContrast(Result):
     Attributes:
         first, other: kinds of links, such as "noun-adjective".
         value: how much more cutting the first kind changes the logit difference, its margin or the score; mean over
-            examples.
-            None without examples.
+            examples. None without examples.
         first_moves, other_moves: mean absolute effect of each kind.
         links: number of cut links of each kind.
         n: number of examples that have both kinds.

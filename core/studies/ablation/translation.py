@@ -140,8 +140,7 @@ class TranslationMeasurement:
     Attributes:
         names: heads ("Cross L1H2"); for pruning, in the order of removal within each kind.
         exact: whether each translation is right, without ablation first, [target, example]. For an alignment, whether
-            each
-            word is found, by positions first, [guess, linked word].
+            each word is found, by positions first, [guess, linked word].
         share: fraction of right tokens in each example, 0 to 1; for an alignment, `exact` on training examples.
         values: importance of each head.
         row: for an alignment, the example of each linked word.

@@ -70,9 +70,8 @@ class GatePartial:
         fits: numbers of the fits.
         up, down: gates pushed up and down, 0 to 1. *Shape:* (fit, head).
         effects: on the loss of held-out examples: without each head, without all irrelevant heads, without as many
-            random
-            heads (RANDOM_SETS times), then the same for interfering heads; NaN for an empty set. *Shape:* (target,
-            example).
+            random heads (RANDOM_SETS times), then the same for interfering heads; NaN for an empty set. *Shape:*
+            (target, example).
         gradient: importance on these examples. *Shape:* (head,).
     """
 

@@ -68,8 +68,7 @@ class ShapleyPartial:
         values, alone: Shapley values, and the fall without each head. *Shape:* (head, example).
         gradients: sums over examples of |d loss / d gate|. *Shape:* (head,).
         kept: logit difference along each pruning order, starting with all heads; None from other units. *Shape:*
-            (order,
-            step, example).
+            (order, step, example).
     """
 
     rows: Positions

@@ -150,8 +150,7 @@ class Beginning(Result):
         score, bound: the head has the role while the score is above the bound.
         after, by: the role began between these snapshots; after is None if it began in the first one.
         earliest, latest: the same according to the upper and lower ends of the intervals; latest is None if the lower
-            end
-            is not above the bound at the end.
+            end is not above the bound at the end.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("beginning",)

@@ -16,8 +16,7 @@ class ScoreShare(Result):
 
     Attributes:
         level: "pair" of groups; "query" or "key" (a group on this side, summed over the other side: "any"); "query
-            head" or
-            "key head" (a single earlier head); "sort" (mean of both sides, named in query_part).
+            head" or "key head" (a single earlier head); "sort" (mean of both sides, named in query_part).
         weighting: of keys: "even", or "attention" (by their weight).
         share: of the variance of the scores over keys; may be negative. A level without single heads sums to 1.
         null: the same share with random weights, mean over the heads of the layer.

@@ -106,8 +106,7 @@ class LinkPicture:
 
     Attributes:
         score: maximum over the tokens of the links; NaN if a causal model cannot attend in this direction, and in
-            layers
-            without attention.
+            layers without attention.
         others: mean of the same score at all other positions with the same distances; NaN without any.
         place_rank: 1 if no other position has a higher score.
         visible: whether the checkpoint can attend in this direction.

@@ -36,8 +36,7 @@ class Draws:
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
         distance, query, share: sums in every draw, in the form of `packed`: of scores moved to other positions, and of
-            the
-            largest residual weight (or share of weight) at other queries.
+            the largest residual weight (or share of weight) at other queries.
         query_observed, share_observed: the observed sums. *Shape:* (head,).
         contrasts: mean contrast of the links of each sentence; NaN if none can be drawn. *Shape:* (sentence, head).
     """
