@@ -230,7 +230,7 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
         raise InputError(f"A length must be a whole number from 1; {where} has {str(length)[:60]!r}. Correct it.")
     head = row.get("head")
     if head is not None and not isinstance(head, (str, int)):
-        raise InputError(f"A head must be a text or a number; {where} has {str(head)[:60]!r}. Correct it.")
+        raise InputError(f"A head must be a name or a number; {where} has {str(head)[:60]!r}. Correct it.")
     return GivenLabel(row["key"], name, length, None if head is None else str(head))
 
 

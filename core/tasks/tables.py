@@ -221,7 +221,7 @@ def _object(line: str, where: str) -> dict[str, Any]:
         raise InputError(f"Each line must be one JSON object; {where} is a {type(row).__name__}. Correct it.")
     cells = {str(key).strip().lower(): value for key, value in row.items()}
     if len(cells) < len(row):
-        raise InputError(f"Column names must be unique without case; those of {where} are not. Rename one.")
+        raise InputError(f"Column names must differ in more than case; those of {where} are not. Rename one.")
     return cells
 
 

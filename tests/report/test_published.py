@@ -66,11 +66,11 @@ def test_an_inference_about_the_papers_column_is_not_stated_as_a_fact(name):
 def test_sources_of_claims_are_those_that_say_so():
     """Layer 5 is a summary's number; the paper's text says the first layer."""
     by_id = {claim.id: claim for claim in claims()}
-    assert by_id["fifth-layer"].source == "summaries of Kovaleva et al. 2019"
+    assert by_id["fifth-layer"].source == "later summaries of Kovaleva et al. 2019 by others"
     assert by_id["separator-gradients"].section == "3.2"
     assert by_id["random-below-untuned"].source == "Kovaleva et al. 2019"
-    unread = [claim for claim in claims() if claim.source.startswith(("summaries", "later", "GPT-2"))]
-    assert all("not checked against the source" in claim.section for claim in unread)
+    unread = [claim for claim in claims() if claim.source.startswith(("later", "GPT-2"))]
+    assert all("wording not compared with the source" in claim.section for claim in unread)
 
 
 def test_the_paper_printed_three_cells_of_a_task():

@@ -149,7 +149,7 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
             x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100 without the head"
         )
         st.altair_chart(
-            ranked(scores, axes, title="Score if each head is ablated (dashed: unmodified model)", rule=untouched)
+            ranked(scores, axes, title="Score with one head ablated (dashed: unmodified model)", rule=untouched)
         )
     for head in asked_heads():
         for variant in variants:

@@ -93,7 +93,7 @@ def _perturbed(rows: list[Row]) -> int:
                 x_title="change",
                 y_title="share of predictions that change",
             ),
-            title="Share of predictions that change with the input (95 % CI, Wilson)",
+            title="Share of predictions that differ between the two inputs (95 % CI, Wilson)",
             tooltip=["n"],
         )
         st.altair_chart(chart)

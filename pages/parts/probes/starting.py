@@ -27,7 +27,7 @@ def _trees(container: Any) -> dict[str, Any]:
         "Treebank",
         key="treebank",
         bind="query-params",
-        placeholder="empty for the bundled one, parsed by machine",
+        placeholder="empty for the bundled treebank, which was parsed by machine",
         help="A Universal Dependencies folder with train, dev and test parts in CoNLL-U form.",
     )
     limit = container.number_input(

@@ -201,8 +201,9 @@ def show(tools: DeltaGenerator) -> None:
     with maps:
         show_table(table.head(MOST), height=300)
         st.caption(
-            f"The {counted(min(MOST, len(table)), 'maps')} with the lowest probability. To train on these soft labels, "
-            "choose the method on Annotate > Classifier, under “Combine several labels of a map by”."
+            f"The {counted(min(MOST, len(table)), 'maps')} with the lowest probability. To train on these "
+            "probabilities (soft labels), choose the method on Annotate > Classifier, "
+            "under “Combine several labels of a map by”."
         )
         show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
     with people_tab:

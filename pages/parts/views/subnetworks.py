@@ -182,7 +182,7 @@ def _survivors(components: Sequence[SubnetworkComponent]) -> None:
         pd.DataFrame(lines),
         Shade("value", label="survived", domain=(0, 1), cell=34),
         tooltip=("place", "n"),
-        title="Share of seeds in which a head survives",
+        title="Share of seeds in which a head is kept after pruning",
     )
     st.altair_chart(picture, width="content")
     surviving_blocks = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]

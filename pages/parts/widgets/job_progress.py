@@ -174,7 +174,7 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                     if now.done:
                         st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=_act, width="stretch",
                                   args=(duration_estimate.keep_partial, now.job),
-                                  help="Stores the finished units as a partial result, with a smaller n.")  # fmt: skip
+                                  help="Stores what is finished as a partial result, with a smaller n.")  # fmt: skip
                     st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, width="stretch",
                               args=(api.delete, now.job),
                               help="Deletes the job. Stored results of the job are kept.")  # fmt: skip
