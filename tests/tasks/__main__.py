@@ -100,7 +100,7 @@ def delete_earlier(hands: Hands) -> None:
 def own_sentences(hands: Hands) -> None:
     page = hands.page
     hands.go("Linguistics")
-    hands.view("sentences of your own")
+    hands.view("Your sentences")
     sentences = "\n".join(f"The old dog number {k} saw the cat." for k in range(200))
     hands.fill(page.get_by_role("textbox", name="Sentences, one per line"), sentences, enter="Control+Enter")
     hands.click(page.get_by_text("Measure these sentences").first)
