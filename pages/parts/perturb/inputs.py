@@ -116,7 +116,8 @@ def _shown(inputs: TwoInputs) -> None:
         outcome = show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
     change = 1 - comparison.change.cosine
     if outcome:
-        most = Head(*map(int, np.unravel_index(int(np.nanargmax(change)), change.shape)))
+        layer, head = np.unravel_index(int(np.nanargmax(change)), change.shape)
+        most = Head(int(layer), int(head))
         with answer.container():
             show_own_answer(
                 "What changes from the first input to the second?",

@@ -270,7 +270,7 @@ def _sinks(rows: list[Row]) -> int:
         )
     )
     _table([asdict(layer) for layer in massive], only=MASSIVE_COLUMNS)
-    return shares[0].n if shares else massive[0].n
+    return int((shares or massive)[0].n or 0)
 
 
 SINK_COLUMNS = ["name", "feature", "value", "low", "high", "baseline", "verdict", "length", "energy", "rank", "varies"]

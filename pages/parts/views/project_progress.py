@@ -7,7 +7,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling.progress import ProjectProgress, progress
 from core.store import projects
-from core.store.label_checks import now
+from core.store.rows import now
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain

@@ -166,9 +166,10 @@ def draw(stored: StoredRun) -> None:
     race, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
     warn_by_other_run(stored)
     st.altair_chart(intervals(verdicts, race.margin))
+    method = next((title for operator, title in SWEPT.items() if operator == race.operator), race.operator)
     st.caption(
         "Bars are confidence intervals. Most bars end close to the margin, because the test stops for a head as soon "
-        f"as its whole interval lies inside the margin. Ablation method: {SWEPT.get(race.operator, race.operator)}."
+        f"as its whole interval lies inside the margin. Ablation method: {plain(method)}."
     )
     explain_difference(stored)
     with details():
