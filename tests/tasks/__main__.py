@@ -102,7 +102,7 @@ def own_sentences(hands: Hands) -> None:
     hands.go("Linguistics")
     hands.view("Your sentences")
     sentences = "\n".join(f"The old dog number {k} saw the cat." for k in range(200))
-    hands.fill(page.get_by_role("textbox", name="Sentences, one per line"), sentences, enter="Control+Enter")
+    hands.fill(page.get_by_role("textbox", name="Sentences, one on each line"), sentences, enter="Control+Enter")
     hands.click(page.get_by_text("Measure these sentences").first)
     page.get_by_text("200 inputs").first.wait_for(timeout=4 * PATIENCE)
 
