@@ -32,13 +32,14 @@ class Interval:
         neither."""
         if not math.isfinite(value):
             return cls(None, n=n)
-        bounded = math.isfinite(low) and math.isfinite(high)
-        return cls(float(value), *((float(low), float(high)) if bounded else (None, None)), n=n)
+        if not (math.isfinite(low) and math.isfinite(high)):
+            return cls(float(value), n=n)
+        return cls(float(value), float(low), float(high), n=n)
 
     def shifted(self, by: float) -> "Interval":
         """Return the interval with a constant added to the number and both bounds."""
-        ends = (None if end is None else end + by for end in (self.value, self.low, self.high))
-        return Interval(*ends, unit=self.unit, n=self.n)
+        value, low, high = (None if end is None else end + by for end in (self.value, self.low, self.high))
+        return Interval(value, low, high, self.unit, self.n)
 
     def fields(self) -> dict[str, Any]:
         """Return the number, its bounds and n, if it is stated, as fields of a record."""

@@ -508,9 +508,8 @@ class _Planned:
             self._step(Part.PRUNE, prune.STUDY, pruned, task),
         ]
         if not self.facts.causal:
-            slopes, effects = (
-                self._on_tuned(kind, task) for kind in (separators.SeparatorsOptions, sinks.SinksOptions)
-            )
+            slopes = self._on_tuned(separators.SeparatorsOptions, task)
+            effects = self._on_tuned(sinks.SinksOptions, task)
             steps.append(self._step(Part.SEPARATORS, separators.STUDY, slopes, task))
             steps.append(self._step(Part.SINKS, sinks.STUDY, effects, task))
         if task == SENTIMENT:

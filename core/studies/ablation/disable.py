@@ -132,7 +132,7 @@ class Ablations:
         for part in self.in_float32:
             at = np.searchsorted(self.rows, part.rows)
             plain[at] = part.plain
-            changed[np.ix_(part.targets, at)] = part.changed
+            changed[np.ix_(np.array(part.targets, int), at)] = part.changed
         return plain, changed
 
 
@@ -378,8 +378,7 @@ def swept_rows(
                          checkpoint.attending), "float32"  # fmt: skip
     plain, changed, dtype, moved = swept(range(len(variants)), "float32" if grouped else options.dtype)
     exact = recomputed(sampled_variants(len(variants))) if dtype in LOW else ()
-    about = (tuple(grouped), exact, checkpoint.attending, moved)
-    return Ablations(positions, *shape, gold, plain, changed, *about), dtype
+    return Ablations(positions, *shape, gold, plain, changed, tuple(grouped), exact, checkpoint.attending, moved), dtype
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:

@@ -244,8 +244,8 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
         nothing = f"scores of this checkpoint have no part of {component}"
         return Evidence(nothing, nothing, nothing, nothing)
     ratios, place = found
-    ends = (array[head.head, place] for array in (ratios.value, ratios.low, ratios.high))
-    interval = Interval.of(*ends, n=ratios.n)
+    value, low, high = (array[head.head, place] for array in (ratios.value, ratios.low, ratios.high))
+    interval = Interval.of(value, low, high, ratios.n)
 
     def share_beyond(measure: str, least: float) -> Reading:
         p = finite(ratios.p_above(least)[head.head, place])
