@@ -83,6 +83,19 @@ def test_the_budget_of_a_loaded_model_is_that_of_the_command(model, tokenizer, t
     assert shares.groupby(["layer", "head"])["value"].sum().to_numpy() == pytest.approx(np.ones(4), abs=1e-6)
 
 
+@pytest.mark.thorough
+def test_what_heads_write_has_a_copying_score_for_every_head_and_a_relation_of_own_pairs(
+    model, tokenizer, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    pairs = tmp_path / "pairs.csv"
+    pairs.write_text("relation,source,target\nodd,zzqqxx,yyqqzz\n")
+    found = notebook.open(model, tokenizer).writes(pairs=pairs, limit=2, progress=False)
+    assert (found["statistic"] == "copying").sum() == 4
+    assert set(found["feature"].dropna()) == {"odd"}
+    assert set(found["reads"].dropna()) == {"embedding matrix"}
+
+
 @pytest.mark.slow  # 20 CPU seconds: a command and two saved copies
 def test_counterparts_of_a_loaded_model_are_those_of_the_command(model, tokenizer, tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
