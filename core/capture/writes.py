@@ -7,6 +7,7 @@ one token to the last hidden state, with the scale of every norm held, and the d
 direction turns it into logits.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -55,7 +56,11 @@ def circuit_rows(
     embedding = model.get_input_embeddings().weight.detach().float()
     out = model.get_output_embeddings()
     unembedding = embedding if out is None else out.weight.detach().float()
-    norms = [module for module in base.modules() if "Norm" in type(module).__name__]
+    norms = [
+        module
+        for name, module in base.named_modules()
+        if "Norm" in type(module).__name__ and not re.search(r"(^|[._])[qkv]_?(layer)?_?norm$", name)
+    ]
     projections, values = output_projections(checkpoint), value_weights(checkpoint)
     hidden = projections[0].weight.shape[-1]
     if len(values) != len(projections) or {embedding.shape[1], unembedding.shape[1]} != {hidden}:
@@ -65,13 +70,27 @@ def circuit_rows(
         )
     some = embedding[list(sources)]
     with torch.no_grad():
-        some = norms[0](some.to(next(norms[0].parameters()).dtype)).float() if norms else some
-    scale = getattr(norms[-1], "weight", None) if norms else None
-    read = unembedding.T if scale is None else scale.detach().float()[:, None] * unembedding.T
+        some = norms[0](some.to(model.dtype)).float() if norms else some
+    read = scale_of(norms[-1], hidden)[:, None] * unembedding.T if norms else unembedding.T
     for number, layer, own in zip(checkpoint.sets[0].numbers, projections, values, strict=True):
         for head in range(checkpoint.heads):
             inner = some @ torch.from_numpy(own[head]).to(some)
             yield Head(number, head), inner @ (layer.weight[head].float() @ read)
+
+
+@torch.no_grad()
+def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
+    """Return the numbers that a norm multiplies normalised states with: its weight, or 1 + weight in some families.
+
+    They are read from its output for a state that is normalised already.
+    """
+    normalised = torch.ones(width)
+    normalised[1::2] = -1
+    if width % 2:
+        normalised[-3:] = 2**0.5 * torch.tensor([0.5, 0.5, -1.0])
+    dtype = next((weight.dtype for weight in norm.parameters()), torch.float32)
+    shift = getattr(norm, "bias", None)
+    return (norm(normalised.to(dtype)).float() - (0 if shift is None else shift.float())) / normalised
 
 
 # ---------------------------------------------------------------- on text

@@ -8,12 +8,12 @@ import torch
 from transformers import BertConfig, BertForMaskedLM
 
 from core.capture.running import run
-from core.capture.writes import EMBEDDING, LANGUAGE, PREDICTION, circuit_rows, read_by, text_writes
+from core.capture.writes import EMBEDDING, LANGUAGE, PREDICTION, circuit_rows, read_by, scale_of, text_writes
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
 from core.studies.explanation import writes
 from core.studies.explanation.writes import LEVEL, from_weights, word_pairs
-from tests.capture.conftest import tiny
+from tests.capture.conftest import newer, tiny
 from tests.studies.through_json import rows_of
 
 WORDS, HIDDEN, HEADS, DIM = 200, 64, 4, 16
@@ -106,6 +106,23 @@ def test_a_row_is_the_product_of_the_circuit():
     expected = some @ layer.self.value.weight[own].T @ layer.output.dense.weight[:, own].T
     expected = expected @ checkpoint.model.cls.predictions.decoder.weight.T
     torch.testing.assert_close(rows, expected.detach(), atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2", "gemma", "qwen3", "olmo2"])
+def test_the_last_norm_multiplies_by_its_scale_in_every_family(family):
+    """Gemma multiplies by 1 + weight; Qwen3 and OLMo-2 have norms of queries and keys before those of the layers."""
+    checkpoint = tiny(family) if family in ("bert", "gpt2") else newer(family)
+    norm = [module for module in checkpoint.model.base_model.modules() if "Norm" in type(module).__name__][-1]
+    torch.nn.init.normal_(norm.weight)
+    width = checkpoint.model.config.hidden_size
+    state = torch.randn(width)
+    plain = (norm(state) - (0 if getattr(norm, "bias", None) is None else norm.bias)).detach()
+    centred = state - state.mean() if isinstance(norm, torch.nn.LayerNorm) else state
+    expected = plain / (centred / (centred.pow(2).mean() + 1e-6).sqrt())
+    torch.testing.assert_close(scale_of(norm, width), expected, rtol=1e-3, atol=1e-3)
+    rows = list(circuit_rows(checkpoint, [1, 2, 3]))
+    assert len(rows) == checkpoint.layers * checkpoint.heads
+    assert all(torch.isfinite(row).all() for _, row in rows)
 
 
 def test_on_text_contributions_are_those_of_the_strongest_source_and_equal_their_removal():
