@@ -166,7 +166,7 @@ class _Sources:
         self.carrying = Carrying(_tables(checkpoint))
         shape = (checkpoint.layers, checkpoint.heads, len(at))
         self.source, self.weight = np.full(shape, -1), np.full(shape, np.nan)
-        self._weights: Tensor | None = None
+        self._weights = torch.empty(0)  # of the layer that runs
 
     def watch(self, layer: int, weights: Tensor) -> None:
         self._weights = weights
@@ -174,7 +174,7 @@ class _Sources:
     def mix(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
         """Split the outputs of the heads [batch, query, head, dim] into these and the rest."""
         with torch._C.DisableTorchFunction():
-            weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))  # type: ignore[index]
+            weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))
             weight, source = weights[rows, :, torch.tensor(self.at)].max(-1)
             self.source[layer], self.weight[layer] = source.T.numpy(), weight.T.numpy()
             plain, heads = output.detach(), output.shape[2]

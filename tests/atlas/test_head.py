@@ -104,7 +104,7 @@ def test_why_a_head_looks_there_names_the_largest_sort_and_the_earlier_heads_it_
     told = facts(scores, Head(0, 1))
     assert sentence(told) == (
         "The largest share of the variance of its attention scores comes from earlier heads: 0.50 [0.45, 0.55] "
-        "(random weights: 0.10). The output of L2H5 contributes 0.31 [0.28, 0.34] of the variance of its attention "
-        "scores on the key side."
+        "(random weights: 0.10). The output of L2H5 contributes 0.31 [0.28, 0.34] of the variance of the scores of "
+        "this head on the key side."
     )
     assert {fact.about for fact in told} == {"why"}

@@ -160,7 +160,7 @@ def test_what_cannot_be_asked():
         first_order(checkpoint, encodings(checkpoint), [0])
     with pytest.raises(InputError, match="one label"):
         effects(checkpoint, LabelledRows(encodings(checkpoint), [0]), [frozenset({Head(0, 0)})])
-    with pytest.raises(InterventionError, match="got 'unknown'"):
+    with pytest.raises(InterventionError, match='got "unknown"'):
         first_order(checkpoint, encodings(checkpoint), LABELS, "unknown")
     with pytest.raises(CheckpointError, match="classifier"):
         first_order(tiny("bert"), encodings(checkpoint), LABELS)

@@ -90,6 +90,7 @@ def test_a_link_to_a_page_opens_it_on_a_server_that_nobody_has_visited(name, fre
     assert "kept=yes" in page.evaluate("location.search")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", parted(LIGHT))
 def test_a_view_opens_without_torch(name, opened):
     assert opened[name]["titles"], "the page showed nothing"

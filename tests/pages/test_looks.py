@@ -118,7 +118,7 @@ def test_a_picture_of_counterparts_has_its_heads_height_beside_its_title():
     )
     chart = ribbons(frame, first="atlas-encoder", second="b").to_dict()
     assert chart["height"] >= 6 * 30 + 100
-    assert chart["title"] == "atlas-encoder (left) and b (right)"
+    assert chart["title"] == "atlas-encoder (left) and b (right); a line joins a head to its counterpart"
 
 
 def table_page():

@@ -335,7 +335,7 @@ def test_a_list_of_words_is_no_sentence(tmp_path, cell):
 
 def test_keys_that_differ_in_case_alone_are_refused(tmp_path):
     said = in_terminal(tmp_path, "rows.jsonl", '{"sentence": "a", "Sentence": "b", "label": 1}\n' * 9)
-    assert "Column names must be unique" in said
+    assert "Column names must differ in more than case" in said
 
 
 def test_whole_numbers_as_floats_are_the_labels_of_a_checkpoint(tmp_path):
