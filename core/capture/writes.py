@@ -200,11 +200,11 @@ def _logits(checkpoint: Checkpoint, states: Float[Tensor, "state hidden"]) -> Fl
     def instead(*_: Any, **__: Any) -> Any:
         return made
 
-    base.forward = instead  # type: ignore[method-assign]
+    base.forward = instead
     try:
         return model(input_ids=torch.zeros(len(states), 1, dtype=torch.long)).logits[:, 0]
     finally:
-        base.forward = usual  # type: ignore[method-assign]
+        base.forward = usual
 
 
 def _derivative(

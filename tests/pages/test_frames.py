@@ -141,7 +141,7 @@ def test_rings_mark_the_first_of_the_ranking_and_no_other_heads(app, monkeypatch
     monkeypatch.setattr(lookup, "head_picture", drawn)
     app.text_input(key="text").set_value(SENTENCE).run()
     table = app.dataframe[0].value.sort_values("rank")
-    ranked = app.radio[0].options[0].split(" (")[0]
+    ranked = app.radio[0].options[0].removeprefix("rank heads by ").split(" (")[0]
     assert ringed[ranked] == list(table["name"].head(3))
 
 

@@ -42,7 +42,7 @@ OURS = {
     "atlas/measuring.py": {"_time_of(checkpoint, unmeasured)", "gives(measurement.study)"},
     "disable/live.py": {"effects.place"},
     "disable/training.py": {"change.seeds"},
-    "frames/lookup.py": {"PROSE.__getitem__", "reading.places"},
+    "frames/lookup.py": {"reading.places"},
     "frames/sets.py": {"summary.kept", "summary.links"},
     "label/label_retrain.py": {"st.session_state"},
     "label/label_tools.py": {"border_map.value", "report.new"},

@@ -21,8 +21,9 @@ from core.study_names import current_name
 # sentence of a fine-tuning at chance is of 24 November 2026, those of dependencies and features (no head finds what was
 # not tested) are of 25 November 2026; rows of races were made again when
 # their intervals became those of bets; the interval of seeds is in heads, as its sentence. Temporary
-# paths say /earlier. Sweeps were written anew when their sentence began to name the largest change in either direction,
-# or that nothing changes, and a head's score lost its interval where too few predictions flip.
+# paths say /earlier. Sentences, not rows, were made again when texts were rewritten. Sweeps were written anew when
+# their sentence began to name the largest change in either direction, or that nothing changes, and a head's score
+# lost its interval where too few predictions flip.
 # The partials of disable, crossed, finetune, held and seeds were put into the form that these studies leave since they
 # merge by declaration and hold their records; the rows made of them are the same.
 # A change that is meant to change rows: write them anew (`python -m tests.studies.test_earlier_rows`) and say why.

@@ -147,10 +147,16 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             for head in sums.names:
                 at = (*head, number)
                 if np.isfinite(found.value[at]):
-                    numbers = (float(part[at]) for part in (found.value, found.even, found.p))
-                    own = dict(zip(("value", "baseline", "p"), numbers, strict=True))
                     scores.append(
-                        replace(about, layer=head.layer, head=head.head, q=float(q[number][tuple(head)]), **own)
+                        replace(
+                            about,
+                            layer=head.layer,
+                            head=head.head,
+                            value=float(found.value[at]),
+                            baseline=float(found.even[at]),
+                            p=float(found.p[at]),
+                            q=float(q[number][tuple(head)]),
+                        )
                     )
         return scores
 

@@ -203,10 +203,11 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
                 results.append(replace(of_relation, n=0, note=note))
                 continue
             for head in heads:
-                at = (number, head.layer, head.head)
+                cell = (number, head.layer, head.head)
                 results.append(replace(
-                    of_relation, layer=head.layer, head=head.head, value=float(merged.share[at]),
-                    baseline=float(merged.chance[at]), p=float(merged.p_relation[at]), q=float(merged.p_relation[at]),
+                    of_relation, layer=head.layer, head=head.head, value=float(merged.share[cell]),
+                    baseline=float(merged.chance[cell]), p=float(merged.p_relation[cell]),
+                    q=float(merged.p_relation[cell]),
                 ))  # fmt: skip
         by_head: dict[tuple[int, int], dict[str, list[WrittenOnText]]] = defaultdict(lambda: defaultdict(list))
         for text in sorted(merged.texts, key=lambda one: (one.example, one.layer, one.head)):
@@ -259,7 +260,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         return found
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
-        reads = {row.get("reads") for row in rows} - {None}
+        reads = {str(row["reads"]) for row in rows if row.get("reads") is not None}
         return [f"Hidden states are read by {READS[name]}." for name in sorted(reads & set(READS))]
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -403,9 +404,9 @@ def _on_text(
         size = written.logits.norm(dim=-1) * written.removed.norm(dim=-1)
         agreements = ((written.logits * written.removed).sum(-1) / size.clamp(min=1e-30)).tolist()
         for head, most, least, agreement in zip(heads, *orders, agreements, strict=True):
-            tokens = [tuple(tokenizer.decode([token]).strip() for token in ids) for ids in (most, least)]
+            promoted, suppressed = (tuple(tokenizer.decode([token]).strip() for token in ids) for ids in (most, least))
             source = encodings[k].tokens[written.source[head.layer, head.head]]
-            found.append(WrittenOnText(numbers[k], head.layer, head.head, source, *tokens, agreement))
+            found.append(WrittenOnText(numbers[k], head.layer, head.head, source, promoted, suppressed, agreement))
 
     capture.writes.text_writes(checkpoint, encodings, places, take)
     return tuple(found)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import scoring
 from ...frames.records import AnnotatedSentence, Spans, links_of
-from ...scoring import link_tests
 from ...scoring.links import Links
 
 HABITS = ("previous", "next", "first")
@@ -68,19 +68,19 @@ class Scores:
     draws: tuple[Draws, ...]
 
 
-def verdict_of(partial: Scores, heads: Any = slice(None)) -> link_tests.LinkTest:
+def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests.LinkTest":
     """Test the scores of all heads, or of those at the given indices, against the four null models."""
     draws = partial.draws
     distance, exchange, query, share = (
         np.sum([unpacked(getattr(part, name), part.draws)[:, heads] for part in draws], axis=0)
         for name in ("distance", "exchange", "query", "share")
     )
-    query_null = link_tests.Null(np.sum([part.query_observed[heads] for part in draws], axis=0), query)
-    share_null = link_tests.Null(np.sum([part.share_observed[heads] for part in draws], axis=0), share)
+    query_null = scoring.link_tests.Null(np.sum([part.query_observed[heads] for part in draws], axis=0), query)
+    share_null = scoring.link_tests.Null(np.sum([part.share_observed[heads] for part in draws], axis=0), share)
     scores = np.array([scored.scores for scored in partial.sentences])[:, heads]
     drawn = [part.contrasts for part in draws if part.contrasts is not None]
     contrasts = np.concatenate(drawn)[:, heads] if drawn else None
-    return link_tests.verdict(scores, distance, exchange, query_null, share_null, contrasts)
+    return scoring.link_tests.verdict(scores, distance, exchange, query_null, share_null, contrasts)
 
 
 def packed(values: np.ndarray) -> str:
