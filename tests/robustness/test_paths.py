@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
@@ -176,9 +177,10 @@ def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where, folders):
     named = DATABASE[where].format(
         folder=tmp_path, name=tmp_path.name, descriptor=descriptor, relative=os.path.relpath(tmp_path)
     )
-    said = refused(lambda: worker.divide("circuit", {"checkpoint": config.CLASSIFIER, "pairs_file": named}))
+    for study in ("circuit", "writes"):
+        said = refused(partial(worker.divide, study, {"checkpoint": config.CLASSIFIER, "pairs_file": named}))
+        assert "must not be the database" in said
     os.close(descriptor)
-    assert "must not be the database" in said
 
 
 @pytest.mark.thorough

@@ -167,11 +167,13 @@ def test_rows_are_whole_and_relations_without_single_tokens_have_a_note(tmp_path
 @pytest.mark.parametrize(
     ("text", "words"),
     [("a,b\n1,2\n", "must have the columns relation, source, target; pairs.csv has a, b"),
-     ("relation,source,target\n", "must have at least one pair")],
+     ("relation,source,target\n", "must have at least one pair"),
+     (None, "pairs.csv cannot be read")],
 )  # fmt: skip
 def test_a_file_of_word_pairs_is_checked(tmp_path, text, words):
     file = tmp_path / "pairs.csv"
-    file.write_text(text)
+    if text is not None:
+        file.write_text(text)
     with pytest.raises(InputError, match=words):
         word_pairs(str(file))
 

@@ -26,7 +26,7 @@ from jaxtyping import Bool, Float
 from ... import capture, config, studies
 from ...attention import all_heads
 from ...errors import CheckpointError, InputError
-from ...reading import read_text
+from ...reading import lines_of, read_text
 from ...scoring.corrections import q_values
 from ...scoring.few_inputs import mean_interval
 from ...scoring.registry import HeadScore
@@ -294,7 +294,13 @@ def _opened(name: str) -> Any:
 def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:
     """Return the word pairs of each relation in a CSV file, by default the bundled one. Raises InputError."""
     path = PAIRS if file is None else Path(file).expanduser()
-    rows = csv.DictReader(read_text(path, most=LARGEST_FILE).splitlines())
+    try:
+        rows = csv.DictReader(lines_of(read_text(path, most=LARGEST_FILE, given=file is not None)))
+    except OSError as error:
+        raise InputError(
+            f"A file of word pairs must be a text file of at most 1 MB that the app may read; {path.name} cannot be "
+            "read. Name another file."
+        ) from error
     if not set(COLUMNS) <= set(rows.fieldnames or ()):
         raise InputError(
             f"A file of word pairs must have the columns {', '.join(COLUMNS)}; {path.name} has "
