@@ -109,6 +109,7 @@ ALTERED = {
 }
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("what", ALTERED)
 @pytest.mark.parametrize("rehashed", [False, True])
 def test_every_field_that_is_shown_is_verified(copied, monkeypatch, what, rehashed, tested):

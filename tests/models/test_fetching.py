@@ -62,6 +62,7 @@ def test_a_model_of_the_list_is_downloaded_and_says_so(hub):
     assert not fetching.can_download("google-bert/bert-base-uncased")
 
 
+@pytest.mark.thorough
 def test_a_hub_name_is_listed_on_this_machine_once_it_is_whole(hub, monkeypatch):
     import huggingface_hub.constants as constants
 

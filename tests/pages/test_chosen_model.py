@@ -54,6 +54,7 @@ def asks(view: str) -> bool:
 VIEWED = sorted({(shown.view, shown.query) for shown in RESULTS.values() if asks(shown.view)})
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 @pytest.mark.parametrize("checkpoint", ["atlas-decoder", "all-MiniLM-L6-v2"])
 @pytest.mark.parametrize(

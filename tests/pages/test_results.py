@@ -72,6 +72,7 @@ def sweep(db, change, title):
     return run
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 @pytest.mark.parametrize(
     ("name", "mode"),

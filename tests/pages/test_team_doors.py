@@ -248,6 +248,7 @@ def raw(client, door, sent):
 OF_KINDS = ("sequence", "note", "happened")  # a number, a text, a time
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "field", [one if one in OF_KINDS else pytest.param(one, marks=pytest.mark.slow) for one in EVENT_FIELDS]
 )  # 0.8 CPU seconds each

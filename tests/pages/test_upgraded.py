@@ -38,6 +38,7 @@ def named(file):
     return file.name.removesuffix(".duckdb.gz")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("upgraded", OF_OTHER_WEIGHTS, ids=named, indirect=True)
 def test_scores_of_earlier_weights_are_not_the_atlas(upgraded):
     with Database(upgraded) as db:

@@ -141,6 +141,7 @@ def test_no_text_of_rows_that_are_not_ours_goes_into_a_record(project, tmp_path)
     assert shipped_record.run_rows(ours) == [sentence]
 
 
+@pytest.mark.thorough
 @pytest.mark.shipped
 def test_several_reports_on_a_checkpoint_become_one_by_todays_rules(tmp_path, monkeypatch):
     shutil.copytree(config.RECORD, tmp_path / "record")

@@ -57,6 +57,7 @@ def rows_of(folder):
     return [json.loads(line) for line in (config.ANNOTATIONS / folder / "maps.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [pytest.param("bert", marks=pytest.mark.slow), "gpt2"])  # 2.4 CPU seconds
 def test_bundled_labels_give_the_same_training_rows_in_either_order_of_import(db, name, tmp_path):
     """Every file of labels, last first: no row differs, and no tie goes to whoever was stored last."""

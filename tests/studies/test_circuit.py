@@ -88,6 +88,7 @@ def test_no_verdict_contradicts_all_edges_on_all_pairs(options, rows):
         assert verdict == "open" or (abs(middle) > margin) == (verdict == "matters")
 
 
+@pytest.mark.thorough
 def test_a_notebook_gets_the_circuit_as_a_graph_and_a_frame(rows, tmp_path):
     file = tmp_path / "circuit.json"
     file.write_text(json.dumps({"rows": rows}))

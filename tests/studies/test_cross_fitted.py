@@ -294,6 +294,7 @@ def test_runs_of_the_square_and_their_most_important_heads(seeding, square):
     assert counted == {name: sum(name in row["heads"].split() for row in runs) for name in counted}
 
 
+@pytest.mark.thorough
 def test_sources_add_up_and_overlaps_stand_beside_chance(square):
     sources = [row for row in square if row["kind"] == "source"]
     assert [row["name"] for row in sources] == ["head", "rows", "order", "rest"]

@@ -126,6 +126,7 @@ def test_layers_and_groups_race_too(options, change, expected):
     assert matters == ({"L2"} if "what" in change else {"L2H3,L3H1"})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "operator",
     ["mean", *(pytest.param(name, marks=pytest.mark.slow) for name in ("zero", "resample"))],  # 3 CPU seconds a race

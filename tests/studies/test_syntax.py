@@ -38,6 +38,7 @@ def test_probes_stand_beside_baselines_and_random_weights(rows):
     assert by_name[SHUFFLED]["low"] <= offset["high"]
 
 
+@pytest.mark.thorough
 def test_heads_are_scores_of_the_store_and_the_best_is_chosen_on_dev(rows):
     heads = [row for row in rows if row["kind"] == "head"]
     assert len(heads) == 36
