@@ -77,7 +77,8 @@ def attacked(names: list[str]) -> dict[str, Count]:
     tests = [test for name in names for test in CATEGORIES[name]]
     with contextlib.redirect_stdout(quiet):
         pytest.main(
-            [*dict.fromkeys(tests), "-q", "-p", "no:cacheprovider", "--no-header", "--tb=short"], plugins=[outcomes]
+            [*dict.fromkeys(tests), "-q", "-m", "not slow", "-p", "no:cacheprovider", "--no-header", "--tb=short"],
+            plugins=[outcomes],
         )
     if outcomes.failed or not outcomes.tried:
         sys.stderr.write(quiet.getvalue())

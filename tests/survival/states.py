@@ -13,7 +13,7 @@ FILES = (
 
 def main() -> dict[str, object]:
     """Second process, newer version, truncated file, corrupt log, earlier schemas, exports, full disk, read-only."""
-    command = [sys.executable, "-m", "pytest", *FILES, "-q", "-rA", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *FILES, "-q", "-rA", "-m", "not slow", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith(("PASSED", "FAILED", "ERROR", "SKIPPED"))]
     found = {line.split("::", 1)[-1].split(" - ")[0]: line.split(" ", 1)[0].lower() for line in lines}
