@@ -419,17 +419,18 @@ def open_checkpoint(
         )
     refuse_held(folder, name)
     stored, where = stored_weights(weights), choose_device(device)
+    tensors, ours = tensors_in(weights), name in bundled_names()
     dtype = stored.opened_as(dtype)
     with _as_sentences(name):
-        if name not in bundled_names():
-            refuse_more_layers(settings, tensors_in(weights), name)
+        if not ours:
+            refuse_more_layers(settings, tensors, name)
         sets = head_sets(settings, family_in(settings))
     taken = refuse_too_large(
         name, stored, dtype, where, maps=sum(maps_bytes(own.layers, own.heads, WHOLE) for own in sets)
     )
     if on_progress is not None:
         on_progress(0.0, taken)
-    asked = _Asked(name, folder, settings, head, _DTYPES[dtype], weights, adapter, name in bundled_names())
+    asked = _Asked(name, folder, settings, head, _DTYPES[dtype], weights, tensors, adapter, ours)
     model, tokenizer, notes = _load(asked)
     if not asked.ours:
         distrust(tokenizer)
@@ -562,6 +563,7 @@ class _Asked:
     head: HeadKind
     dtype: torch.dtype
     weights: tuple[Path, ...]
+    tensors: Tensors
     adapter: Adapter | None
     ours: bool
 
@@ -595,7 +597,7 @@ def _as_sentences(name: str) -> Iterator[None]:
 
 def _load(asked: _Asked) -> tuple[Any, Any, tuple[str, ...]]:
     """Return the model, its tokenizer, and notes on what was left out or replaced."""
-    name, folder, settings, tensors = asked.name, asked.folder, asked.settings, tensors_in(asked.weights)
+    name, folder, settings, tensors = asked.name, asked.folder, asked.settings, asked.tensors
     beside = asked.head == "classifier" and (folder / HEAD_FILE).is_file()  # the Atlas's own head
     head: HeadKind = "none" if beside else asked.head
     adapter = None if asked.adapter is None else (asked.adapter, read_weights(asked.adapter, name))

@@ -287,8 +287,7 @@ def test_similar_heads_are_a_group_that_the_colours_draw_with_its_distance():
 
     scores = [place(0, "separator", 0.0, 0.0), place(1, "separator", 0.3, 0.4), place(2, "other", 3.0, 4.0)]
     assert group_sentence(scores) == (
-        "2 of 3 heads attend mostly to separators, and their patterns are similar: their mean distance is 0.50, "
-        "compared with 3.33 between all heads."
+        "2 of 3 heads attend mostly to separators. Their mean distance is 0.50, compared with 3.33 between all heads."
     )
     assert group_sentence(scores[1:]).startswith("No two heads")
 

@@ -463,8 +463,8 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert headline.sentence.endswith("all others change the prediction by less.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
-        "The margin is 30% of the difference in logits between the two inputs of a pair. All "
-        "verdicts hold jointly with 95% "
+        "An edge matters if its effect exceeds the margin: 30% of the difference in logits between the two inputs of "
+        "a pair. All verdicts hold jointly with 95% "
         "confidence."
     )
     assert headline.baseline == ""

@@ -81,8 +81,8 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
         int,
         Flag(
             (
-                "number of examples at the first interim analysis; later ones add a fifth each, once a head can "
-                "be found not to matter"
+                "number of examples at the first interim analysis; the following analyses have more examples each, "
+                "up to all"
             ),
             least=4,
         ),

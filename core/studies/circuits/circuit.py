@@ -273,9 +273,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"{found} {circuit.open} {undecided} undecided, and all others change the prediction by less.",
             circuit.n,
             "pairs of inputs",
-            f"The margin is {circuit.margin_share:.0%} of the difference in logits between the two inputs "
-            "of a pair. All "
-            f"verdicts hold jointly with {1 - circuit.alpha:.0%} confidence.",
+            f"An edge matters if its effect exceeds the margin: {circuit.margin_share:.0%} of the difference in logits "
+            f"between the two inputs of a pair. All verdicts hold jointly with {1 - circuit.alpha:.0%} confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

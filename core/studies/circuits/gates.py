@@ -64,7 +64,7 @@ class GatePartial:
 
     Attributes:
         margin: in units of the loss.
-        path_gates: pushed down at each price, 0 to 1. *Shape:* (price, head).
+        path_gates: fitted at each price of an open gate, 0 to 1. *Shape:* (price, head).
         path_losses: with these gates, then of the unmodified model. *Shape:* (price + 1, example).
         price: the chosen price.
         fits: numbers of the fits.
@@ -262,7 +262,7 @@ def margin_of(options: GatesOptions) -> float:
 
 
 def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
-    """Fit gates that are pushed down at each price, with equal weights for all examples."""
+    """Fit the gates of all heads at each price of an open gate, with equal weights for all examples."""
     import torch  # 1.3 s of start-up
 
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)

@@ -234,7 +234,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         scores = [score for score in WritesScore.of_heads(rows) if score.statistic == COPYING]
         if not scores:
             return Headline("No head was measured.")
-        copying = [score for score in scores if is_copying(score.value, score.baseline, score.q)]
+        copying = [score for score in scores if is_above_null(score.value, score.baseline, score.q)]
         best = max(scores, key=lambda score: score.value or 0.0)
         verb = "promotes the token that it attends" if len(copying) == 1 else "promote the token that they attend"
         return Headline(
@@ -249,13 +249,14 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
     def facts(self, scores: HeadScores) -> list[Fact]:
         found = []
         for row in each(scores.own[scores.own["score"].str.startswith(f"{self.name}/") & scores.own["value"].notna()]):
-            if not is_copying(row["value"], row["baseline"], row["q"]):
+            if not is_above_null(row["value"], row["baseline"], row["q"]):
                 continue
             relation = str(row["score"]).split("/", 2)[2:]
-            text = f"promotes the token that it attends to: copying score {row['value']:.2f} "
-            text += f"[{row['low']:.2f}, {row['high']:.2f}], n = {int(row['n'])} tokens"
             if relation:
                 text = f"promotes the {relation[0]} of a word: {row['value']:.0%} of n = {int(row['n'])} pairs"
+            else:
+                text = f"promotes the token that it attends to: copying score {row['value']:.2f} "
+                text += f"[{row['low']:.2f}, {row['high']:.2f}], n = {int(row['n'])} tokens"
             found.append(Fact(self.name, text, row["source"]))
         return found
 
@@ -264,7 +265,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         return [f"Hidden states are read by {READS[name]}." for name in sorted(reads & set(READS))]
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        scores = [score for score in WritesScore.of_heads(rows) if is_copying(score.value, score.baseline, score.q)]
+        scores = [score for score in WritesScore.of_heads(rows) if is_above_null(score.value, score.baseline, score.q)]
         names = ("name", "statistic", "feature", "value", "low", "high", "baseline", "q", "n")
         written = [{name: getattr(one, name) for name in ("name", "source", "times", "n", "promoted", "suppressed",
                                                           "agreement")} for one in Written.among(rows)]  # fmt: skip
@@ -274,7 +275,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
 STUDY = WritesStudy()
 
 
-def is_copying(value: float | None, baseline: float | None, q: float | None) -> bool:
+def is_above_null(value: float | None, baseline: float | None, q: float | None) -> bool:
     """Return whether a score is significantly above its null."""
     return value is not None and baseline is not None and q is not None and value > baseline and q <= LEVEL
 

@@ -118,8 +118,8 @@ def draw_pairs(stored: StoredRun) -> None:
         columns = ["name", "interaction", "low", "high", "p", "verdict", "first", "second", "both", "loss_interaction"]
         show_table(frame[columns].head(MOST))
         st.caption(
-            "The interaction is the effect of ablating both heads on the logit difference, minus the sum of the two "
-            "single effects. p is corrected for all pairs (max-T)."
+            "The interaction is the effect of ablating both heads on the logit difference, minus the sum of the "
+            "effects of ablating each head alone. The p-values are corrected for the number of pairs (max-T)."
         )
 
 

@@ -201,14 +201,14 @@ ATTENDS = {
 
 
 def group_sentence(scores: Sequence[PlaceScore]) -> str:
-    """Return the largest group of heads with one behaviour, and its mean distance compared with all heads."""
+    """Return a sentence on the largest group of heads with one behaviour and the mean distance between them."""
     placed = [score for score in scores if score.x is not None and score.y is not None]
     groups = [[score for score in placed if score.kind == kind] for kind in ATTENDS]
     group = max(groups, key=len)
     if len(group) < 2:
         return "No two heads attend mostly to the same kind of token."
     return (
-        f"{len(group)} of {len(placed)} heads {ATTENDS[str(group[0].kind)]}, and their patterns are similar: their "
+        f"{len(group)} of {len(placed)} heads {ATTENDS[str(group[0].kind)]}. Their "
         f"mean distance is {_apart(group):.2f}, compared with {_apart(placed):.2f} between all heads."
     )
 
