@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 from tqdm.auto import tqdm
 
+from ..attention import Head
 from ..errors import InputError
 from ..jobs.worker import merged
 from ..store.rows import plain
@@ -21,7 +22,7 @@ OPTIONS = {"method": "operator"}  # public names of options
 def study(name: str, model: Any = None, *, progress: bool = True, **options: Any) -> pd.DataFrame:
     """Run a study in this process, and return its rows as a data frame.
 
-    `attrs` of the data frame has the study, its options and the provenance.
+    Rows of one head have the column `name`, such as "L1H1". `attrs` has the study, its options and the provenance.
 
     Args:
         name: of the study, as `attention-atlas study --help` lists them; "ablation" ablates every head in turn.
@@ -64,6 +65,13 @@ def study(name: str, model: Any = None, *, progress: bool = True, **options: Any
     for column in ("checkpoint", "compare", "before", "after"):
         if column in frame:
             frame[column] = frame[column].replace(names)
+    if {"layer", "head"} <= set(frame):
+        of_heads = frame[frame[["layer", "head"]].notna().all(axis=1)]
+        parts = of_heads["part"].fillna("") if "part" in of_heads else [""] * len(of_heads)
+        heads = [str(Head(int(layer), int(head), part))
+                 for layer, head, part in zip(of_heads["layer"], of_heads["head"], parts, strict=True)]  # fmt: skip
+        named = pd.Series(heads, of_heads.index, dtype=object).reindex(frame.index)
+        frame["name"] = named.combine_first(frame["name"]) if "name" in frame else named
     frame.attrs = {"study": chosen.name, "options": as_json(read), "provenance": merged(provenance)}
     return frame
 

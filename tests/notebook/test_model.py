@@ -169,6 +169,7 @@ def test_another_thread_may_use_the_model_meanwhile_and_no_weight_is_copied(mode
 
 def test_one_task_is_also_given_to_a_study_of_several():
     rows = notebook.study("statistics", config.ENCODER, task="sst2", limit=2, progress=False)
+    assert set(rows["name"].dropna()) == {f"L{layer}H{head}" for layer in range(1, 7) for head in range(1, 7)}
     assert rows.attrs["options"]["tasks"] == ["sst2"]
 
 

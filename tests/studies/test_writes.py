@@ -160,6 +160,17 @@ def test_rows_are_whole_and_relations_without_single_tokens_have_a_note(tmp_path
     written = [row for row in rows if row.get("kind") == "written tokens"]
     assert len(written) >= len(copying)
     assert all(row["promoted"] and row["agreement"] > 0.999 for row in written)
+    model, tokenizer = writes._opened("atlas-decoder").model, writes._opened("atlas-decoder").tokenizer
+    block, width = model.transformer.h[1], model.config.n_embd // model.config.n_head
+    value, out = block.attn.c_attn.weight[:, -model.config.n_embd :], block.attn.c_proj.weight
+    for row in [row for row in written if (row["layer"], row["head"]) == (1, 1)]:
+        own = slice(width, 2 * width)
+        token = model.transformer.wte.weight[tokenizer.convert_tokens_to_ids(row["source"])]
+        effects = (
+            model.transformer.h[0].ln_1(token) @ value[:, own] @ out[own] * model.transformer.ln_f.weight
+        ) @ model.lm_head.weight.T
+        most = effects[: len(tokenizer)].topk(writes.LISTED).indices
+        assert row["by_weights"] == ", ".join(tokenizer.decode([k]).strip() for k in most.tolist())
     assert f"of {len(copying)} heads of atlas-decoder" in writes.STUDY.headline(rows).sentence
     assert writes.STUDY.warnings(rows) == ["Hidden states are read by the language-model head, exactly."]
 

@@ -50,7 +50,7 @@ VERDICTS = {
     NOP: "a no-op: the output does not change without it",
     CONSTANT: "a constant: the output changes without it, but not if the mean over inputs replaces it",
     BROADCAST: "a broadcast: what the sink adds depends on the input and changes the output",
-    UNDECIDED: "undecided by these examples",
+    UNDECIDED: "not decided by these examples",
     NOTHING: "without a measurable effect, as is the whole head",
 }
 

@@ -86,6 +86,7 @@ class WrittenOnText:
     promoted: tuple[str, ...]
     suppressed: tuple[str, ...]
     agreement: float
+    by_weights: tuple[str, ...] = ()  # the tokens that attention to the source promotes most, from weights alone
 
 
 @dataclass(frozen=True)
@@ -132,6 +133,7 @@ class Written(Result):
     Attributes:
         times: number of examples with this source, out of n.
         agreement: median cosine similarity with the effect of removing the contribution.
+        by_weights: the tokens that attention to the source promotes most, from weights alone; "" in older results.
     """
 
     KINDS: ClassVar[tuple[str, ...]] = ("written tokens",)
@@ -148,6 +150,7 @@ class Written(Result):
     checkpoint: str
     task: str
     n: int
+    by_weights: str = ""
 
 
 class WritesStudy(Study[WritesOptions, WritesPartial]):
@@ -226,7 +229,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
                 results.append(Written(
                     name=str(head), layer=head.layer, head=head.head, source=source, times=len(own),
                     promoted=promoted, suppressed=suppressed, agreement=median(one.agreement for one in own),
-                    reads=merged.reads, n=len(merged.rows), **about,
+                    reads=merged.reads, n=len(merged.rows), by_weights=", ".join(own[0].by_weights), **about,
                 ))  # fmt: skip
         return results
 
@@ -267,8 +270,8 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         scores = [score for score in WritesScore.of_heads(rows) if is_above_null(score.value, score.baseline, score.q)]
         names = ("name", "statistic", "feature", "value", "low", "high", "baseline", "q", "n")
-        written = [{name: getattr(one, name) for name in ("name", "source", "times", "n", "promoted", "suppressed",
-                                                          "agreement")} for one in Written.among(rows)]  # fmt: skip
+        columns = ("name", "source", "times", "n", "promoted", "suppressed", "agreement", "by_weights")
+        written = [{name: getattr(one, name) for name in columns} for one in Written.among(rows)]
         return [[{name: getattr(score, name) for name in names} for score in scores], written]
 
 
@@ -405,6 +408,8 @@ def _on_text(
         places.append(place)
         numbers.append(number)
 
+    ids: list[int] = []  # of the source tokens of `found`
+
     def take(k: int, written: Any) -> None:
         logits = written.logits[:, : len(tokenizer)]
         orders = (logits.topk(TOP).indices.tolist(), (-logits).topk(TOP).indices.tolist())
@@ -412,8 +417,18 @@ def _on_text(
         agreements = ((written.logits * written.removed).sum(-1) / size.clamp(min=1e-30)).tolist()
         for head, most, least, agreement in zip(heads, *orders, agreements, strict=True):
             promoted, suppressed = (tuple(tokenizer.decode([token]).strip() for token in ids) for ids in (most, least))
-            source = encodings[k].tokens[written.source[head.layer, head.head]]
+            at = written.source[head.layer, head.head]
+            source = encodings[k].tokens[at]
+            ids.append(int(encodings[k].ids[at]))
             found.append(WrittenOnText(numbers[k], head.layer, head.head, source, promoted, suppressed, agreement))
 
     capture.writes.text_writes(checkpoint, encodings, places, take)
-    return tuple(found)
+    sources = sorted(set(ids))
+    by_weights = {
+        (head.layer, head.head, source): tuple(tokenizer.decode([token]).strip() for token in tokens)
+        for head, effects in capture.writes.circuit_rows(checkpoint, sources)
+        for source, tokens in zip(sources, effects[:, : len(tokenizer)].topk(LISTED).indices.tolist(), strict=True)
+    }
+    return tuple(
+        replace(one, by_weights=by_weights[one.layer, one.head, source]) for one, source in zip(found, ids, strict=True)
+    )
