@@ -14,7 +14,7 @@ from core.atlas.example import PAIR, TEXT
 from core.capture.running import capture
 from core.drawing.page import MapsSource, described, grid_of, html_page
 from core.drawing.panes import Pane, scored_pane, telling_head
-from core.errors import InputError
+from core.errors import AtlasError, InputError
 from core.findings.export import result_page
 from core.models.opening import open_checkpoint
 from core.store import shipped_record
@@ -34,10 +34,13 @@ def main() -> None:
     parser.add_argument("--checkpoint", help="write the maps of this checkpoint alone")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    if options.checkpoint:
-        made = {f"{Path(options.checkpoint).name}.html": maps([options.checkpoint], TEXT, PAIR)}
-    else:
-        made = pages()
+    try:
+        if options.checkpoint:
+            made = {f"{Path(options.checkpoint).name}.html": maps([options.checkpoint], TEXT, PAIR)}
+        else:
+            made = pages()
+    except AtlasError as error:
+        raise SystemExit(f"gallery: {error}") from None
     for name, text in made.items():
         write_whole(options.out / name, text)
         print(f"{options.out / name}: {len(text.encode()):,} bytes")
