@@ -30,7 +30,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share the cores; tiny pro
 # imported, and a user's installation does not have it.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
-shape_checks.install()  # before anything of core is imported
+if os.environ.get("SHAPE_CHECKS") != "off":  # off for mutants
+    shape_checks.install()  # before anything of core is imported
 gc.disable()  # until all is collected: 300 modules of tests make much and drop nothing
 
 # An example's time says how busy the machine is, not whether the property holds: two failed under load for that alone.
