@@ -512,9 +512,9 @@ def show_writes(checkpoint: str, head: Head) -> None:
     if not written:
         return
     st.subheader("What does this head write?", anchor=False)
-    names = {"source": "token that it attends to most", "times": "examples", "promoted": "promoted tokens",
+    names = {"source": "attends most to", "times": "examples", "promoted": "promoted tokens",
              "suppressed": "suppressed tokens", "agreement": "agreement with removal",
-             "by_weights": "promoted by the weights alone"}  # fmt: skip
+             "by_weights": "promoted by weights alone"}  # fmt: skip
     show_table(pd.DataFrame([{name: getattr(one, field) for field, name in names.items()} for one in written]))
     read = writes.READS[written[0].reads]
     st.caption(
