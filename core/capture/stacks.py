@@ -80,7 +80,25 @@ def _activated(y: Tensor, activation: Activation) -> Tensor:
     return torch.ops.aten.gelu_(y, approximate="tanh" if activation == "gelu_new" else "none")
 
 
-Norm = Callable[[Tensor], Tensor]
+@dataclass(frozen=True)
+class LayerNorm:
+    """A LayerNorm with its weights in the dtype of the computation."""
+
+    weight: Float[Tensor, " hidden"]
+    bias: Float[Tensor, " hidden"]
+    eps: float
+
+    def __call__(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
+        return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
+
+    def held(
+        self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
+    ) -> Float[Tensor, "*rows hidden"]:
+        """Return x normalised with the scale computed from another tensor; this is linear in x except for the bias."""
+        scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
+        return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
+
+
 Reading = Literal["cls", "last", "mean"]
 _ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",
@@ -103,7 +121,7 @@ class Block:
 
     heads: int
     norm_first: bool
-    norms: tuple[Norm, Norm]
+    norms: tuple[LayerNorm, LayerNorm]
     qkv: Linear
     out: Linear
     wide: Linear
@@ -143,6 +161,49 @@ class Block:
         middle = self.norms[0](joined)
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
+    def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
+        """Return the part of the first feed-forward product that is linear in the stream: what LayerNorm subtracts and
+        multiplies by its weights, but neither its scale nor a bias."""
+        norm, bias = self.norms[self.norm_first], self.wide.bias
+        product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
+        return product if bias is None else product.sub_(bias)
+
+    def begun_by_heads(self) -> "BegunByHead":
+        """Return the matrices for running this layer from a change of one head."""
+        norm, dtype = self.norms[self.norm_first], self.separate["out"].dtype
+        products = [Linear(matrix.t(), None, dtype) for matrix in self.widened(self.separate["out"])]
+        return BegunByHead(self, products, self.wide(norm.bias[None]))
+
+
+@dataclass(frozen=True)
+class BegunByHead:
+    """A layer run from a change of one head, with the first feed-forward product taken from the head's dimensions.
+
+    Attributes:
+        products: `Block.widened` of W_h, for every head.
+        constant: the first feed-forward product of the bias of the LayerNorm, with its own bias.
+    """
+
+    block: Block
+    products: Sequence[Linear]
+    constant: Float[Tensor, "1 inner"]
+
+    def after(
+        self,
+        joined: Float[Tensor, "token hidden"],
+        shared: Float[Tensor, "token inner"],
+        difference: Float[Tensor, "token dim"],
+        head: int,
+    ) -> Float[Tensor, "token hidden"]:
+        """Return `Block.after(joined + difference W_h)`; `shared` is `Block.widened(joined)`."""
+        block = self.block
+        norm, last = block.norms[block.norm_first], block.norms[1]
+        changed = torch.addmm(joined, difference, block.separate["out"][head])
+        middle, _, scale = torch.native_layer_norm(changed, norm.weight.shape, norm.weight, norm.bias, norm.eps)
+        inner = torch.addcmul(self.constant, self.products[head](difference, plus=shared), scale)
+        inner = _activated(inner, block.activation)
+        return block.narrow(inner, plus=changed) if block.norm_first else last(block.narrow(inner, plus=middle))
+
 
 @dataclass(frozen=True)
 class Stack:
@@ -150,7 +211,7 @@ class Stack:
 
     Attributes:
         padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
-        place: position at which a language model predicts; None for classifiers.
+        place: position at which a language model predicts (-1: the last); None for classifiers.
         reads: where classifiers read: the first token ("cls"), the "last", or the "mean" over all.
     """
 
@@ -170,7 +231,7 @@ class Stack:
         The head of a decoder reads there even if an input really ends with the padding token.
         """
         if self.causal and self.place is not None:
-            return encoding.up_to(self.place + 1)
+            return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:
             return encoding
         last = max((k for k, piece in enumerate(encoding.ids) if piece != self.padding), default=0)
@@ -238,26 +299,7 @@ def _words(model: Any) -> Callable[[Tensor], Tensor] | None:
     return next((getattr(model, name) for name in ("cls", "lm_head") if hasattr(model, name)), None)
 
 
-@dataclass(frozen=True)
-class LayerNorm:
-    """A LayerNorm with its weights in the dtype of the computation."""
-
-    weight: Float[Tensor, " hidden"]
-    bias: Float[Tensor, " hidden"]
-    eps: float
-
-    def __call__(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
-
-    def held(
-        self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
-    ) -> Float[Tensor, "*rows hidden"]:
-        """Return x normalised with the scale computed from another tensor; this is linear in x except for the bias."""
-        scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
-        return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
-
-
-def _norm(module: Any, dtype: torch.dtype) -> Norm:
+def _norm(module: Any, dtype: torch.dtype) -> LayerNorm:
     return LayerNorm(module.weight.detach().to(dtype), module.bias.detach().to(dtype), module.eps)
 
 

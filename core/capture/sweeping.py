@@ -6,7 +6,7 @@ before its first component run once for all targets. In that layer, Q, K and V a
 Batches contain inputs of equal length, so nothing is padded.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from .components import Component, LayerBlock
 from .interventions import Intervention, Operator, StandInSource, check_source, operator_of
 from .logits import answers
 from .running import BATCH_TOKENS, Change, batches, predict
-from .stacks import Block, Stack, stack_of
+from .stacks import BegunByHead, Block, Stack, stack_of
 from .standins import StandIn, contributions, last_outputs, stand_in
 
 # -------------------- Rows of any lengths in one pass, each under many variants, with nothing padded and nothing
@@ -232,6 +232,8 @@ How = tuple[Operator, StandInSource | None]
 NONE: Mapping[int, Variant] = MappingProxyType({})
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 CHECKED_EVERY = 16
+BY_HEAD_FROM = 4  # tokens per dimension of a head from which the matrices of `BegunByHead` save time
+BY_HEAD_BYTES = 2**29
 AGREEMENT = {
     torch.float64: 1e-9,
     torch.float32: 1e-4,
@@ -260,7 +262,7 @@ class Computing:
             instructions for it.
         packed: combine examples of all lengths in one matrix, for few examples or few variants of heads; results are
             equal.
-        place: position at which a language model predicts; None for classifiers.
+        place: position at which a language model predicts (-1: the last); None for classifiers.
     """
 
     dtype: str | None = None
@@ -395,6 +397,7 @@ def _by_stack(
     together = max((len(begun) for begun in starts.values()), default=1)
     plain: Tensor | None = None
     changed = torch.empty(0)
+    begin = _Beginning(stack, sum(map(len, encodings)))
     for inputs in batches(encodings, max(1, batch_tokens // together)):
         batch = [encodings[k] for k in inputs]
         # Logits of inputs of equal length [input, label] and by group of variants. walked: those with sublayers
@@ -409,16 +412,10 @@ def _by_stack(
             joined = block.joined(mixed, x)
             if layer in masks:
                 rows, numbers = masks[layer]
-                added = contributions(block, mixed, fixed.outputs(layer, mixed, values))
+                begun = begin(layer, mixed, fixed.outputs(layer, mixed, values), joined)
                 for start in range(0, len(numbers), at_once):
                     part = rows[start : start + at_once].to(x.device)
-                    # Residual stream of every variant, variants outermost
-                    chosen = part[:, layer]
-                    if bool((chosen.sum(1) == 1).all()):
-                        changes = added[chosen.int().argmax(1)] + joined
-                    else:
-                        changes = torch.einsum("vh,hblm->vblm", chosen.to(added.dtype), added) + joined
-                    y = block.after(changes.flatten(0, 1))
+                    y = begun(part[:, layer])  # variants outermost
                     logits = _finish(stack, y, layer + 1, part, fixed)
                     outcomes.append((numbers[start : start + at_once], logits.view(len(part), len(batch), -1)))
             x = block.after(joined)
@@ -438,6 +435,51 @@ def _by_stack(
             changed[torch.tensor(numbers)[:, None], torch.tensor(inputs)] = logits
     assert plain is not None  # noqa: S101  there is at least one input
     return Sweep(plain.cpu(), changed.cpu(), fast=True, dtype=_named(stack.dtype))
+
+
+class _Beginning:
+    """Runs the layer in which ablation targets begin: the first feed-forward product of a target with one head is taken
+    from the dimensions of that head if this saves time (enough tokens) and the matrices for it fit into memory."""
+
+    def __init__(self, stack: Stack, tokens: int) -> None:
+        heads, dim, hidden = stack.blocks[0].separate["out"].shape
+        size = len(stack.blocks) * heads * dim * 4 * hidden * stack.dtype.itemsize
+        self.stack, self.by_head = stack, dict[int, BegunByHead]()
+        self.saves = tokens >= BY_HEAD_FROM * dim and size <= BY_HEAD_BYTES and stack.dtype.itemsize >= 4
+
+    def __call__(
+        self,
+        layer: int,
+        mixed: Float[Tensor, "batch length head dim"],
+        changed: Float[Tensor, "batch length head dim"],
+        joined: Float[Tensor, "batch length hidden"],
+    ) -> Callable[[Bool[Tensor, "variant head"]], Float[Tensor, "variant_batch length hidden"]]:
+        """Return a function from the heads that every target changes in this layer to the outputs of the layer."""
+        block, added = self.stack.blocks[layer], list[Tensor]()
+
+        def by_stream(chosen: Tensor) -> Tensor:
+            if not added:
+                added.append(contributions(block, mixed, changed))
+            if bool((chosen.sum(1) == 1).all()):
+                return block.after((added[0][chosen.int().argmax(1)] + joined).flatten(0, 1))
+            changes = torch.einsum("vh,hblm->vblm", chosen.to(mixed.dtype), added[0]) + joined
+            return block.after(changes.flatten(0, 1))
+
+        if not self.saves:
+            return by_stream
+        if layer not in self.by_head:
+            self.by_head[layer] = block.begun_by_heads()
+        begun, stream = self.by_head[layer], joined.flatten(0, 1)
+        differences, shared = (changed - mixed).flatten(0, 1).transpose(0, 1).contiguous(), block.widened(stream)
+
+        def by_head(chosen: Tensor) -> Tensor:
+            if not bool((chosen.sum(1) == 1).all()):
+                return by_stream(chosen)
+            heads = chosen.int().argmax(1).tolist()
+            outcomes = [begun.after(stream, shared, differences[head], head) for head in heads]
+            return torch.cat(outcomes).view(-1, *joined.shape[1:])
+
+        return by_head
 
 
 def _named(dtype: torch.dtype) -> str:

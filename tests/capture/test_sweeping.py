@@ -1,7 +1,10 @@
 """The fast sweep gives the numbers of one whole pass per variant, in every order, batch and family."""
 
+from dataclasses import replace
+
 import pytest
 import torch
+from transformers import GPT2LMHeadModel
 
 from core.attention import Head
 from core.capture import stacks, sweeping
@@ -131,6 +134,29 @@ def test_batches_of_any_size_give_the_same(family):
     whole = sweep(checkpoint, some, KINDS["heads"], computing=Computing(batch_tokens=100_000))
     pieces = sweep(checkpoint, some, KINDS["heads"], computing=Computing(batch_tokens=1))
     assert torch.allclose(whole.changed, pieces.changed, atol=1e-5)
+
+
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_products_from_the_dimensions_of_a_head_change_no_number(family, monkeypatch):
+    checkpoint, used = classifier(family), []
+    monkeypatch.setattr(sweeping, "BY_HEAD_FROM", 0)
+    monkeypatch.setattr(stacks.BegunByHead, "after", lambda *given, own=stacks.BegunByHead.after: (
+        used.append(given[-1]), own(*given))[1])  # fmt: skip
+    some = encodings(checkpoint)
+    found = sweep(checkpoint, some, KINDS["heads"])
+    assert torch.allclose(found.changed, one_by_one(checkpoint, some, KINDS["heads"], "disable"), atol=1e-5)
+    assert set(used) == set(range(checkpoint.heads))
+
+
+def test_a_language_model_is_read_at_the_last_token_of_each_input():
+    model = GPT2LMHeadModel(classifier("gpt2").model.config).eval()
+    checkpoint = replace(classifier("gpt2"), model=model)
+    some = encodings(checkpoint)
+    assert len({len(one) for one in some}) > 1
+    found = sweep(checkpoint, some, KINDS["heads"][:2], computing=Computing(place=-1))
+    assert found.fast
+    wanted = torch.stack([model(torch.tensor([one.ids])).logits[0, -1] for one in some])
+    assert torch.allclose(found.plain, wanted, atol=1e-5)
 
 
 def test_a_variant_alone_gives_what_it_gives_among_others():
