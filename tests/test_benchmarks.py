@@ -1,9 +1,12 @@
 """Benchmarks: what their ratios are divided by, and what is printed above them."""
 
+import os
+import threading
+
 import numpy as np
 import torch
 
-from tests.benchmarks import peers
+from tests.benchmarks import peers, steady
 from tests.benchmarks.__main__ import machine, names
 
 
@@ -47,3 +50,22 @@ def test_batches_of_a_peer_are_padded_to_their_longest(monkeypatch):
     assert mask.tolist() == [[1, 1, 0], [1, 1, 1]]
     assert last == [1, 2]
     assert alone.tolist() == [[9]]
+
+
+def test_growth_compares_the_ends_of_what_follows_the_first_runs():
+    assert steady.growth([900, 100, 100, 100, 100, 150], 1) == 0.5
+    assert steady.growth([50, 100, 100, 100, 100, 100], 1) == 0
+
+
+def test_memory_files_and_threads_are_those_of_the_process(tmp_path):
+    resident, files, threads = steady.usage(os.getpid())
+    held, ended = bytearray(60_000_000), threading.Event()
+    held[::4096] = b"1" * len(held[::4096])
+    thread = threading.Thread(target=ended.wait)
+    thread.start()
+    with (tmp_path / "file").open("w"):
+        after = steady.usage(os.getpid())
+    ended.set()
+    thread.join()
+    assert after[0] - resident > 40
+    assert (after[1] - files, after[2] - threads) == (1, 1)
