@@ -136,14 +136,14 @@ class Advice:
             return "Use the majority vote: annotators can be compared only if there are at least three of them."
         if self.labels < FEWEST_LABELS:
             return (
-                f"Use the majority vote. Annotators can only be compared if they have at least {FEWEST_LABELS} labels "
-                f"each; the median is {self.labels:.0f}."
+                f"Use the majority vote. Annotators can be compared only if they have at least {FEWEST_LABELS} labels "
+                f"each; the median annotator has {self.labels:.0f}."
             )
         if self.skill.value is None:
             return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            f"The spread between {self.people} annotators beyond chance is {_with_interval(self.skill)} for agreement "
-            f"with other annotators, and {_with_interval(self.rates)} for class frequencies."
+            f"Beyond chance, the {self.people} annotators differ by {_with_interval(self.skill)} in how often others "
+            f"agree with them, and by {_with_interval(self.rates)} in how often they use each class."
         )
         if self.worth:
             return (

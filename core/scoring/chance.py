@@ -31,8 +31,8 @@ class AboveConstant:
         if self.is_shown:
             return ""
         return (
-            f"accuracy {100 * self.share:.1f} (95 % CI {100 * self.low:.1f} to {100 * self.high:.1f}, n = "
-            f"{self.rows}) is not significantly above chance: a constant prediction has accuracy "
+            f"an accuracy of {100 * self.share:.1f} (95 % CI {100 * self.low:.1f} to {100 * self.high:.1f}, n = "
+            f"{self.rows} examples) is not significantly above the accuracy of a constant prediction, "
             f"{100 * self.constant:.1f}"
         )
 
@@ -63,8 +63,8 @@ class AboveZero:
         if self.is_shown:
             return ""
         return (
-            f"correlation {100 * self.correlation:.1f} (Pearson's r × 100, 95 % CI {100 * self.low:.1f} to "
-            f"{100 * self.high:.1f}, n = {self.rows}) is not significantly above 0, the chance level"
+            f"a correlation of {100 * self.correlation:.1f} (Pearson's r × 100, 95 % CI {100 * self.low:.1f} to "
+            f"{100 * self.high:.1f}, n = {self.rows} examples) is not significantly above 0, the chance level"
         )
 
 

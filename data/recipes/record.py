@@ -34,7 +34,10 @@ TEXTS: dict[str, object] = {"text": "", "pair": "", "frame": None, "target": "",
 LEVEL = 19  # of compression: a fifth smaller than the usual 3, in half a minute
 FURTHER_SEEDS = r"-pretrained-s[1-9]\d*-"  # in the folder of a checkpoint that a run is of
 OTHER_ROWS = r'"split": "(?:train|unseen)"'  # of a run that looks at more rows for one sentence of the report
-LARGE = ("features",)  # studies of thousands of rows a run, whose numbers keep DIGITS digits: float32 has no more
+LARGE = (
+    "features",
+    "budget",
+)  # studies of thousands of rows a run, whose numbers keep DIGITS digits: float32 has no more
 DIGITS = 7
 ELSEWHERE = re.compile(r'"(/(?!/)[\w.-]+/[^"]*|[A-Za-z]:\\\\[^"]*)"')  # a path from a machine's root
 

@@ -3,10 +3,11 @@
 from statistics import median
 from time import perf_counter
 
+import numpy as np
 import torch
 
 from core.capture.running import run
-from core.models.opening import open_checkpoint
+from core.studies import worker_cache
 from core.studies.explanation import writes
 from core.tasks.glue import read_rows
 
@@ -16,21 +17,23 @@ ROWS, ROUNDS = 60, 3
 def main() -> dict[str, object]:
     """Return median seconds of ROUNDS alternating measurements, and how many bare passes over the rows they take."""
     torch.set_num_threads(1)
-    checkpoint, rows = open_checkpoint("atlas-encoder", head="language"), read_rows("sst2", "dev", limit=ROWS)
+    checkpoint, rows = worker_cache.get_checkpoint("atlas-encoder", head="language"), read_rows("sst2", limit=ROWS)
     encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
-    times: dict[str, list[float]] = {"bare": [], "text": [], "weights": []}
+    options = writes.STUDY.options(limit=ROWS)
+    (unit,) = writes.STUDY.units(options)
+    times: dict[str, list[float]] = {"bare": [], "weights": [], "text": []}
 
     def measure(name: str, call) -> None:
         start = perf_counter()
         call()
         times[name].append(perf_counter() - start)
 
-    run(checkpoint, encodings, [])  # warm
-    for _ in range(ROUNDS):
-        writes._from_weights.cache_clear()
+    writes.STUDY.run(options, unit)  # warm; scores from weights are kept for later units of the same options
+    for seed in range(1, ROUNDS + 1):
         measure("bare", lambda: run(checkpoint, encodings, []))
-        measure("text", lambda: writes._on_text(checkpoint, rows, range(len(rows)), 0))
-        measure("weights", lambda: writes._from_weights(writes.WritesOptions(), checkpoint))
+        measure("text", lambda: writes.STUDY.run(options, unit))
+        sample = np.random.default_rng(seed).integers(len(checkpoint.tokenizer), size=300)
+        measure("weights", lambda of=sample: writes.from_weights(checkpoint, of, {}, np.random.default_rng(0)))
     bare, text, weights = (median(times[name]) for name in ("bare", "text", "weights"))
     return {"rows": ROWS, "bare_seconds": bare, "text_seconds": text, "weights_seconds": weights,
             "text_to_the_bare_pass": text / bare}  # fmt: skip

@@ -88,11 +88,12 @@ def test_a_probe_on_attention_is_compared_with_the_best_simple_baseline_before_w
     rows += [score("probe", "attention", attention), score("probe", "attention and embeddings", 0.8)]
     headline = syntax.STUDY.headline(rows)
     assert headline.sentence == (
-        f"A probe on attention alone predicts the syntactic head of {attention:.0%} of words, {compared} the best "
-        "simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts it for 80%."
+        f"A probe on attention alone predicts the syntactic head of {attention:.0%} of words correctly, {compared} "
+        "the best simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts it "
+        "for 80%."
     )
     assert headline.interval.startswith(
-        f"For attention: 95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f}"
+        f"95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f} for the probe on attention, "
     )
 
 
@@ -185,7 +186,7 @@ def test_headlines_count_what_they_are_about(db):
     assert told["relations"].of == "links"
     assert "of 360 head–feature pairs" in told["features"].sentence
     frames = told["frame-heads"]
-    assert frames.interval.startswith(frames.sentence.removesuffix(".").split()[-1])
+    assert frames.interval.startswith(f"Head {frames.sentence.removesuffix('.').split()[-1]} ")
 
 
 def test_the_guided_path_shows_an_ablation_of_each_head_in_turn(db):
@@ -309,7 +310,7 @@ def test_every_view_with_an_answer_names_its_unit_once_in_the_explanation_of_the
 
 def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisations(db):
     texts = said(opened("finetuning/train"))
-    assert any("(random weights: 85.0; not fine-tuned: 48.0), which is significantly above" in text for text in texts)
+    assert any("(random weights: 85.0; not fine-tuned: 48.0). This is significantly above" in text for text in texts)
     texts = said(opened("interventions/subnetworks"))
     assert any("the same model scores 83.9 (see Fine-tuning > Train)" in text for text in texts)
     answer = next(text for text in texts if text.startswith("**"))

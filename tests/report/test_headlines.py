@@ -54,7 +54,7 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
     said = headline("features", rows)
     assert said.sentence == (
         "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at the same "
-        "positions. L1H2 attends most to noun: 0.40, compared with 0.10."
+        "positions. Head L1H2 attends most to the token type noun: 0.40, compared with 0.10."
     )
     assert said.baseline == "For random tokens at the same positions, the value is 0.10."
 
@@ -91,7 +91,7 @@ def test_roles_are_counted_by_heads_that_have_them():
         for role, head, has in (("previous", 0, True), ("previous", 1, False), ("separator", 0, True))
     ]
     said = headline("roles", rows)
-    assert said.sentence == "1 head has a role: 1 previous, 1 separator."
+    assert said.sentence == "1 head has a role, such as attending to the previous token: 1 previous, 1 separator."
     assert said.n == 9
 
 

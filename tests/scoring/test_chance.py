@@ -23,8 +23,8 @@ def test_what_is_not_above_the_constant_is_said_and_what_is_says_nothing():
     judged = above_constant(0.533, 0.483, 300)
     assert not judged.is_shown
     assert judged.sentence == (
-        "accuracy 53.3 (95 % CI 47.7 to 58.9, n = 300) is not significantly above chance: a constant prediction has "
-        "accuracy 48.3"
+        "an accuracy of 53.3 (95 % CI 47.7 to 58.9, n = 300 examples) is not significantly above the accuracy of a "
+        "constant prediction, 48.3"
     )
     assert above_constant(0.84, 0.517, 300).sentence == ""
     assert not above_constant(0.463, 0.543, 300).is_shown
@@ -44,6 +44,6 @@ def test_the_interval_of_a_correlation_is_scipys(slope, rows):
 def test_a_correlation_that_could_be_luck_is_said():
     assert above_zero(0.3, 300).sentence == ""
     assert above_zero(0.074, 300).sentence == (
-        "correlation 7.4 (Pearson's r × 100, 95 % CI -4.0 to 18.6, n = 300) is not significantly above 0, the chance "
-        "level"
+        "a correlation of 7.4 (Pearson's r × 100, 95 % CI -4.0 to 18.6, n = 300 examples) is not significantly above "
+        "0, the chance level"
     )

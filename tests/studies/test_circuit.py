@@ -175,7 +175,8 @@ def test_units_that_come_in_another_order_give_the_same_verdicts(options, rows):
 
 
 def test_more_edges_than_memory_are_refused_before_anything_is_measured(options, monkeypatch):
-    monkeypatch.setattr(circuit.psutil, "virtual_memory", lambda: SimpleNamespace(available=1000))
+    full = SimpleNamespace(virtual_memory=lambda: SimpleNamespace(available=1000))
+    monkeypatch.setattr(circuit, "psutil", full)  # not for the opening of the checkpoint
     study, given = circuit.STUDY, circuit.STUDY.read(options)
     with pytest.raises(InputError, match=r"edges on .* pairs must fit into memory; .* Use fewer examples"):
         study.run(given, study.units(given)[0])

@@ -112,9 +112,9 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
-        "A head is needed if its gate stays open in at least 19 of 20 fits although every open gate is penalised, and "
-        "irrelevant if its gate is open only while open gates are rewarded, in as many fits. This rule is about "
-        "stability; it is not a significance test."
+        "A head is needed if its gate stays open in at least 19 of 20 fits although open gates are penalised. A head "
+        "is irrelevant if, in at least 19 fits, its gate is open only while open gates are rewarded. This rule is "
+        "about stability; it is not a significance test."
     )
 
 
@@ -459,8 +459,8 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert headline.sentence.startswith(
         f"{matter} of 6 edges {said} the prediction by more than 30%: embeddings → L1H1"
     )
-    assert f" {open_edges} edge{' is' if open_edges == 1 else 's are'} undecided, and all" in headline.sentence
-    assert headline.sentence.endswith("all others change the prediction by less.")
+    assert f" {open_edges} edge{' is' if open_edges == 1 else 's are'} undecided. All" in headline.sentence
+    assert headline.sentence.endswith("All other edges change the prediction by less.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
         "An edge matters if its effect exceeds the margin: 30% of the difference in logits between the two inputs of "

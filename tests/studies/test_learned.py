@@ -33,14 +33,14 @@ def test_a_headline_says_where_the_model_is_not_above_a_constant():
     assert said(rows(0.84)) == ""
     above = finetune.STUDY.headline(rows(0.84))
     assert above.sentence == (
-        "On SST-2, accuracy is 84.0 after fine-tuning, which is significantly above a constant prediction."
+        "After fine-tuning on SST-2, accuracy is 84.0. This is significantly above a constant prediction."
     )
     assert above.baseline == "The best constant prediction scores 51.7.", "of dev, not of train: never below one half"
     assert said(rows(0.54)).startswith(
-        "accuracy 54.0 (95 % CI 48.3 to 59.6, n = 300) is not significantly above chance"
+        "an accuracy of 54.0 (95 % CI 48.3 to 59.6, n = 300 examples) is not significantly above"
     )
     assert finetune.STUDY.headline(rows(0.54)).sentence == (
-        "On SST-2, accuracy is 54.0 after fine-tuning, which is not significantly above a constant prediction."
+        "After fine-tuning on SST-2, accuracy is 54.0. This is not significantly above a constant prediction."
     )
 
 
@@ -48,7 +48,7 @@ def test_a_headline_says_where_the_model_is_not_above_a_constant():
     ("pearson", "begins"),
     [
         (0.3, ""),
-        (0.05, "correlation 5.0 (Pearson's r × 100, 95 % CI -6.4 to 16.2, n = 300)"),
+        (0.05, "a correlation of 5.0 (Pearson's r × 100, 95 % CI -6.4 to 16.2, n = 300 examples)"),
         (None, "all predicted scores are the same"),
     ],
 )

@@ -11,6 +11,7 @@ from core.capture.running import run
 from core.capture.writes import EMBEDDING, LANGUAGE, PREDICTION, circuit_rows, read_by, scale_of, text_writes
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint
+from core.studies import worker_cache
 from core.studies.explanation import writes
 from core.studies.explanation.writes import LEVEL, from_weights, word_pairs
 from tests.capture.conftest import newer, tiny
@@ -160,7 +161,8 @@ def test_rows_are_whole_and_relations_without_single_tokens_have_a_note(tmp_path
     written = [row for row in rows if row.get("kind") == "written tokens"]
     assert len(written) >= len(copying)
     assert all(row["promoted"] and row["agreement"] > 0.999 for row in written)
-    model, tokenizer = writes._opened("atlas-decoder").model, writes._opened("atlas-decoder").tokenizer
+    opened = worker_cache.get_checkpoint("atlas-decoder", head="language")
+    model, tokenizer = opened.model, opened.tokenizer
     block, width = model.transformer.h[1], model.config.n_embd // model.config.n_head
     value, out = block.attn.c_attn.weight[:, -model.config.n_embd :], block.attn.c_proj.weight
     for row in [row for row in written if (row["layer"], row["head"]) == (1, 1)]:

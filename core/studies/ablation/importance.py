@@ -177,7 +177,7 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
             told.append(
                 Fact(
                     self.name,
-                    f"Its gradient importance is {number(row)}, rank {rank} of {len(every)} heads.",
+                    f"Its gradient importance is {number(row)}. It has rank {rank} among {len(every)} heads.",
                     row["source"],
                 )
             )
@@ -187,23 +187,28 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
         heads = ImportantHead.among(rows)
         first, last = max(heads, key=lambda head: head.gradient), min(heads, key=lambda head: head.gradient)
         agreements = "; ".join(
-            f"{agreement.name} {agreement.spearman:.2f} "
-            f"({'significant' if agreement.p is not None and agreement.p < SIGNIFICANT else 'not significant'})"
+            f"{agreement.name} {agreement.spearman:.2f} " + _significance(agreement.p)
             for agreement in RankCorrelation.among(rows)
             if agreement.spearman is not None
         )
         return Headline(
             (
-                f"According to its gradient, the loss depends most on {first.name} (importance {first.gradient:.2g}) "
-                f"and least on {last.name} ({last.gradient:.2g})."
+                f"By gradient importance, the loss depends most on head {first.name} ({first.gradient:.2g}) and least "
+                f"on head {last.name} ({last.gradient:.2g})."
             ),
             first.n,
             "examples",
             "The gradient is an estimate without an interval."
             + (
-                f" Its rank correlation with the measured effect of zeroing a head: {agreements}." if agreements else ""
+                f" The rank correlation of gradient importance with the effect of zeroing a head is: {agreements}."
+                if agreements
+                else ""
             ),
         )
+
+
+def _significance(p: float | None) -> str:
+    return "(significant)" if p is not None and p < SIGNIFICANT else "(not significant)"
 
 
 STUDY = Importance()

@@ -15,6 +15,7 @@ hold jointly for all effects (Bonferroni). Nop and broadcast are the mechanisms 
 2606.08105); Clark et al. 2019, 3.2, propose that attention to [SEP] is a no-op.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -261,17 +262,16 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         if not shares:
             return Headline("No example has a query that sees two tokens, so no attention sink was sought.")
         most = max(sinks or shares, key=lambda score: score.value or 0.0)
-        about = f"of {len(shares):,} heads of {most.checkpoint} on {task_name(most.task)}"
-        if not sinks:
-            found = f"None {about} is a sink head. {most.name} gives most to the {most.feature}: {most.value:.0%}."
-        else:
-            counts = {verdict: sum(score.verdict == verdict for score in sinks) for verdict in VERDICTS}
-            told = ", ".join(f"{verdict}: {count}" for verdict, count in counts.items() if count)
-            verb = "is a sink head" if len(sinks) == 1 else "are sink heads"
-            found = f"{len(sinks):,} {about} {verb} ({told}). "
-            found += f"{most.name} gives most to the {most.feature}: {most.value:.0%}."
+        number, counts = f"{len(sinks):,}" if sinks else "None", Counter(score.verdict for score in sinks)
+        verb = "are sink heads" if len(sinks) > 1 else "is a sink head"
+        verdicts = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+        found = (
+            f"{number} of {len(shares):,} heads of {most.checkpoint} on {task_name(most.task)} {verb}"
+            + (f" ({verdicts})" if verdicts else "")
+            + f". Head {most.name} gives the largest share of its attention to the {most.feature}: {most.value:.0%}."
+        )
         interval = head_interval(most.name, most.low, most.high, "{:.0%}")
-        baseline = f"Uniform attention would give the {most.feature} {most.baseline:.0%}."
+        baseline = f"Uniform attention would give {most.baseline:.0%} to the {most.feature}."
         return Headline(found, most.n, "examples", interval, baseline)
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -283,9 +283,10 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         verdict = verdict_of(whole, gone, replaced, removed["baseline"])
         kind = str(share["score"]).partition("/")[2]
         text = (
-            f"is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "
-            f"{VERDICTS[verdict]}. Removing it changes the output by {removed['value']:.3g} [{removed['low']:.3g}, "
-            f"{removed['high']:.3g}] (margin {removed['baseline']:.3g}, n = {int(removed['n'])})"
+            f"It is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "
+            f"{VERDICTS[verdict]}. Removing the sink changes the output by {removed['value']:.3g} (95 % CI "
+            f"{removed['low']:.3g} to {removed['high']:.3g}, margin {removed['baseline']:.3g}, "
+            f"n = {int(removed['n'])})."
         )
         return [Fact(self.name, text, removed["source"])]
 

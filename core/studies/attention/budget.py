@@ -176,9 +176,10 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         apart = apart[is_apart].sort_values("value")
         if len(apart):
             best = apart.iloc[-1]
+            word_class = best["score"].rpartition("/")[2]
             text = (
-                f"The budget of {best['score'].rpartition('/')[2]} differs from that of other words: Jensen-Shannon "
-                f"distance {best['value']:.2f} ({best['baseline']:.2f} with uniform attention)."
+                f"Its attention budget differs most for {word_class}: the Jensen-Shannon distance to the budget of "
+                f"other words is {best['value']:.2f} ({best['baseline']:.2f} with uniform attention)."
             )
             found.append(Fact(self.name, text, best["source"]))
         return found

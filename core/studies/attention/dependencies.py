@@ -125,23 +125,17 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
         judged = any(score.q is not None for score in chosen)
         along = (
-            f"{plural(len(sure), len(chosen), 'relations')} have a head that attends along them more than "
-            "distance and word classes predict"
-        )
-        along = (
-            along
+            f"{plural(len(sure), len(chosen), 'relations')} have a head that attends along the relation more than "
+            "distance and word classes predict."
             if judged
-            else "This result does not test whether heads attend along relations more than distance predicts"
+            else "This result does not test whether heads attend along relations more than distance predicts."
         )
         return Headline(
-            (
-                f"{best.name} predicts the relation {best.feature} with accuracy {best.value:.2f}, compared with "
-                f"{best.baseline:.2f} for a fixed distance. {along}."
-            ),
+            (f"Head {best.name} predicts the relation {best.feature} with an accuracy of {best.value:.2f}. {along}"),
             best.n,
             "links",
             percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),
-            f"A fixed distance has an accuracy of {best.baseline:.2f}.",
+            f"Always predicting the word at a fixed distance has an accuracy of {best.baseline:.2f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -128,7 +128,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return above_null(
             of_first,
             "head–feature pairs",
-            lambda score: f"{score.name} attends most to {score.feature}",
+            lambda score: f"Head {score.name} attends most to the token type {score.feature}",
             baseline="random tokens at the same positions",
         )
 

@@ -116,11 +116,11 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         some, told = scores.above(), []
         for row in each(some):
             direction, _, relation = row["score"].partition("/")
-            told.append(f"{relation} {direction} ({number(row)}, baseline {row['baseline']:.2f})")
+            told.append(f"the relation {relation}, {direction} ({number(row)}, baseline {row['baseline']:.2f})")
         return [
             Fact(
                 self.name,
-                f"It attends along {' and '.join(told)} more than to other words at the same distance.",
+                f"Compared with other words at the same distance, it attends more along {' and '.join(told)}.",
                 source,
             )
             for source in some["source"].head(1)
@@ -130,7 +130,7 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         return above_null(
             RelationScore.among(rows),
             "head–relation pairs",
-            lambda score: f"{score.name} attends most along {score.feature} ({score.statistic})",
+            lambda score: f"Head {score.name} attends most along the relation {score.feature} ({score.statistic})",
             baseline="other words at the same distance",
             of="links",
         )

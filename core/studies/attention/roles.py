@@ -151,7 +151,7 @@ class Roles(Attending[RolesOptions, RoleSums]):
             told.append(
                 Fact(self.name, f"Its role is {label}: {number(row)} (baseline {row['baseline']:.2f}).", row["source"])
             )
-        none = f"It has none of {len(roles)} roles: no weight is significantly above three times its baseline."
+        none = f"It has none of the {len(roles)} roles: no weight is significantly above three times its baseline."
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -159,8 +159,9 @@ class Roles(Attending[RolesOptions, RoleSums]):
         counts = {role: sum(score.role == role for score in scores) for role in dict.fromkeys(s.role for s in scores)}
         heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in RoleScore.of_heads(rows))
         counted = ", ".join(f"{count} {role}" for role, count in counts.items())
+        has = "head has" if heads == 1 else "heads have"
         return Headline(
-            f"{heads} {'head has' if heads == 1 else 'heads have'} a role" + (f": {counted}." if counted else "."),
+            f"{heads} {has} a role, such as attending to the previous token" + (f": {counted}." if counted else "."),
             n,
             "inputs",
         )

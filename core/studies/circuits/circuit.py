@@ -260,17 +260,18 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
         most = min(edges, key=lambda edge: edge.rank)
         strong = [edge.name.replace(" to ", " → ") for edge in edges if edge.verdict == "matters"]
-        changes = "edges changes" if circuit.matter == 1 else "edges change"
+        changes, names = "edges changes" if circuit.matter == 1 else "edges change", ", ".join(strong[:NAMED])
+        names += ", ..." if len(strong) > NAMED else ""
         found = (
             f"{circuit.matter} of {circuit.raced:,} {changes} the prediction by more than {circuit.margin_share:.0%}: "
-            f"{', '.join(strong[:NAMED])}{', ...' if len(strong) > NAMED else ''}."
+            f"{names}."
             if circuit.matter
             else f"None of {circuit.raced:,} edges changes the prediction by more than {circuit.margin_share:.0%}. The "
             f"strongest edge is {most.name}."
         )
         undecided = "edge is" if circuit.open == 1 else "edges are"
         return Headline(
-            f"{found} {circuit.open} {undecided} undecided, and all others change the prediction by less.",
+            f"{found} {circuit.open} {undecided} undecided. All other edges change the prediction by less.",
             circuit.n,
             "pairs of inputs",
             f"An edge matters if its effect exceeds the margin: {circuit.margin_share:.0%} of the difference in logits "

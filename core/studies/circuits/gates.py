@@ -193,16 +193,17 @@ class Gates(Study[GatesOptions, GatePartial]):
         }
         needed = [head.name for head in heads if head.gate_class == "facilitating"]
         named = f" ({', '.join(needed)})" if 0 < len(needed) <= NAMED else ""
-        harmful = f" {_heads(counts['interfering'], 'interfere')} with the task." if counts["interfering"] else ""
+        interfering = f" {_heads(counts['interfering'], 'interfere')} with the task." if counts["interfering"] else ""
+        irrelevant, undecided = (_heads(counts[name], "are") for name in ("irrelevant", "undecided"))
+        fewest = math.ceil(CLAIMED * heads[0].fits - 1e-9)
         return Headline(
-            f"The task needs {len(needed)} of {len(heads)} heads{named}.{harmful} "
-            f"{_heads(counts['irrelevant'], 'are')} irrelevant. {_heads(counts['undecided'], 'are')} undecided.",
+            f"The task needs {len(needed)} of {len(heads)} heads{named}.{interfering} {irrelevant} irrelevant. "
+            f"{undecided} undecided.",
             heads[0].n,
             "examples",
-            f"A head is needed if its gate stays open in at least {math.ceil(CLAIMED * heads[0].fits - 1e-9)} of "
-            f"{heads[0].fits} fits although every open gate is penalised, and irrelevant if its gate is open only "
-            "while open gates are rewarded, in as many fits. This rule is about stability; it is not a significance "
-            "test.",
+            f"A head is needed if its gate stays open in at least {fewest} of {heads[0].fits} fits although open gates "
+            f"are penalised. A head is irrelevant if, in at least {fewest} fits, its gate is open only while open "
+            "gates are rewarded. This rule is about stability; it is not a significance test.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -242,7 +242,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         verb = "promotes the token that it attends" if len(copying) == 1 else "promote the token that they attend"
         return Headline(
             f"{len(copying):,} of {len(scores):,} heads of {best.checkpoint} {verb} to, more than other tokens. "
-            f"{best.name} has the highest copying score: {best.value:.2f}.",
+            f"Head {best.name} has the highest copying score: {best.value:.2f}.",
             best.n,
             "tokens",
             head_interval(best.name, best.low, best.high, "{:.2f}"),
@@ -256,10 +256,10 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
                 continue
             relation = str(row["score"]).split("/", 2)[2:]
             if relation:
-                text = f"promotes the {relation[0]} of a word: {row['value']:.0%} of n = {int(row['n'])} pairs"
+                text = f"It promotes the {relation[0]} of a word for {row['value']:.0%} of {int(row['n'])} word pairs."
             else:
-                text = f"promotes the token that it attends to: copying score {row['value']:.2f} "
-                text += f"[{row['low']:.2f}, {row['high']:.2f}], n = {int(row['n'])} tokens"
+                text = f"It promotes the token that it attends to: its copying score is {row['value']:.2f} "
+                text += f"(95 % CI {row['low']:.2f} to {row['high']:.2f}, n = {int(row['n'])} tokens)."
             found.append(Fact(self.name, text, row["source"]))
         return found
 

@@ -322,23 +322,21 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
-        said = {True: "significantly", False: "not significantly"}
-        return [
-            Fact(
-                "frames",
-                f"Its frame score is {number(row)}, {said[bool(row['q'] < SIGNIFICANT)]} above all four baselines.",
-                row["source"],
-            )
-            for row in each(some)
-        ]
+        facts = []
+        for row in each(some):
+            compared = "significantly" if row["q"] < SIGNIFICANT else "not significantly"
+            sentence = f"Its mean weight on frame links is {number(row)}, {compared} above all four baselines."
+            facts.append(Fact("frames", sentence, row["source"]))
+        return facts
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         summary, heads = FrameSummary.of(rows[0]), FrameHead.among(rows)
         survivors, best = summary.survivors, heads[0]
         if survivors:
             best = max((head for head in heads if head.name in survivors), key=lambda head: head.value)
-        interval = f"{best.name} has a mean weight of {best.value:.2f} ({percent(best.low, best.high, '{:.2f}', 1)})."
-        baseline = f"Elsewhere at the same distance, its mean weight is {best.baseline:.2f}."
+        interval = percent(best.low, best.high, "{:.2f}", 1)
+        interval = f"Head {best.name} has a mean weight of {best.value:.2f} on frame links ({interval})."
+        baseline = f"On other pairs of tokens at the same distance, its mean weight is {best.baseline:.2f}."
         if summary.n < FEWEST:
             return Headline(
                 (

@@ -246,11 +246,10 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 percent(full.low, full.high, "{:.1f}"),
                 f"Always predicting the most frequent training label scores {100 * full.constant:.1f}.",
             )
-        what = "the weights that were removed"
-        difference = points_more(defined(less.value), what)
+        difference = points_more(defined(less.value), "the weights that were removed")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         return Headline(
-            f"After retraining, the important weights score {difference}"
+            f"After retraining, the subnetwork of important weights scores {difference}"
             + (" (significant)." if sure else " (not significant)."),
             less.n,
             "dev examples",

@@ -217,12 +217,11 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         if (both := probes.get(WITH_WORDS)) is not None and both != probe:
             more = f" A probe on {both.name} predicts it for {defined(both.value):.0%}."
             with_words = percent(both.low, both.high, "{:.0f}")
-            interval = (
-                f"For {probe.name}: {interval}; for {both.name}: {with_words}" if interval and with_words else interval
-            )
+            if interval and with_words:
+                interval = f"{interval} for the probe on {probe.name}, {with_words} for the probe on {both.name}"
         return Headline(
-            f"A probe on {probe.name} alone predicts the syntactic head of {defined(probe.value):.0%} of words, "
-            f"{compared} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
+            f"A probe on {probe.name} alone predicts the syntactic head of {defined(probe.value):.0%} of words "
+            f"correctly, {compared} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
             probe.n, "words", interval,
             "".join(
                 f"With random weights, the same probe is right for {defined(probes[name].value):.0%} of words."

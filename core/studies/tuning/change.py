@@ -195,12 +195,12 @@ class Change(Study[ChangeOptions, ChangePartial]):
             )
         low, high = (None if end is None else 1 - end for end in (least.high, least.low))
         return Headline(
-            f"Fine-tuning on {task_of(least.task).name} changed {least.name} most: 1 − cosine = "
+            f"Fine-tuning on {task_of(least.task).name} changed the attention of head {least.name} most: 1 − cosine is "
             f"{1 - defined(least.value):z.2f}. {said}",
             least.n,
             "examples",
             head_interval(least.name, low, high, "{:z.2f}"),
-            "A value of 0 means no change.",
+            "If 1 − cosine is 0, attention has not changed.",
         )
 
 

@@ -169,11 +169,11 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         level, compared = f"{100 * defined(best.of_metric(metric)):.1f}", ""
         if floor is not None:
             is_above = not not_shown(scores, best)
-            compared = f", which is {'' if is_above else 'not '}significantly above a constant prediction"
+            compared = " This is" + ("" if is_above else " not") + " significantly above a constant prediction."
         return Headline(
-            f"On {task_of(task).name}, {metric} is {level} after fine-tuning"
+            f"After fine-tuning on {task_of(task).name}, {metric} is {level}"
             + (f" ({'; '.join(others)})" if others else "")
-            + f"{compared}.",
+            + f".{compared}",
             tuned.runs[0].dev_rows,
             "dev examples",
             f"The standard deviation over {best.n} seeds is {100 * spread:.1f}." if spread else "",
