@@ -23,7 +23,7 @@ Phase = Literal["training", "labelling", "paused"]
 Cause = Literal[
     "", "people", "admin", "gold", "exemplars"
 ]  # reason for a pause: not a member, paused by an admin, too few correct
-ORDERS = ("random", "uncertain", "disagreement")
+ORDERS = ("random", "uncertain", "disagreement", "clusters")
 
 
 @dataclass(frozen=True)

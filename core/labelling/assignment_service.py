@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..patterns.snapshot import known_class_set
 from ..store import labels, projects
 from ..store.database import Database
-from ..store.label_checks import TAKES_BACK, check_annotator, likely_time
+from ..store.label_checks import TAKES_BACK, TOGETHER, check_annotator, likely_time
 from ..store.people import person_name
 from ..store.rows import now as utc_now
 from . import adjudicating
@@ -222,6 +222,7 @@ class _Acted:
     given: str | None
     undoes: str
     at: float
+    way: Any = None
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "_Acted":
@@ -230,7 +231,18 @@ class _Acted:
         project, map_id, undoes = (str(event.get(name) or "") for name in ("project", "map_id", "undoes"))
         class_name = event.get("class") if kind == "label" else None
         passing, at = int(event.get("pass") or 1), seconds(event["stored"])
-        return cls(f"{batch}:{sequence}", project, str(kind), str(person), map_id, passing, class_name, undoes, at)
+        return cls(
+            f"{batch}:{sequence}",
+            project,
+            str(kind),
+            str(person),
+            map_id,
+            passing,
+            class_name,
+            undoes,
+            at,
+            event.get("way"),
+        )
 
 
 def _answer(
@@ -244,6 +256,11 @@ def _answer(
             board.apply(Undone(acted.undoes, now))
     elif acted.kind in ("label", "skip"):
         choice = _handed(cursor, board, acted)
+        if acted.way == TOGETHER and (choice.purpose != "label" or board.rules.order != "clusters"):
+            raise InputError(
+                "Maps of a project can be labelled together only if the project assigns alike maps together, and "
+                f"never gold maps, exemplars or repeats; got {acted.map_id[:60]!r}. Reload the project's Label page."
+            )
         counting = counting and choice.purpose == "label" and class_name is not None
         counting = counting and board.status(person).phase != "paused"
         counted = counting and board.counts(person, choice.map_id, now)

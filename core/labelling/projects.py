@@ -11,6 +11,7 @@ from ..patterns.snapshot import current_labels, known_class_set
 from ..store import labels, projects
 from ..store.database import Database
 from . import assignment_service
+from .alike import alike_maps
 from .assignment import ORDERS, Rules
 from .queue import NEARLY_UNIFORM, Hints
 
@@ -86,6 +87,8 @@ def make_project(
         )
     if rules.order == "uncertain":
         ordinary = by_uncertainty(facts, ordinary, hints)
+    if rules.order == "clusters":
+        ordinary = [name for group in alike_maps(db, ordinary) for name in group]
     maps = [projects.ProjectMap(name, "label") for name in ordinary]
     maps += [projects.ProjectMap(name, "gold", class_of_map[name]) for name in gold]
     maps += [projects.ProjectMap(name, "exemplar", class_of_map[name]) for name in exemplars]

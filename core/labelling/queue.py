@@ -50,7 +50,8 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
     Maps without a decision by this person; with `review`, those labelled so; with "adjudication", all. Orders: "random"
     by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin, maps without a
     suggestion last; "disagreement", maps with differing labels first; "adjudication", only those; "codebook", maps
-    first whose label contradicts the measurements of the codebook. Raises InputError for "uncertain" without a
+    first whose label contradicts the measurements of the codebook; "clusters" as "random", because
+    `alike.alike_maps` groups the maps that are shown. Raises InputError for "uncertain" without a
     classifier (`hints`).
     """
     chosen = _undecided(db, options, _filtered(labels.map_facts(db), options))

@@ -19,7 +19,8 @@ T = TypeVar("T")
 EVENT_KINDS = ("label", "skip", "flag", "note", "undo", "retire")
 TAKES_BACK = ("undo", "retire")  # an annotator's own event; another annotator's event, by an admin
 SCALES = ("absolute", "own")
-ORDERS = ("random", "uncertain", "disagreement", "adjudication", "codebook")
+ORDERS = ("random", "uncertain", "disagreement", "adjudication", "codebook", "clusters")
+TOGETHER = "together"  # the way of a label that several alike maps were given at once; other ways are one by one
 LONGEST_NAME, LONGEST_NOTE = 200, 4000  # characters
 HEADS = 10_000  # upper bound for layers and for heads in a layer
 LONGEST_MAP = 4096  # tokens; 32 MB as float16
@@ -92,6 +93,12 @@ def checked_event(event: Mapping[str, Any]) -> Row:
         raise InputError(
             f"The scale of a label must be one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
             f"got {row['scale']!r} and {row['queue_order']!r} in {subject}. Correct them."
+        )
+    if row["way"] == TOGETHER and (row["kind"], row["queue_order"], row["pass"]) != ("label", "clusters", 1):
+        raise InputError(
+            "Only first-pass labels of maps in the order of clusters can be given together; got "
+            f"{row['kind']!r}, order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label these maps one "
+            "by one."
         )
     return row
 

@@ -17,6 +17,8 @@ from tests.store.labelling import a_map, event
         ({"seconds": -1}, "seconds from 0 to a year"),
         ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
         ({"probability": 10**5000}, '"probability" must be a number; got a very large number in event 1. Correct it.'),
+        ({"way": "together"}, "given together; got 'label', order 'random' and pass 1 in event 1"),
+        ({"way": "together", "queue_order": "clusters", "pass": 2}, "Only first-pass labels of maps"),
         ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
         ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),
         ({"sequence": 2**31}, '"sequence" must be a whole number from 1'),

@@ -35,11 +35,17 @@ function fillBar(sheet) {
 /** @param {Sheet} sheet */
 function tools(sheet, does) {
   const single = sheet.mode === "single", own = sheet.scale === "own";
+  const together = sheet.mode === "together", marked = alikeOf(sheet).length;
   return [
-    button("Sheet", "", does(() => setMode(sheet, "sheet")), { pressed: !single }),
+    ...(sheet.header.mode === "together" ? [button("Together", "", does(() => setMode(sheet, "together")), { pressed: together,
+      title: "Label alike maps together: unmark the maps that do not belong, then give one class to the others" })] : []),
+    button("Sheet", "", does(() => setMode(sheet, "sheet")), { pressed: sheet.mode === "sheet" }),
     button("Single", "m", does(() => setMode(sheet, "single")), { pressed: single }),
     button(own ? "Scale: each map's own" : "Scale: 0 to 1", "s", does(() => setScale(sheet)), { name: "scale" }),
-    ...(single ? [] : [button(sheet.brush ? `Brush: ${classOf(sheet, sheet.brush).title}` : "Brush", sheet.brush ? "Esc" : "b",
+    ...(together ? [button("Unmark", "x", does(() => toggle(sheet, sheet.cursor)), { name: "unmark",
+      title: "Unmark the chosen map or mark it again, as a click on a map does. A label of the map is taken back." }),
+      button(`Unmark all (${marked} marked)`, "u", does(() => toggleAll(sheet)), { name: "unmark all", title: "Unmark all maps of the group, to label them one by one" })] : []),
+    ...(sheet.mode !== "sheet" ? [] : [button(sheet.brush ? `Brush: ${classOf(sheet, sheet.brush).title}` : "Brush", sheet.brush ? "Esc" : "b",
       does(() => setBrush(sheet, sheet.brush ? null : brushOf(sheet))), { name: "brush", pressed: Boolean(sheet.brush),
         title: "Drag over maps to give all of them one class; Escape puts the brush down" })]),
     button("Undo", "⌫", does(() => undo(sheet)), { name: "undo", title: "Take back the last label, or a whole stroke (Ctrl+Z)" }),
@@ -111,7 +117,7 @@ function showStatus(sheet) {
   const saved = sheet.before + header.maps.filter((one) => stateOf(sheet, one.id) && !unsaved.has(one.id)).length;
   parts.status.textContent = `${done} of ${all} maps done · ${saved} saved · ${waiting} waiting`
     + (HELD.size ? ` (${HELD.size} in this tab alone)` : "")
-    + ` · sheet ${Math.floor(sheet.cursor / perSheet(sheet)) + 1} of ${Math.max(1, Math.ceil(header.maps.length / perSheet(sheet)))}`;
+    + (sheet.mode === "together" && map ? ` · group ${map.group + 1} of ${header.maps.at(-1).group + 1}` : ` · sheet ${Math.floor(sheet.cursor / perSheet(sheet)) + 1} of ${Math.max(1, Math.ceil(header.maps.length / perSheet(sheet)))}`);
   const given = map && stateOf(sheet, map.id), named = given && given.kind === "label" ? classOf(sheet, given.class) : null;
   parts.about.textContent = map ? `L${map.layer + 1}H${map.head + 1} · ${map.checkpoint} · ${map.task} · largest weight `
     + `${map.maximum.toFixed(3)} · ${map.length} tokens${named ? ` · ${named.title}` : ""}` : "";
@@ -119,5 +125,5 @@ function showStatus(sheet) {
   if ((map && map.said) || Number(sheet.root.dataset.held || 0) !== HELD.size) showWord(sheet);
   nameRest(sheet);
   Object.assign(sheet.root.dataset, { cursor: map ? map.id : "", place: sheet.cursor, saved: sheet.saved, waiting, done, held: HELD.size,
-    mode: sheet.mode, scale: sheet.scale, brush: sheet.brush || "", rest: restOf(sheet).length, sheet: onSheet(sheet).length });
+    mode: sheet.mode, scale: sheet.scale, brush: sheet.brush || "", rest: restOf(sheet).length, sheet: onSheet(sheet).length, marked: alikeOf(sheet).length });
 }

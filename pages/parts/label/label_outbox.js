@@ -47,15 +47,14 @@ function emit(sheet, map, event) {
   const hint = event.kind === "label" && map.hint ? map.hint : null;
   const full = {
     sequence: ++sheet.sequence, class_set: header.class_set, map_id: map.id, annotator: header.annotator,
-    pass: map.pass || header.pass, project: header.project || null, seconds: Math.max(0, Math.round(now - sheet.last)) / 1000, scale: sheet.scale, way: sheet.mode,
+    pass: map.pass || header.pass, project: header.project || null, seconds: Math.max(0, Math.round(now - sheet.last)) / 1000, scale: sheet.scale, way: sheet.mode === "together" ? "single" : sheet.mode,
     queue_order: header.order, suggestion: hint ? hint[0] : null, probability: hint ? hint[1] : null,
-    classifier: hint ? header.classifier : null, happened: new Date().toISOString(), ...event,
+    classifier: hint ? header.classifier : null, happened: sheet.holding || new Date().toISOString(), ...event,
   };
   sheet.last = now;
   sheet.outbox.push(full);
   HELD.set(keyOf(sheet, sheet.batch, full), full);
-  storeHeld();
-  flush(sheet);
+  if (!sheet.holding) { storeHeld(); flush(sheet); }
   return `${sheet.batch}:${full.sequence}`;
 }
 

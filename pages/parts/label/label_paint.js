@@ -1,7 +1,7 @@
 // How the labelling sheet is laid out and painted: as many maps as the window holds, or one map over all of it with its
 // tokens. A label is a band below its map and a frame around it, a suggestion a frame and a corner; nothing lies on a map.
 
-const GAP = 12, STRIP = 16, FOOT = 15, LEAST_TILE = 112, LEAST_HEIGHT = 300, BELOW = 30, MOST_TOKEN = 14;
+const GAP = 12, STRIP = 16, FOOT = 15, LEAST_TILE = 112, LEAST_HEIGHT = 300, BELOW = 30, MOST_TOKEN = 14, TOGETHER_MOST = 24;
 const GROUND = rampOf(LIGHT.sequential); // in every theme: what a label says must not depend on the reader's
 
 // The height from the canvas to the window's lower edge, wherever the page is scrolled to.
@@ -25,7 +25,7 @@ function layoutOf(sheet) {
 
 /** @param {Sheet} sheet */
 function sheetLayout(sheet, width, room) {
-  const most = sheet.header.per_sheet;
+  const most = sheet.mode === "together" ? TOGETHER_MOST : sheet.header.per_sheet;
   for (let columns = Math.max(2, Math.min(16, Math.floor(width / (LEAST_TILE + GAP)))); ; columns--) {
     const tile = Math.floor((width - GAP) / columns) - GAP, pitch = tile + STRIP + FOOT + GAP;
     const rows = Math.max(1, Math.floor(room / pitch)), count = columns * rows;
@@ -63,7 +63,7 @@ function paintAll(sheet) {
 /** @param {Sheet} sheet */
 function repaint(sheet, place) {
   const first = firstOf(sheet);
-  if (place < first || place >= first + perSheet(sheet)) return;
+  if (sheet.holding || place < first || place >= first + perSheet(sheet)) return; // painted after the step
   if (sheet.mode === "single") return paintAll(sheet); // another map may have other margins
   const { x, y } = placeOf(sheet, place), { tile } = sheet.layout, edge = GAP / 2;
   sheet.pen.rect(x - edge, y - STRIP, tile + 2 * edge, tile + STRIP + FOOT + edge, { fill: sheet.theme.paper });
@@ -77,18 +77,19 @@ function paintMap(sheet, place) {
   const state = stateOf(sheet, map.id), given = state && state.kind === "label" ? classOf(sheet, state.class) : null;
   const hinted = !state && map.hint ? classOf(sheet, map.hint[0]) : null;
   const full = sheet.scale === "absolute" ? 65535 : Math.max(1, map.maximum * 65535);
-  pen.tile(x, y, tile, tile, sheet.weights, map.offset, map.length, GROUND, full, state && state.kind === "skip" ? 0.35 : 1);
+  const out = sheet.mode === "together" && !state && sheet.out.has(map.id), marked = sheet.mode === "together" && !state && !out;
+  pen.tile(x, y, tile, tile, sheet.weights, map.offset, map.length, GROUND, full, out || (state && state.kind === "skip") ? 0.35 : 1);
   if (sheet.mode === "single") paintTokens(sheet, map, x, y, tile);
   paintSeparators(sheet, map, x, y, tile);
-  const shade = given ? given.colour : hinted ? hinted.colour : theme.border, line = given ? 4 : hinted ? 2 : 1;
+  const shade = given ? given.colour : hinted ? hinted.colour : marked ? theme.text : theme.border, line = given ? 4 : hinted || marked ? 2 : 1;
   pen.rect(x - line / 2, y - line / 2, tile + line, tile + line, { stroke: shade, line });
   if (hinted) paintCorner(sheet, hinted, x + tile, y);
   const chance = hinted ? `${(map.hint[1] * 100).toFixed(0)} %` : "";
-  const said = given ? [given.title] : state ? ["skipped"] : hinted ? [`${hinted.title}? ${chance}`, `${hinted.title}?`, `${hinted.key || hinted.title[0]}? ${chance}`] : [""];
+  const said = given ? [given.title] : state ? ["skipped"] : hinted ? [`${hinted.title}? ${chance}`, `${hinted.title}?`, `${hinted.key || hinted.title[0]}? ${chance}`] : out ? ["unmarked"] : [""];
   if (given) pen.rect(x - 2, y + tile, tile + 4, FOOT, { fill: shade });
   fitted(pen, said, x + 3, y + tile + 8, tile - 6, { colour: given ? textOn(shade) : theme.text, bold: Boolean(given) });
-  if (sheet.mode === "sheet") fitted(pen, captionsOf(sheet, map), x, y - 9, tile - (hinted ? 18 : 0), {});
-  if (place === sheet.cursor && sheet.mode === "sheet") pen.rect(x - 4, y - 4, tile + 8, tile + 8, { stroke: theme.text, line: 3 });
+  if (sheet.mode !== "single") fitted(pen, captionsOf(sheet, map), x, y - 9, tile - (hinted ? 18 : 0), {});
+  if (place === sheet.cursor && sheet.mode !== "single") pen.rect(x - 4, y - 4, tile + 8, tile + 8, { stroke: theme.text, line: 3 });
 }
 
 // What stands above a map, from long to short.

@@ -21,7 +21,14 @@ function post(name, asked) {
 }
 
 // The first events of each outbox: after a long outage a whole one is more than a request may hold.
-const earliestOf = (sent) => ({ ...sent, boxes: sent.boxes.map((box) => ({ ...box, events: box.events.slice(0, AT_ONCE) })) });
+const earliestOf = (sent) => ({ ...sent, boxes: sent.boxes.map((box) => ({ ...box, events: box.events.slice(0, wholeSteps(box.events)) })) });
+
+// At most so many that no step of several maps is divided: its events have one time.
+function wholeSteps(events) {
+  let count = Math.min(AT_ONCE, events.length);
+  while (count && count < events.length && events[count].happened === events[count - 1].happened) count--;
+  return count || AT_ONCE;
+}
 
 // Send what waits; of several calls while one is on its way, the last one goes after it.
 /** @param {Sheet} sheet */
@@ -89,7 +96,7 @@ function showVerdict(sheet, { map_id: id, right }) {
   pen.tile(0, 0, VERDICT, VERDICT, sheet.weights, map.offset, map.length, GROUND, sheet.scale === "absolute" ? 65535 : Math.max(1, map.maximum * 65535));
   pen.rect(0, 0, VERDICT, VERDICT, { stroke: right ? "#009E73" : "#D55E00", line: 5 });
   sheet.toldOf = { canvas, name: `L${map.layer + 1}H${map.head + 1}` };
-  if (sheet.mode === "sheet") repaint(sheet, sheet.index.get(id));
+  if (sheet.mode !== "single") repaint(sheet, sheet.index.get(id));
 }
 
 /** @param {Sheet} sheet */

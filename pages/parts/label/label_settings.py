@@ -17,6 +17,7 @@ ORDERS = {
     "disagreement": "disagreements first",
     "adjudication": "adjudicate disagreements",
     "codebook": "labels that the codebook contradicts first",
+    "clusters": "alike maps together",
 }
 ALL = "all"
 

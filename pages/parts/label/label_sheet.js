@@ -38,10 +38,10 @@ function open(sheet) {
 // ------------------------------------------------------------ acts
 
 /** @param {Sheet} sheet */
-function give(sheet, place, name) {
+function give(sheet, place, name, more = {}) {
   const map = sheet.header.maps[place], before = stateOf(sheet, map.id);
   if (before && before.kind === "label" && before.class === name) return;
-  const event = emit(sheet, map, { kind: "label", class: name });
+  const event = emit(sheet, map, { kind: "label", class: name, ...more });
   act(sheet, { event, kind: "label", map_id: map.id, class: name, pass: map.pass });
   count(sheet, before, -1); count(sheet, { kind: "label", class: name }, 1);
   sheet.given = name;
@@ -102,6 +102,36 @@ function labelAndGo(sheet, name) {
   fillBar(sheet);
 }
 
+// One class for all marked maps of the group; once fewer than two are marked, for the chosen map.
+/** @param {Sheet} sheet */
+function labelNow(sheet, name) {
+  const alike = alikeOf(sheet), seconds = Math.max(0, performance.now() - sheet.last) / 1000 / alike.length;
+  if (alike.length < 2) return labelAndGo(sheet, name);
+  asBatch(sheet, () => alike.forEach((map) => give(sheet, sheet.index.get(map.id), name, { way: "together", seconds: Number(seconds.toFixed(3)) })));
+  const first = firstOf(sheet), left = onSheet(sheet).findIndex((map) => !stateOf(sheet, map.id));
+  sheet.cursor = left < 0 ? first + perSheet(sheet) - 1 : first + left;
+  if (left < 0) onward(sheet);
+  paintAll(sheet);
+}
+
+// Unmark a map of the group or mark it again; of a map with a label, only this label is taken back.
+/** @param {Sheet} sheet */
+function toggle(sheet, place) {
+  const { id } = sheet.header.maps[place], at = sheet.stack.indexOf(stateOf(sheet, id));
+  if (stateOf(sheet, id) && at < 0) return; // older than the undo reaches
+  if (at >= 0) takeBack(sheet, sheet.stack.splice(at, 1)[0]);
+  if (at >= 0 || !sheet.out.delete(id)) sheet.out.add(id);
+  repaint(sheet, place);
+  fillBar(sheet);
+}
+
+/** @param {Sheet} sheet */
+function toggleAll(sheet) {
+  const open = onSheet(sheet).filter((map) => !stateOf(sheet, map.id)), marked = open.filter((map) => !sheet.out.has(map.id));
+  for (const map of open) if (marked.length) sheet.out.add(map.id); else sheet.out.delete(map.id);
+  paintAll(sheet);
+}
+
 /** @param {Sheet} sheet */
 function onward(sheet) {
   const { maps } = sheet.header;
@@ -120,13 +150,13 @@ function moveTo(sheet, place) {
 }
 
 /** @param {Sheet} sheet */
-const turn = (sheet, by) => moveTo(sheet, firstOf(sheet) + by * perSheet(sheet));
+const turn = (sheet, by) => moveTo(sheet, firstOf(sheet) + (by < 0 && sheet.mode === "together" ? by : by * perSheet(sheet)));
 
 // A click on a class labels the chosen map; with the brush in hand it is the brush that takes the class.
 /** @param {Sheet} sheet */
 function pick(sheet, name) {
   if (sheet.brush) setBrush(sheet, name);
-  else if (sheet.header.maps.length) labelAndGo(sheet, name);
+  else if (sheet.header.maps.length) labelNow(sheet, name);
 }
 
 /** @param {Sheet} sheet */
@@ -152,17 +182,21 @@ function setScale(sheet) {
 
 // ------------------------------------------------------------ keys and pointer
 
+/** @type {Record<string, (sheet: Sheet) => void>} */
+const TOGETHER = { x: (sheet) => toggle(sheet, sheet.cursor), u: toggleAll };
+
 /** @param {Sheet} sheet */
 function actOf(sheet, press) {
   const cls = sheet.header.classes.find((each) => each.key && (each.key === press.key || `Digit${each.key}` === press.code));
   const { columns } = sheet.layout, moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
   if (press.ctrlKey || press.metaKey) return press.key.toLowerCase() === "z" && !press.shiftKey ? undo : null;
   if (cls && press.shiftKey) return (now) => setBrush(now, cls.name);
-  if (cls) return (now) => labelAndGo(now, cls.name);
+  if (cls) return (now) => labelNow(now, cls.name);
   if (press.key in moves) return (now) => moveTo(now, now.cursor + moves[press.key]);
+  if (sheet.mode === "together" && press.key in TOGETHER) return TOGETHER[press.key];
   return { Enter: accept, " ": skip, Backspace: undo, f: flag, a: acceptRest, n: askNote, s: setScale,
     b: (now) => setBrush(now, now.brush ? null : brushOf(now)), Escape: sheet.brush ? (now) => setBrush(now, null) : null,
-    m: (now) => setMode(now, now.mode === "single" ? "sheet" : "single"), PageDown: (now) => turn(now, 1), PageUp: (now) => turn(now, -1) }[press.key];
+    m: (now) => setMode(now, now.mode === "single" ? manyMode(now) : "single"), PageDown: (now) => turn(now, 1), PageUp: (now) => turn(now, -1) }[press.key];
 }
 
 /** @param {Sheet} sheet */
@@ -220,6 +254,7 @@ function onPointer(sheet, press) {
   if (place === null || (press.type === "pointermove" && !sheet.stroke) || sheet.touched.has(place)) return;
   sheet.touched.add(place);
   moveTo(sheet, place);
+  if (sheet.mode === "together") toggle(sheet, place);
   if (!sheet.stroke) return;
   sheet.group = sheet.stroke; // one stroke is one step of the undo
   give(sheet, place, sheet.brush);
@@ -239,7 +274,7 @@ function startSheet(root) {
   parts.box.append(parts.canvas);
   root.replaceChildren(parts.bar, parts.box);
   const sheet = /** @type {Sheet} */ ({ root, parts, database: null, batch: "", sequence: 0, outbox: [], left: [], older: [], adopted: [], parked: new Map(),
-    saved: 0, verdicts: new Map(), seen: new Set(), touched: new Set(), group: null, stroke: null });
+    saved: 0, verdicts: new Map(), seen: new Set(), touched: new Set(), group: null, stroke: null, out: new Set(), spans: [] });
   root.onkeydown = (press) => { if (press.target.tagName !== "INPUT") onKey(sheet, press); };
   for (const kind of ["pointerdown", "pointermove"]) parts.canvas.addEventListener(kind, (press) => onPointer(sheet, press));
   listen(sheet);

@@ -19,6 +19,7 @@ from core.codebook.classes import TOO_SMALL, ClassSet
 from core.codebook.measures import measured
 from core.codebook.registry import explained
 from core.drawing.payload import as_bytes, packed
+from core.labelling.alike import alike_maps
 from core.labelling.queue import Hint, QueueOptions, dispute_of, progress
 from core.patterns.classifier_registry import open_classifier
 from core.patterns.raster import from_float16
@@ -56,21 +57,30 @@ def payload(
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
     decisions = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
     standing = progress(db, wish)
-    header = header_of(db, classes, wish.annotator, wish.passing, wish.order, mode="sheet") | {
+    shown, about = list(names[:MOST_MAPS]), {}
+    order, mode = wish.order, "sheet"
+    if order == "clusters" and wish.passing > 1:
+        order = "random"  # repeats are labelled one by one
+    elif order == "clusters":
+        mode = "together"
+        alike = alike_maps(db, shown)
+        shown = [name for group in alike for name in group]
+        about = {name: {"group": number} for number, group in enumerate(alike) for name in group}
+    header = header_of(db, classes, wish.annotator, wish.passing, order, mode=mode) | {
         "classifier": classifier,
         "done": standing.done,
         "total": max(standing.maps, len(names)),
-        "given": {name: _present(classes, decisions[name]) for name in names[:MOST_MAPS] if name in decisions},
+        "given": {name: _present(classes, decisions[name]) for name in shown if name in decisions},
         "counts": counts(db, wish, classes),
         "stack": [step | {"class": _present(classes, step["class"])} for step in stack],
     }
-    return with_maps(header, labels.maps_of(db, names[:MOST_MAPS]), hints=hints)
+    return with_maps(header, labels.maps_of(db, shown), hints=hints, about=about)
 
 
 def header_of(
     db: Database, classes: ClassSet, annotator: str, passing: int, order: str, *, mode: str = "single"
 ) -> dict[str, Any]:
-    """Return the header that every queue sends to the browser. `mode`: one map at a time, or many."""
+    """Return the header that every queue sends to the browser. `mode`: single, sheet, or together."""
     return {
         "database": db.id,
         "class_set": classes.name,

@@ -51,6 +51,13 @@ function openQueue(sheet) {
   sheet.before = Math.max(0, (header.done || 0) - stored); // decided maps of this choice that are not in the queue
   recall(sheet);
   recallWaiting(sheet);
+  sheet.out = new Set();
+  sheet.spans = [];
+  for (const [place, map] of header.maps.entries()) {
+    const span = place && header.maps[place - 1].group === map.group ? sheet.spans[place - 1] : { first: place, count: 0 };
+    span.count++;
+    sheet.spans.push(span);
+  }
   sheet.marks = new Set(header.stack.filter((entry) => entry.kind === "flag").map((entry) => entry.map_id));
   sheet.scale = sheet.likes.scale || header.scale;
   sheet.mode = sheet.likes[modeName(header)] || header.mode;
@@ -90,7 +97,14 @@ function act(sheet, entry) {
 /** @param {Sheet} sheet */
 function asBatch(sheet, work) {
   sheet.group = randomName();
-  try { work(); } finally { sheet.group = null; }
+  try { atOnce(sheet, work); } finally { sheet.group = null; }
+}
+
+// The events of `work` are stored and sent together.
+/** @param {Sheet} sheet */
+function atOnce(sheet, work) {
+  sheet.holding = new Date().toISOString();
+  try { work(); } finally { sheet.holding = null; storeHeld(); flush(sheet); }
 }
 
 /** @param {Sheet} sheet */
@@ -158,7 +172,7 @@ function popBatch(sheet) {
   const entries = [];
   do entries.push(sheet.stack.pop());
   while (entries[0].group && sheet.stack.length && sheet.stack.at(-1).group === entries[0].group);
-  for (const entry of entries) takeBack(sheet, entry);
+  atOnce(sheet, () => entries.forEach((entry) => takeBack(sheet, entry)));
   return entries;
 }
 
@@ -174,10 +188,21 @@ function takeBack(sheet, entry) {
 
 /** @param {Sheet} sheet */
 const classOf = (sheet, name) => sheet.header.classes.find((cls) => cls.name === name);
+// The maps on the screen. A group that the window does not hold is divided evenly.
 /** @param {Sheet} sheet */
-const perSheet = (sheet) => (sheet.mode === "sheet" ? sheet.layout.count : 1);
+function shownOf(sheet) {
+  const most = sheet.mode === "single" ? 1 : sheet.layout.count, span = sheet.spans[sheet.cursor];
+  if (sheet.mode !== "together" || !span) return { first: Math.floor(sheet.cursor / most) * most, count: most };
+  const count = Math.ceil(span.count / Math.ceil(span.count / most)), first = sheet.cursor - ((sheet.cursor - span.first) % count);
+  return { first, count: Math.min(count, span.first + span.count - first) };
+}
+
 /** @param {Sheet} sheet */
-const firstOf = (sheet) => Math.floor(sheet.cursor / perSheet(sheet)) * perSheet(sheet);
+const perSheet = (sheet) => shownOf(sheet).count;
+/** @param {Sheet} sheet */
+const firstOf = (sheet) => shownOf(sheet).first;
+/** @param {Sheet} sheet */
+const manyMode = (sheet) => (sheet.header.mode === "together" ? "together" : "sheet");
 /** @param {Sheet} sheet */
 const onSheet = (sheet) => sheet.header.maps.slice(firstOf(sheet), firstOf(sheet) + perSheet(sheet));
 /** @param {Sheet} sheet */
@@ -188,3 +213,6 @@ const allOf = (sheet) => Math.max(sheet.header.total || 0, sheet.before + sheet.
 // What "accept the rest" would take: suggestions on maps of this sheet that were on screen and have no label.
 /** @param {Sheet} sheet */
 const restOf = (sheet) => onSheet(sheet).filter((map) => map.hint && sheet.seen.has(map.id) && !stateOf(sheet, map.id));
+// What one key labels together: maps of the group that were on screen, are marked and have no label.
+/** @param {Sheet} sheet */
+const alikeOf = (sheet) => (sheet.mode !== "together" ? [] : onSheet(sheet).filter((map) => sheet.seen.has(map.id) && !sheet.out.has(map.id) && !stateOf(sheet, map.id)));

@@ -11,6 +11,7 @@ interface LabelMap {
   offset: number; // of its weights in those of the payload
   hint: Hint | null;
   small: boolean; // too small to have a pattern
+  group?: number; // alike maps, in the order of clusters
   pass?: number; // of a project: which time the person sees it
   said?: string[]; // of an adjudication: what others gave
 }
@@ -83,6 +84,9 @@ interface Sheet {
   marks: Set<string>; // flagged maps
   last: number; // when the last act was, of performance.now()
   given?: string; // the last class
+  spans: { first: number; count: number }[]; // the group of each map
+  out: Set<string>; // unmarked maps
+  holding?: string | null; // the time of events that are sent together
   group: string | null; // of the acts that one undo takes back, now
 
   // how it is used

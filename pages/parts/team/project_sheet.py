@@ -1,16 +1,21 @@
 """The labelling sheet of a project with the assigned maps, and storing of the labels from any sheet."""
 
+import weakref
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from core.errors import AtlasError, StoreError
 from core.labelling import assignment_service
-from core.labelling.assignment import AnnotatorStatus
+from core.labelling.alike import alike_maps
+from core.labelling.assignment import AnnotatorStatus, Choice
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
 from pages.parts.label.label_sheet import header_of, with_maps
 
 MOST_BOXES, MOST_EVENTS = 10, 200  # outboxes of a request, and events of each: some seconds of the store's time
+# a map of the group, by map and project: the maps of a project never change
+_GROUPS: "weakref.WeakKeyDictionary[Database, dict[str, dict[str, str]]]" = weakref.WeakKeyDictionary()
 
 
 class Sheet(NamedTuple):
@@ -27,7 +32,13 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
     project_record = projects.one_project(db, project)
     classes = known_class_set(db, project_record.class_set)
     passes = {handed_out.map_id: {"pass": handed_out.passing} for handed_out in handed.choices}
-    header = header_of(db, classes, annotator, 1, assignment_service.rules_of(project_record).order) | {
+    order, choices = assignment_service.rules_of(project_record).order, handed.choices
+    if order == "clusters":
+        choices, group = grouped(db, project, choices)
+        for name, facts in passes.items():
+            facts["group"] = group[name]
+    mode = "together" if order == "clusters" else "single"
+    header = header_of(db, classes, annotator, 1, order, mode=mode) | {
         "per_sheet": 48,
         "queued": len(handed.choices),
         # what is on this sheet is undecided: the first pass of a map that comes again says nothing about it
@@ -45,9 +56,24 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
         "project": project,
         "word": word(handed.status, complete=handed.complete, empty=not handed.choices),
     }
-    rows = labels.maps_of(db, [handed_out.map_id for handed_out in handed.choices])
+    rows = labels.maps_of(db, [handed_out.map_id for handed_out in choices])
     name, payload = with_maps(header, rows, about=passes)
     return Sheet(name, payload, len(rows))
+
+
+def grouped(db: Database, project: str, choices: Sequence[Choice]) -> tuple[list[Choice], dict[str, int]]:
+    """Return assigned maps with alike maps next to each other, and the group of each; gold maps, exemplars and repeats
+    have a group each."""
+    known = _GROUPS.setdefault(db.shared, {})
+    if project not in known:
+        names = [one.map_id for one in projects.project_maps(db, project) if one.kind == "label"]
+        known[project] = {name: group[0] for group in alike_maps(db, names) for name in group}
+    units: dict[str, list[Choice]] = {}
+    for choice in choices:
+        first = choice.purpose == "label" and choice.passing == 1
+        units.setdefault(known[project][choice.map_id] if first else f"alone {choice.map_id}", []).append(choice)
+    group = {choice.map_id: number for number, unit in enumerate(units.values()) for choice in unit}
+    return [choice for unit in units.values() for choice in unit], group
 
 
 def word(status: AnnotatorStatus, *, complete: bool = False, empty: bool = False) -> str:

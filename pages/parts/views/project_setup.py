@@ -10,6 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import assignment_service
+from core.labelling.alike import GROUP
 from core.labelling.assignment import ORDERS, AnnotatorStatus, Rules
 from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
@@ -219,6 +220,7 @@ ORDER_TITLES = {
     "random": "at random",
     "uncertain": "most uncertain first",
     "disagreement": "disagreements first",
+    "clusters": "alike maps together",
 }
 
 
@@ -284,7 +286,7 @@ def _rules(seed: int) -> Rules:
     k = how_many.number_input("Annotators per map", 1, 25, 3)
     order = ordered.selectbox("Order", ORDERS, format_func=ORDER_TITLES.__getitem__, key="project_order")
     lapse = left.number_input("Minutes until a reservation expires", 1, 7 * 24 * 60, 15)
-    ahead = right.number_input("Reserved maps per person", 1, 48, 8)
+    ahead = right.number_input("Reserved maps per person", 1, 48, GROUP if order == "clusters" else 8)
     typed_names = st.text_input(
         "Who may label", placeholder="names separated by commas; leave empty for everybody with the role annotator"
     )
