@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import InputError
+from ..store.label_checks import TOGETHER
 from .evaluation import ends
 
 # ---------------------------------------------------------------- Krippendorff's alpha
@@ -159,6 +160,28 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 def tied(labels: pd.DataFrame) -> list[str]:
     """Return the maps for which `consensus` finds a tied majority."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
+
+
+def by_way(labels: pd.DataFrame) -> pd.DataFrame:
+    """Return speed and agreement of labels that were given to alike maps together and of labels given one by one.
+
+    `labels` has map_id, annotator, class, way and seconds, one label per annotator and map. Columns: way, labels,
+    median_seconds, per_hour (a pause of more than a minute counts as one minute), pairs, and same: the fraction of
+    pairs with a label of the map by another annotator in which both are the same.
+    """
+    of_map = labels.groupby("map_id")["map_id"].transform("size") - 1
+    alike = labels.groupby(["map_id", "class"])["map_id"].transform("size") - 1
+    way = np.where(labels["way"] == TOGETHER, "together", "one by one")
+    counted = labels.assign(way=way, pairs=of_map, alike=alike, capped=labels["seconds"].clip(upper=60))
+    groups = counted.groupby("way").agg(
+        labels=("way", "size"),
+        median_seconds=("seconds", "median"),
+        capped=("capped", "mean"),
+        pairs=("pairs", "sum"),
+        alike=("alike", "sum"),
+    )
+    groups = groups.assign(per_hour=3600 / groups["capped"].replace(0, np.nan), same=groups["alike"] / groups["pairs"])
+    return groups.reset_index()[["way", "labels", "median_seconds", "per_hour", "pairs", "same"]]
 
 
 @dataclass(frozen=True)

@@ -203,3 +203,17 @@ def test_the_dashboard_says_when_people_are_missing(db):
     assert "have labelled so far: 1." in page.warning[0].value
     assert page.metric[0].value == "1 of 12"
     assert re.fullmatch(r"\d\d \w{3} \d\d:\d\d", page.metric[3].value)
+
+
+def test_the_dashboard_and_agreement_report_labels_given_together(db):
+    found = make_project(db, Heading("p", "bert"), ProjectRecipe(count=4), Rules(k=2, order="clusters"))
+    for who, way in (("ada", "together"), ("bob", "single")):
+        hand = Hand(db, found, who)
+        for number, choice in enumerate(hand.holds()):
+            hand.say(choice, "block" if number else "vertical", way=way, queue_order="clusters")
+    for name in ("projects/progress", "projects/agreement"):
+        page = opened(name)
+        (table,) = [one.value for one in page.dataframe if "way" in one.value]
+        assert list(table["way"]) == ["one by one", "together"]
+        assert list(table["labels"]) == [4, 4]
+        assert list(table["pairs"]) == [4, 4]

@@ -9,6 +9,7 @@ from core.patterns.agreement import (
     RESAMPLES,
     agreement,
     alpha_with_interval,
+    by_way,
     class_agreements,
     confusion,
     consensus,
@@ -229,3 +230,27 @@ def test_kappa_of_each_class_against_the_rest_and_of_every_two_people():
     both = agreement(given.assign(task="t", split="d", row_id=given["map_id"]), "ada", "cyd")
     assert (pairs["ada", "cyd"].share, pairs["ada", "cyd"].kappa) == pytest.approx((both.share, both.kappa))
     assert rater_pairs(given, fewest=6) == []
+
+
+def test_speed_and_agreement_by_way_as_pairs_are_counted_one_by_one():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(
+        [
+            {"map_id": f"m{k}", "annotator": who, "class": "abc"[rng.integers(3)],
+             "way": ["together", "sheet", None][rng.integers(3)], "seconds": float(rng.uniform(0, 90))}
+            for k in range(12) for who in "xyz"[: 1 + k % 3]
+        ]
+    )  # fmt: skip
+    found = by_way(rows).set_index("way")
+    for way, group in rows.groupby(np.where(rows["way"] == "together", "together", "one by one")):
+        same = [
+            one["class"] == other["class"]
+            for _, one in group.iterrows()
+            for _, other in rows.iterrows()
+            if one["map_id"] == other["map_id"] and one["annotator"] != other["annotator"]
+        ]
+        assert found.loc[way, "pairs"] == len(same)
+        assert found.loc[way, "same"] == pytest.approx(np.mean(same))
+        assert found.loc[way, "labels"] == len(group)
+        assert found.loc[way, "median_seconds"] == pytest.approx(np.median(group["seconds"]))
+        assert found.loc[way, "per_hour"] == pytest.approx(3600 / np.mean([min(60, s) for s in group["seconds"]]))

@@ -22,7 +22,7 @@ from core.patterns.raster import from_float16
 from core.patterns.snapshot import current_labels, known_class_set
 from core.store import label_files, labels
 from core.store.database import Database
-from core.store.label_checks import say_alike
+from core.store.label_checks import TOGETHER, say_alike
 from core.studies.patterns import draw_maps as draw_maps_study
 from core.tasks.tables import read_pasted
 from pages.parts.shell import context, loading, resources, uploads, url
@@ -62,6 +62,22 @@ def show_disputed(db: Database, standing: pd.DataFrame, maps: list[str], *, name
         for row in votes
     ]
     pictures(db, maps, captions)
+
+
+def show_by_way(rows: pd.DataFrame) -> None:
+    """Show speed and agreement of labels given together and one by one, once there are labels given together."""
+    if not (rows["way"] == TOGETHER).any():
+        return
+    st.subheader("Alike maps together, and maps one by one")
+    show_table(
+        agreement.by_way(rows),
+        column_config={
+            "median_seconds": st.column_config.NumberColumn("median seconds per map", format="%.1f"),
+            "per_hour": st.column_config.NumberColumn("labels per hour", format="%d"),
+            "pairs": st.column_config.NumberColumn("pairs with another annotator"),
+            "same": st.column_config.NumberColumn("same label in pairs", format="percent"),
+        },
+    )
 
 
 def codebook(db: Database, classes: ClassSet, container: DeltaGenerator) -> None:

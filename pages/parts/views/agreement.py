@@ -11,7 +11,7 @@ from core.patterns.snapshot import current_labels, known_class_set
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.label.label_tools import pick_class_set, say_names_alike, show_disputed
+from pages.parts.label.label_tools import pick_class_set, say_names_alike, show_by_way, show_disputed
 from pages.parts.label.retiring import retire_one, say_unknown
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
@@ -123,6 +123,7 @@ def show(tools: DeltaGenerator) -> None:
             "median_seconds": st.column_config.NumberColumn("median seconds"),
         },
     )
+    show_by_way(standing[(standing["pass"] == 1) & (standing["queue_order"] != "adjudication")])
     flags = labels.flagged(db, class_set)
     if len(flags):
         st.subheader("Flags and notes")

@@ -8,6 +8,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.labelling.progress import ProjectProgress, progress
 from core.store import projects
 from core.store.rows import now
+from pages.parts.label.label_tools import show_by_way
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
@@ -97,6 +98,7 @@ def show_progress(db, project: projects.Project) -> None:
         pictures(advance)
         st.subheader("People")
         show_table(advance.people)
+        show_by_way(times)
         st.caption(
             plain(
                 f"{project.title} · {project.state} · class set {project.class_set} · {moment:%d %B %Y %H:%M} UTC · "
