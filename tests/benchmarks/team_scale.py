@@ -1,14 +1,17 @@
-"""100,000 maps and 300,000 labels in a store: how soon the Label page stands, the next maps come, a label is
-acknowledged, the dashboard shows.
+"""Many maps, labels and projects in a store: how soon the Label page stands, the next maps come, a label is
+acknowledged, the dashboard and the agreement show, and all labels are exported.
 
 Pages are asked for over the app's own websocket and doors, on a server that was visited before (its imports are in);
 `cold` is the first time, when the project's books are read from the store.
 """
 
+import argparse
 import asyncio
 import json
 import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +34,7 @@ from tests.pages.browsing import serving
 from tests.pages.opening import switched
 from tests.survival.viewers import Seen, opened
 
-MAPS, EACH, PEOPLE, NEW, LENGTH = 100_000, 3, 40, 8, 12
+PEOPLE, NEW, LENGTH, SOME, AT_ONCE = 40, 8, 12, 20, 50_000
 TITLE, CLASSES = "Large", ("vertical", "diagonal", "vertical+diagonal", "block", "heterogeneous")
 ANSWER = pa.schema(
     [("event", pa.string()), ("project", pa.string()), ("purpose", pa.string()), ("counted", pa.bool_())]
@@ -49,65 +52,58 @@ CLAIM = pa.schema(
 )
 
 
-def fill(folder: Path) -> tuple[str, str]:
-    """A project of MAPS maps for EACH + 1 people a map, which EACH labelled; its id, and the database's."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--maps", type=int, default=100_000, help="maps of the large project (default 100,000)")
+    parser.add_argument("--each", type=int, default=3, help="labels per map (default 3)")
+    parser.add_argument("--projects", type=int, default=1, help=f"projects; all but one have {SOME} maps (default 1)")
+
+
+def fill(folder: Path, maps: int, each: int, others: int) -> tuple[str, str]:
+    """A project of `maps` maps for each + 1 people a map, which `each` labelled; its id, and the database's."""
     rng = np.random.default_rng(0)
     begin = datetime.now(UTC).replace(tzinfo=None) - timedelta(days=3)
     weights = rng.dirichlet(np.full(LENGTH, 0.2), (64, LENGTH)).astype("<f2")
     with Database(folder / "atlas.duckdb") as db:
-        with db.write() as cursor:
-            insert(cursor, "attention_map", MAP, ({
-                "map_id": f"m{k:06d}", "checkpoint": f"c{k % 4}", "weights_hash": "w", "task": "mrpc", "split": "dev",
-                "row_id": f"r{k // 144}", "layer": k % 12, "head": k // 12 % 12, "length": LENGTH,
-                "tokens": json.dumps(["x"] * LENGTH), "separators": "[]", "causal": False,
-                "maximum": float(weights[k % 64].max()), "seed": 0, "weights": weights[k % 64].tobytes(),
-                "stored": begin,
-            } for k in range(MAPS)))  # fmt: skip
-        maps = [ProjectMap(f"m{k:06d}", "label") for k in range(MAPS)]
-        project = projects.add_project(
-            db, projects.Heading(TITLE, "bert", annotator="admin"), recipe={}, rules=vars(Rules(k=EACH + 1)), maps=maps
-        )
-        events, answers, claims = [], [], []
-        given = rng.integers(0, len(CLASSES), MAPS)
-        wrong = rng.random((MAPS, EACH)) < 0.2
-        for number in range(MAPS * EACH):
-            k, vote = divmod(number, EACH)
-            who, when = f"person{(k + vote * 7) % PEOPLE:02d}", begin + timedelta(seconds=number // 2)
-            class_ = CLASSES[(given[k] + wrong[k, vote]) % len(CLASSES)]
-            events.append(
-                dict.fromkeys(EVENT.names)
-                | {
-                    "event": f"b{vote}:{k + 1}",
-                    "batch": f"b{vote}",
-                    "sequence": k + 1,
-                    "kind": "label",
-                    "class_set": "bert",
-                    "map_id": f"m{k:06d}",
-                    "annotator": who,
-                    "pass": 1,
-                    "class": class_,
-                    "seconds": 1.0,
-                    "queue_order": "random",
-                    "happened": when,
-                    "stored": when,
-                }
-            )
-            answers.append({"event": f"b{vote}:{k + 1}", "project": project, "purpose": "label", "counted": True})
-            claims.append(
-                {
-                    "project": project,
-                    "map_id": f"m{k:06d}",
-                    "annotator": who,
-                    "pass": 1,
-                    "purpose": "label",
-                    "given": when,
-                    "until": when + timedelta(minutes=15),
-                }
-            )
-        with db.write() as cursor:
-            insert(cursor, "label_event", EVENT, events)
-            insert(cursor, "claim", CLAIM, claims)
-            insert(cursor, "project_label", ANSWER, answers)
+        for start in range(0, maps, AT_ONCE):
+            with db.write() as cursor:
+                insert(cursor, "attention_map", MAP, ({
+                    "map_id": f"m{k:06d}", "checkpoint": f"c{k % 4}", "weights_hash": "w", "task": "mrpc",
+                    "split": "dev", "row_id": f"r{k // 144}", "layer": k % 12, "head": k // 12 % 12, "length": LENGTH,
+                    "tokens": json.dumps(["x"] * LENGTH), "separators": "[]", "causal": False,
+                    "maximum": float(weights[k % 64].max()), "seed": 0, "weights": weights[k % 64].tobytes(),
+                    "stored": begin,
+                } for k in range(start, min(maps, start + AT_ONCE))))  # fmt: skip
+
+        def project_of(title: str, count: int) -> str:
+            chosen = [ProjectMap(f"m{k:06d}", "label") for k in range(count)]
+            heading = projects.Heading(title, "bert", annotator="admin")
+            return projects.add_project(db, heading, recipe={}, rules=vars(Rules(k=each + 1)), maps=chosen)
+
+        for number in range(others):
+            project_of(f"Project {number}", min(SOME, maps))
+        project = project_of(TITLE, maps)
+        given, wrong = rng.integers(0, len(CLASSES), maps), rng.random((maps, each)) < 0.2
+        for start in range(0, maps * each, AT_ONCE):
+            events, answers, claims = [], [], []
+            for number in range(start, min(maps * each, start + AT_ONCE)):
+                k, vote = divmod(number, each)
+                name, event = f"m{k:06d}", f"b{vote}:{k + 1}"
+                who, when = f"person{(k + vote * 7) % PEOPLE:02d}", begin + timedelta(seconds=number // 2 % 200_000)
+                events.append(dict.fromkeys(EVENT.names) | {
+                    "event": event, "batch": f"b{vote}", "sequence": k + 1, "kind": "label", "class_set": "bert",
+                    "map_id": name, "annotator": who, "pass": 1,
+                    "class": CLASSES[(given[k] + wrong[k, vote]) % len(CLASSES)], "seconds": 1.0,
+                    "queue_order": "random", "happened": when, "stored": when,
+                })  # fmt: skip
+                answers.append({"event": event, "project": project, "purpose": "label", "counted": True})
+                claims.append({
+                    "project": project, "map_id": name, "annotator": who, "pass": 1, "purpose": "label",
+                    "given": when, "until": when + timedelta(minutes=15),
+                })  # fmt: skip
+            with db.write() as cursor:
+                insert(cursor, "label_event", EVENT, events)
+                insert(cursor, "claim", CLAIM, claims)
+                insert(cursor, "project_label", ANSWER, answers)
         return project, db.id
 
 
@@ -129,6 +125,7 @@ async def doors(address: str, project: str, database: str) -> dict[str, object]:
         dashboard = [
             await viewer.visit("projects", urlencode({"view": "progress", "project": project})) for _ in range(6)
         ]
+        agreement = [await viewer.visit("projects", urlencode({"view": "agreement"})) for _ in range(3)]
     await team.client.aclose()
     return {
         "next_maps_cold_ms": waits[0],
@@ -138,6 +135,8 @@ async def doors(address: str, project: str, database: str) -> dict[str, object]:
         "label_p95_ms": float(np.quantile(labels, 0.95)),
         "dashboard_first_s": dashboard[0],
         "dashboard_s": statistics.median(dashboard[1:]),
+        "agreement_first_s": agreement[0],
+        "agreement_s": statistics.median(agreement[1:]),
         "errors": seen.errors,
     }
 
@@ -159,12 +158,23 @@ def label_page(project: str | None) -> tuple[float, float]:
     return taken[0], statistics.median(taken[1:])
 
 
-def main() -> dict[str, object]:
+def exported(folder: Path) -> float:
+    """Seconds of exporting all labels to a file, by the command."""
+    began = time.monotonic()
+    command = [sys.executable, "-m", "core", "labels", "export", str(folder / "labels.parquet"), "--no-weights"]
+    subprocess.run(
+        command, check=True, capture_output=True, env=os.environ | {"ATLAS_DB": str(folder / "atlas.duckdb")}
+    )
+    return time.monotonic() - began
+
+
+def main(maps: int, each: int, projects: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as name:
-        project, database = fill(Path(name))
+        project, database = fill(Path(name), maps, each, projects - 1)
         with serving(Path(name)) as address, ThreadPoolExecutor(1) as elsewhere:
             found = elsewhere.submit(asyncio.run, doors(address, project, database)).result()
+        found["export_s"] = exported(Path(name))
         os.environ["ATLAS_DB"] = str(Path(name) / "atlas.duckdb")
         for what, chosen in (("in_project", project), ("free", None)):
             found[f"label_page_{what}_first_s"], found[f"label_page_{what}_s"] = label_page(chosen)
-    return {"maps": MAPS, "labels": MAPS * EACH, **found}
+    return {"maps": maps, "labels": maps * each, "projects": projects, **found}
