@@ -12,8 +12,6 @@ import numpy as np
 
 from .. import capture, models
 from ..capture.words import special_positions_of, word_maps
-from ..drawing.page import MapsSource, maps_page
-from ..drawing.panes import scored_pane, telling_head
 from ..errors import InputError
 from ..studies.contract import Flag
 from ..studies.options import DTYPES, Checkpoint
@@ -87,6 +85,9 @@ def maps(asked: MapsOptions, form: Form) -> None:
     captured = capture.running.capture(opened, encoding, part=asked.part)
     captured = word_maps(captured, encoding) if asked.words else captured
     if out.suffix.lower() in (".html", ".htm"):
+        from ..drawing.page import MapsSource, maps_page  # with Jinja and vl-convert
+        from ..drawing.panes import scored_pane, telling_head
+
         about = (first, second, opened.weights_hash, asked.words, asked.part, asked.revision)
         source = MapsSource(asked.checkpoint, *about).with_command(out.name)
         own = encoding.target if captured.part == "decoder" and encoding.target is not None else encoding

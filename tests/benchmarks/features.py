@@ -1,13 +1,13 @@
 """Features, links, head statistics and distances in one pass over rows of SST-2, against the bare pass.
 
 The aim: at most 1.3 times the time of the bare forward plus tagging; no map is kept, so memory grows by each row's
-values alone, which its tests need (6 KB a row: 131 MB at 4,360 rows, 190 MB at 13,952; 25 November 2026). Rows are the
-872 dev rows of ../shared/data/glue where that folder is, else as many of the bundled ones; no text comes twice, so none
-is tagged for nothing. The bare pass reads the same rows: pieces, forward without maps, tags. All run on one thread, as
-in the app and its workers, and alternate; times are those of the process, which other work on the machine disturbs less
-than the clock.
+values alone, which its tests need. Rows are the 872 dev rows of GLUE if that folder is there, otherwise (or with
+`--bundled`) as many of the bundled ones; no text comes twice, so none is tagged for nothing. The bare pass reads the
+same rows: pieces, forward without maps, tags. All run on one thread, as in the app and its workers, and alternate;
+times are those of the process, which other work on the machine disturbs less than the clock.
 """
 
+import argparse
 import resource
 import subprocess
 import sys
@@ -28,8 +28,14 @@ ROWS, ROUNDS = 872, 3
 GLUE = Path(__file__).resolve().parents[3] / "shared" / "data" / "glue"
 
 
-def _sources() -> list[SourceText]:
-    folder = GLUE if GLUE.is_dir() else None
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--bundled", action="store_true", help="the bundled examples, which are shorter than those of GLUE"
+    )
+
+
+def _sources(*, bundled: bool = False) -> list[SourceText]:
+    folder = GLUE if GLUE.is_dir() and not bundled else None
     rows = [row for split in ("dev", "train") for row in read_rows("sst2", split, folder=folder)]
     texts = list(dict.fromkeys(row.text for row in rows))[:ROWS]
     return [SourceText(k, str(k), text, None) for k, text in enumerate(texts)]
@@ -63,13 +69,13 @@ def _timed(work) -> float:
     return time.process_time() - started
 
 
-def main() -> dict[str, object]:
+def main(*, bundled: bool) -> dict[str, object]:
     """Median seconds of ROUNDS alternating passes, their ratio, and megabytes that passes of growing size add.
 
     Tags of the last 4096 texts are remembered; from there on each row adds its values alone.
     """
     torch.set_num_threads(1)
-    checkpoint, sources = open_checkpoint("atlas-encoder"), _sources()
+    checkpoint, sources = open_checkpoint("atlas-encoder"), _sources(bundled=bundled)
     texts = [one.text for one in sources]
     encodings = [checkpoint.encode(text) for text in texts]
     run(checkpoint, encodings[:64], [])  # warm
@@ -87,7 +93,7 @@ def main() -> dict[str, object]:
     grown = {f"megabytes_{count}_rows": _grown_in_a_fresh_process(count) / 1e6 for count in (ROWS, 5 * ROWS, 8 * ROWS)}
     return {
         "rows": ROWS,
-        "text_of": "GLUE" if GLUE.is_dir() else "the bundled rows",
+        "text_of": "GLUE" if GLUE.is_dir() and not bundled else "the bundled rows",
         **{f"{name}_seconds": one for name, one in seconds.items()},
         "ratio_to_the_bare_pass": seconds["everything"] / (seconds["encode"] + seconds["forward"] + seconds["tagging"]),
         "ratio_without_encoding": seconds["everything"] / (seconds["forward"] + seconds["tagging"]),

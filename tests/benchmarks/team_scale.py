@@ -117,7 +117,8 @@ async def doors(address: str, project: str, database: str) -> dict[str, object]:
         for k in range(40):
             person = team.people[k % NEW]
             began = time.monotonic()
-            assert await team.fetch(person)
+            while not await team.fetch(person):  # the first may last longer than a request
+                pass
             waits.append(1000 * (time.monotonic() - began))
             person.label(CLASSES[k % len(CLASSES)])
             assert await team.send(person)
