@@ -186,6 +186,7 @@ def test_retraining_from_the_page_brings_suggestions_that_enter_accepts(page, tm
     db.close()
     with serving(tmp_path, ATLAS_WORKERS="1") as address:
         visit(page, f"{address}/annotate?view=classifier")
+        page.get_by_text("Training options", exact=True).click()
         box = page.get_by_label("Folds", exact=True)
         box.fill("2")
         box.press("Enter")

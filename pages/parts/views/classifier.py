@@ -277,8 +277,10 @@ CLASS = "class"  # a column of labels
 
 
 def start(db, class_set: str) -> None:
-    """Show a form for the recipe, and start the job."""
-    left, middle, right = st.columns([3, 1, 1], vertical_alignment="bottom")
+    """Show the button that starts the job, and folded options."""
+    place = st.container(horizontal=True, vertical_alignment="center")
+    options_place = st.expander("Training options", icon=":material/tune:")
+    left, middle, right = options_place.columns([3, 1, 1], vertical_alignment="bottom")
     kind = url.pick(left.selectbox, "Classifier", KINDS, key="kind")
     epochs = middle.number_input(
         "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in WITHOUT_EPOCHS
@@ -307,8 +309,10 @@ def start(db, class_set: str) -> None:
         "these methods.",
     )
     chosen = next((candidate for candidate in METHODS if candidate == method), None)
-    job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
-    if right.button("Train", type="primary", width="stretch"):
+    pressed = place.button("Train", type="primary")
+    with place:
+        job_progress.say_time(STUDY, {"class_set": class_set, "kind": kind, "folds": folds})
+    if pressed:
         with clear_errors():
             mine = snapshot(db, class_set, method=chosen)
             options = training_options(
