@@ -13,6 +13,7 @@ from core.drawing.csv import csv_text
 from core.findings import export, figures
 from core.findings.pinning import finding_of_run
 from core.store import runs, shipped_record
+from core.store.findings import Finding
 from core.store.rows import Row
 from core.studies.attention.records import Score
 from core.studies.headline import Headline
@@ -104,7 +105,8 @@ def show_menu(stored: StoredRun, *, key: str) -> None:
                       help="Save this result as files, cite it with BibTeX, copy its command, pin it, or run it "
                            "again.")  # fmt: skip
     with menu:
-        _files(stored.run, key)
+        with st.container(horizontal=True):
+            offer_files(stored.run, key=key)
         if menu.open:
             _show_citation(stored, key)
         with st.container(horizontal=True):
@@ -131,15 +133,21 @@ def offer_citation(stored: StoredRun, *, key: str) -> None:
 def _show_citation(stored: StoredRun, key: str) -> None:
     """Show the command, the BibTeX entry and the figures of a result."""
     with clear_errors():
-        finding = finding_of_run(resources.database(), stored.run)
-        finding = replace(finding, stored=stored.created, finding=stored.run[:12])
-        if finding.command:
-            st.code(finding.command, language="sh", wrap_lines=True)
-        st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
+        finding = show_reference(stored)
         for name, picture in export.svgs([finding]).items():
             label = f"Figure (SVG) {plain(name)}"
             st.download_button(label, picture, name, on_click="ignore", icon=":material/download:",
                                key=f"{key}_{name}")  # fmt: skip
+
+
+def show_reference(stored: StoredRun) -> Finding:
+    """Show the command and the BibTeX entry of a result; return the result as a finding."""
+    finding = finding_of_run(resources.database(), stored.run)
+    finding = replace(finding, stored=stored.created, finding=stored.run[:12])
+    if finding.command:
+        st.code(finding.command, language="sh", wrap_lines=True)
+    st.code(export.bibtex([finding]), language="bibtex", wrap_lines=True)
+    return finding
 
 
 def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
@@ -178,7 +186,9 @@ def _delete(run: str) -> None:
     take_away(lambda db: runs.remove_run(db, run))
 
 
-def _files(run: str, key: str) -> None:
+def offer_files(run: str, *, key: str) -> None:
+    """Show one download button for each format of a result. A file is created when its button is pressed."""
+
     def rows() -> list[Row]:
         return read_rows(resources.database(), run)
 
@@ -187,10 +197,9 @@ def _files(run: str, key: str) -> None:
         study = stored_run(run).study
         downloads += [(kind, lambda kind=kind: exported(picture(study, rows()), kind)) for kind in ("svg", "png")]
     downloads.append(("html", lambda: findings.export.result_page(resources.database(), run)))
-    with st.container(horizontal=True):
-        for kind, make in downloads:
-            st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
-                               icon=":material/download:")  # fmt: skip
+    for kind, make in downloads:
+        st.download_button(kind.upper(), make, f"{key}-{run[:8]}.{kind}", on_click="ignore", key=f"{kind}_{key}",
+                           icon=":material/download:")  # fmt: skip
 
 
 def picture(study: str, rows: Sequence[Row]) -> Any:

@@ -13,10 +13,10 @@ from core.store.findings import Number
 from core.studies.records import record_of
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun, stored_run
-from pages.parts.reports.result_card import facts, offer_citation
+from pages.parts.reports.result_card import facts, offer_files, show_reference
 from pages.parts.reports.study_view import checkpoints_of
 from pages.parts.shell import links, resources, url
-from pages.parts.shell.messages import counted, plain
+from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
 from pages.parts.widgets.pin import offer_pin_of_run
@@ -65,7 +65,9 @@ def show_results(tools: DeltaGenerator) -> None:
     selected = matching if len(matching) == 1 else [shown[row] for row in rows]  # the only one that was found
     with actions:
         counts = (f"{len(matching)} of " if words or study != EVERY else "") + counted(len(stored), "results")
-        hint = "" if selected else ". Select one row to open, cite, pin or delete it, and two rows to compare them."
+        hint = (
+            "" if selected else ". Select one row to open, save, cite, pin or delete it, and two rows to compare them."
+        )
         st.caption(plain(counts + hint))
         if len(selected) == 1:
             show_selected(selected[0])
@@ -116,11 +118,13 @@ def show_selected(stored: StoredRun) -> None:
         st.caption(plain(" · ".join(facts(headline, stored))))
         with st.container(horizontal=True, vertical_alignment="center"):
             open_link(stored)
-            offer_citation(stored, key=f"cite_{stored.run}")
+            offer_files(stored.run, key=f"result_{stored.run}")
             offer_pin_of_run(stored.run, key=f"pin_{stored.run}")
             if stored.source != "shipped":
                 st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{stored.run}",
                           on_click=_delete, args=(stored.run,))  # fmt: skip
+        with clear_errors():
+            show_reference(stored)
 
 
 def show_briefly(run: str) -> None:

@@ -93,7 +93,7 @@ def show(tools: DeltaGenerator) -> None:
         "This guided path follows Kovaleva et al. 2019 in four steps: look at maps, fine-tune, compare, ablate. It "
         "takes about an hour. You can leave at any time; your progress is saved."
     )
-    bar = st.container()
+    bar, figure = st.container(), st.container()
     with clear_errors():
         tuned, changed, ablated = _newest("finetune"), _newest("change"), _newest("disable")
         steps_done = [_look(), *map(_of_mine, (tuned, changed, ablated))]
@@ -107,7 +107,8 @@ def show(tools: DeltaGenerator) -> None:
         _step(4, "Ablate heads", steps_done[3], ablated, "interventions/ablation",
               "Choose your fine-tuned checkpoint and disable each head in turn (On a task). Then find out which "
               "heads the model needs, and whether the difference is significant.")  # fmt: skip
-        _figure(changed, is_mine=steps_done[2])
+        with figure:
+            _figure(changed, is_mine=steps_done[2])
 
 
 def _newest(study: str) -> StoredRun | None:
