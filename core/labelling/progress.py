@@ -25,6 +25,7 @@ class ProjectProgress:
         waiting: number of slots with a valid reservation.
         hourly: labels per hour at the recent pace; 0 if nobody labels.
         end: expected time of completion; None if unknown.
+        times: as `projects.label_times` returns them.
     """
 
     counted: int
@@ -36,6 +37,7 @@ class ProjectProgress:
     curve: pd.DataFrame
     hourly: float
     end: datetime | None
+    times: pd.DataFrame
 
 
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
@@ -76,6 +78,7 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
         agreement_curve(counted),
         hourly,
         end,
+        label_times,
     )
 
 

@@ -39,17 +39,20 @@ class Alpha:
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
     """Return Krippendorff's alpha over all raters, resampling maps, or inputs if `by_input` (maps of one input are
     alike)."""
-    labelled = opinions(labels)
-    shared = labelled[labelled.notna().sum(axis=1) > 1].dropna(axis=1, how="all")
-    if shared.empty:
+    given = _given(labels)
+    several = (given.codes >= 0).sum(axis=1) > 1
+    shared = given.codes[several]
+    if not len(shared):
         return Alpha(float("nan"), float("nan"), float("nan"), 0, 0)
-    classes = np.unique(shared.stack().dropna().to_numpy(dtype=str))
-    counts = np.stack([(shared == name).sum(axis=1) for name in classes], axis=1).astype(float)  # [map, class]
+    used = [code for code in range(len(given.classes)) if (shared == code).any()]
+    counts = np.stack([(shared == code).sum(axis=1) for code in used], axis=1).astype(float)  # [map, class]
     groups = np.arange(len(shared))
     if by_input:
-        groups = pd.factorize(inputs_of(labels).groupby(labels["map_id"]).first().loc[shared.index])[0]
+        firsts = labels.drop_duplicates("map_id")
+        groups = pd.factorize(inputs_of(firsts).set_axis(firsts["map_id"]).loc[given.maps[several]])[0]
     low, high = _alpha_interval(counts, groups)
-    return Alpha(float(_alphas(counts, np.ones((1, len(counts))))[0]), low, high, len(shared), shared.shape[1])
+    raters = int((shared >= 0).any(axis=0).sum())
+    return Alpha(float(_alphas(counts, np.ones((1, len(counts))))[0]), low, high, len(shared), raters)
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
@@ -74,8 +77,17 @@ def _alphas(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
     `counts` are [map, class]; `weights` are how often a map was drawn, [resample, map].
     """
+    return _alphas_of_groups(counts, _unlike(counts), weights)
+
+
+def _unlike(counts: np.ndarray) -> np.ndarray:
+    """Return the pairs of different classes on each map, divided by the number of labels minus 1."""
     given = counts.sum(axis=1)
-    unlike = (given**2 - (counts**2).sum(axis=1)) / (given - 1)  # [map]
+    return np.asarray((given**2 - (counts**2).sum(axis=1)) / (given - 1))
+
+
+def _alphas_of_groups(counts: np.ndarray, unlike: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Return alpha of each resample of groups of maps, from their sums of `counts` and `_unlike`."""
     totals = weights @ counts  # [resample, class]
     n = totals.sum(axis=1)
     expected = n**2 - (totals**2).sum(axis=1)
@@ -87,9 +99,11 @@ def _alpha_interval(counts: np.ndarray, groups: np.ndarray) -> tuple[float, floa
     size = int(groups.max()) + 1
     if size < 2:
         return float("nan"), float("nan")
-    rng = np.random.default_rng(0)
-    drawn = (rng.multinomial(size, np.full(size, 1 / size))[groups] for _ in range(RESAMPLES))
-    alphas = np.concatenate([_alphas(counts, weights[None].astype(float)) for weights in drawn])
+    rng, sums = np.random.default_rng(0), np.zeros((size, counts.shape[1]))
+    np.add.at(sums, groups, counts)
+    unlike = np.bincount(groups, _unlike(counts), size)
+    drawn = (rng.multinomial(size, np.full(size, 1 / size)) for _ in range(RESAMPLES))
+    alphas = np.concatenate([_alphas_of_groups(sums, unlike, weights[None].astype(float)) for weights in drawn])
     if np.isnan(alphas).all():
         return float("nan"), float("nan")
     low, high = ends(alphas, size)
@@ -105,24 +119,51 @@ def rater(annotator: str, passing: int) -> str:
     return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
-def opinions(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the class that each rater (column) gave to each map (row); missing without a label."""
-    named = labels.assign(rater=[rater(a, p) for a, p in zip(labels["annotator"], labels["pass"], strict=True)])
-    plain = named[named["queue_order"] != "adjudication"]
-    return plain.pivot_table(index="map_id", columns="rater", values="class", aggfunc="last")
+@dataclass(frozen=True)
+class _Given:
+    """The number of the class [map, rater] that each rater gave to each map, -1 without a label; all sorted by name."""
+
+    codes: np.ndarray
+    maps: np.ndarray
+    raters: list[str]
+    classes: list[str]
+
+
+def _given(labels: pd.DataFrame) -> _Given:
+    plain = labels[(labels["queue_order"] != "adjudication") & labels["class"].notna()]
+    annotators, names = pd.factorize(plain["annotator"])
+    passes, numbers = pd.factorize(plain["pass"])
+    people, each = np.unique(annotators * max(1, len(numbers)) + passes, return_inverse=True)
+    called = [rater(names[one // len(numbers)], int(numbers[one % len(numbers)])) for one in people]
+    order = sorted(range(len(called)), key=called.__getitem__)
+    (rows, maps), (codes, classes) = (pd.factorize(plain[name], sort=True) for name in ("map_id", "class"))
+    found = np.full((len(maps), len(called)), -1, dtype=np.int16)
+    found[rows, np.argsort(order)[each] if len(order) else each] = codes  # the newest label is last
+    return _Given(found, np.asarray(maps, dtype=object), [called[k] for k in order], list(classes))
+
+
+def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.DataFrame:
+    """Return the class that each rater (column; `raters`, or all) gave to each map (row); missing without a label."""
+    given = _given(labels)
+    chosen = [k for k, name in enumerate(given.raters) if raters is None or name in raters]
+    named = np.array([*given.classes, None], dtype=object)[given.codes[:, chosen]]
+    columns = pd.Index([given.raters[k] for k in chosen], name="rater")
+    return pd.DataFrame(named, pd.Index(given.maps, name="map_id"), columns).astype(labels["class"].dtype)
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
     """Return the names of the raters. The two annotators with the most maps in common come first."""
-    labelled = opinions(labels).notna()
+    given = _given(labels)
+    labelled = (given.codes >= 0).astype(np.float32)
+    common, raters = (labelled.T @ labelled).astype(int), given.raters
     pairs = [
-        (int((labelled[first] & labelled[second]).sum()), first, second)
-        for first in labelled
-        for second in labelled
+        (common[i, j], first, second)
+        for i, first in enumerate(raters)
+        for j, second in enumerate(raters)
         if first.split(PASS_WORD)[0] != second.split(PASS_WORD)[0]
     ]
     best = max(pairs, key=lambda pair: pair[0], default=(0, "", ""))
-    return sorted(labelled, key=lambda rater: rater not in best[1:]) if best[0] else list(labelled)
+    return sorted(raters, key=lambda rater: rater not in best[1:]) if best[0] else raters
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
@@ -205,11 +246,11 @@ class Agreement:
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
     """Return Cohen's kappa of two raters with CI. Raises InputError without labels or without common maps."""
-    both = opinions(labels)
+    both = opinions(labels, [first, second])
     if not {first, second} <= set(both.columns):
         raise InputError(
             "Agreement can only be measured between two of the annotators "
-            f'{", ".join(both.columns) or "(none)"}; got "{first}" and "{second}". Choose two of them.'
+            f'{", ".join(opinions(labels).columns) or "(none)"}; got "{first}" and "{second}". Choose two of them.'
         )
     both = both[[first, second]].dropna()
     if both.empty:
@@ -217,7 +258,8 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
             f"Agreement needs maps that both annotators have labelled; {first} and {second} have none in "
             "common. Let one of them label maps of the other."
         )
-    groups = inputs_of(labels).groupby(labels["map_id"]).first().loc[both.index]
+    firsts = labels.drop_duplicates("map_id")
+    groups = inputs_of(firsts).set_axis(firsts["map_id"]).loc[both.index]
     low, high = _interval(both[first].to_numpy(), both[second].to_numpy(), groups.to_numpy(), seed)
     return Agreement(
         first,
@@ -247,7 +289,7 @@ class PairAgreement:
 
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
     """Return the agreement of two raters within each pair of classes that they used, most disagreements first."""
-    both = opinions(labels)[[first, second]].dropna()
+    both = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for a, b in combinations(names, 2):
         within = both[both.isin([a, b]).all(axis=1)]
@@ -270,7 +312,7 @@ class ClassAgreement:
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
     """Return Cohen's kappa of two raters for each used class against the rest, lowest first."""
-    labelled = opinions(labels)[[first, second]].dropna()
+    labelled = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for name in names:
         a, b = (labelled[rater] == name for rater in (first, second))
@@ -341,7 +383,7 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
     """Return the confusion matrix of two raters in long form, with columns `first`, `second` (classes) and n."""
-    both = opinions(labels)[[first, second]].dropna()
+    both = opinions(labels, [first, second])[[first, second]].dropna()
     from sklearn.metrics import confusion_matrix  # 1 s at start
 
     counts = confusion_matrix(both[first], both[second], labels=list(names))
@@ -353,8 +395,6 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 def disputed(labels: pd.DataFrame) -> list[str]:
     """Return the maps on which raters disagree and that have not been adjudicated, sorted."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
-    both = opinions(labels)
-    if both.empty:
-        return []
-    counts = both.stack().dropna().groupby(level="map_id").nunique()
-    return [name for name in counts.index[counts > 1] if name not in settled]
+    given = _given(labels)
+    least = np.where(given.codes < 0, len(given.classes), given.codes).min(axis=1, initial=len(given.classes))
+    return [name for name in given.maps[given.codes.max(axis=1, initial=-1) > least] if name not in settled]

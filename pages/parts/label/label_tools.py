@@ -55,7 +55,7 @@ def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, widt
 def show_disputed(db: Database, standing: pd.DataFrame, maps: list[str], *, named: bool = True) -> None:
     """Show these maps with the labels of all annotators, with their names if `named`, otherwise with numbers of
     votes."""
-    opinions = agreement.opinions(standing).loc[maps]
+    opinions = agreement.opinions(standing[standing["map_id"].isin(maps)]).loc[maps]
     votes = [row.dropna() for _, row in opinions.iterrows()]
     captions = [
         "; ".join(f"{who}: {class_name}" for who, class_name in (row if named else row.value_counts()).items())

@@ -82,7 +82,7 @@ def show_progress(db, project: projects.Project) -> None:
     with clear_errors():
         moment = now()
         advance = progress(db, project.project, moment)
-        times = projects.label_times(db, project.project)
+        times = advance.times
         show_own_answer(
             "How far is this project?",
             [project.title, f"class set {project.class_set}", project.state],
