@@ -19,7 +19,17 @@ from ..store.rows import Row
 
 SURELY = 1.0  # the largest possible margin
 NEARLY_UNIFORM = 0.1  # largest weight of a map that appears blank on the absolute scale
-Hint = tuple[str, float, float]  # class, probability, margin over the second class
+
+
+class Hint(NamedTuple):
+    """A suggestion: class, probability, margin over the second class, and the prediction set if no class is likely."""
+
+    name: str
+    probability: float
+    margin: float
+    among: tuple[str, ...] = ()
+
+
 Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 

@@ -19,16 +19,22 @@ from .training import BASELINE, FOREST, Classifier, features
 BATCH = 256  # maps of 64 x 64; batches of larger maps are smaller
 DTYPES = ("float32", "bfloat16")
 UNSURE = 0.5  # a first choice below this probability is a guess
+SET_PROBABILITY = 0.8  # of the classes of a prediction set together
 Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The predicted class of one map. `margin` is the largest minus the second-largest class probability."""
+    """The predicted class of one map. `margin` is the largest minus the second-largest class probability.
+
+    `among` is empty unless no class has a probability of UNSURE; otherwise it is the prediction set: the most probable
+    classes that together have a probability of SET_PROBABILITY, most probable first.
+    """
 
     name: str
     probability: float
     margin: float
+    among: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +114,15 @@ def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
 def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
     """Return the most probable class of each map as a suggestion."""
     rows, _ = probabilities(classifier, maps, dtype=dtype)
-    ordered = np.sort(rows, axis=1)
-    return [
-        Suggestion(classifier.classes[int(row.argmax())], float(high[-1]), float(high[-1] - high[-2]))
-        for row, high in zip(rows, ordered, strict=True)
-    ]
+    return [suggestion(classifier.classes, row) for row in rows]
+
+
+def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"]) -> Suggestion:
+    """Return the most probable class of one map as a suggestion, with the prediction set if no class is likely."""
+    order = np.argsort(-probabilities, kind="stable")
+    high, names = probabilities[order], [classes[k] for k in order]
+    size = int(np.searchsorted(high.cumsum(), SET_PROBABILITY)) + 1 if high[0] < UNSURE else 0
+    return Suggestion(names[0], float(high[0]), float(high[0] - high[1]), tuple(names[:size]))
 
 
 # ---------------------------------------------------------------- evaluation on labelled maps

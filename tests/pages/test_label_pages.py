@@ -18,6 +18,7 @@ from core.interval import Interval
 from core.jobs import api
 from core.labelling.queue import QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot
+from core.patterns import suggestions
 from core.patterns.classifier_registry import bundled_classifier, training_options
 from core.patterns.retraining import RetrainingChange
 from core.store import classifiers, labels
@@ -264,6 +265,21 @@ def test_a_map_too_small_to_have_a_pattern_has_no_suggestion_and_says_so(filled)
     assert [(known["small"], known["hint"] is None) for known in header["maps"]] == [(True, True)] * 3 + [
         (False, False)
     ]
+
+
+def test_where_no_class_is_likely_the_sheet_has_the_prediction_set(filled, monkeypatch):
+    db = resources.database()
+    monkeypatch.setattr(suggestions, "UNSURE", 1.01)
+    label_sheet._hints.clear()
+    hints = label_sheet.hints_of(db, "first", ["m1"])
+    label_sheet._hints.clear()
+    among = list(hints["m1"].among)
+    assert among[0] == hints["m1"].name
+    _, data = label_sheet.payload(db, QueueOptions("bert", "cyd"), ["m1"], BERT, hints=hints, classifier="first")
+    header = json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")])
+    name, _, why, shown = header["maps"][0]["hint"]
+    assert (name, shown) == (among[0], among)
+    assert why.startswith("No class has a probability of 50 %; ")
 
 
 def start_nothing(db):

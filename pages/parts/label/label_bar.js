@@ -104,7 +104,8 @@ function askNote(sheet) {
 function whyOf(sheet, map, given) {
   if (map.small) return "Too small to have a pattern: nothing is suggested or trained on.";
   if (given || !map.hint || !map.hint[2]) return "";
-  return `${classOf(sheet, map.hint[0]).title}? ${map.hint[2]}`;
+  const titles = amongOf(sheet, map).map((cls) => cls.title);
+  return `${titles.join(" or ") || classOf(sheet, map.hint[0]).title}? ${map.hint[2]}`;
 }
 
 /** @param {Sheet} sheet */

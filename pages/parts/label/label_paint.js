@@ -75,7 +75,7 @@ function repaint(sheet, place) {
 function paintMap(sheet, place) {
   const { header, theme, pen } = sheet, map = header.maps[place], { tile } = sheet.layout, { x, y } = placeOf(sheet, place);
   const state = stateOf(sheet, map.id), given = state && state.kind === "label" ? classOf(sheet, state.class) : null;
-  const hinted = !state && map.hint ? classOf(sheet, map.hint[0]) : null;
+  const among = state ? [] : amongOf(sheet, map), hinted = !state && map.hint && !among.length ? classOf(sheet, map.hint[0]) : null;
   const full = sheet.scale === "absolute" ? 65535 : Math.max(1, map.maximum * 65535);
   const out = sheet.mode === "together" && !state && sheet.out.has(map.id), marked = sheet.mode === "together" && !state && !out;
   pen.tile(x, y, tile, tile, sheet.weights, map.offset, map.length, GROUND, full, out || (state && state.kind === "skip") ? 0.35 : 1);
@@ -85,7 +85,8 @@ function paintMap(sheet, place) {
   pen.rect(x - line / 2, y - line / 2, tile + line, tile + line, { stroke: shade, line });
   if (hinted) paintCorner(sheet, hinted, x + tile, y);
   const chance = hinted ? `${(map.hint[1] * 100).toFixed(0)} %` : "";
-  const said = given ? [given.title] : state ? ["skipped"] : hinted ? [`${hinted.title}? ${chance}`, `${hinted.title}?`, `${hinted.key || hinted.title[0]}? ${chance}`] : out ? ["unmarked"] : [""];
+  const said = given ? [given.title] : state ? ["skipped"] : hinted ? [`${hinted.title}? ${chance}`, `${hinted.title}?`, `${hinted.key || hinted.title[0]}? ${chance}`]
+    : among.length ? [`${among.map((cls) => cls.title).join(" or ")}?`, `${among.map((cls) => cls.key || cls.title).join(" or ")}?`] : out ? ["unmarked"] : [""];
   if (given) pen.rect(x - 2, y + tile, tile + 4, FOOT, { fill: shade });
   fitted(pen, said, x + 3, y + tile + 8, tile - 6, { colour: given ? textOn(shade) : theme.text, bold: Boolean(given) });
   if (sheet.mode !== "single") fitted(pen, captionsOf(sheet, map), x, y - 9, tile - (hinted ? 18 : 0), {});

@@ -82,7 +82,7 @@ function note(sheet, map, text) {
 /** @param {Sheet} sheet */
 function accept(sheet) {
   const map = sheet.header.maps[sheet.cursor];
-  if (map.hint) labelAndGo(sheet, map.hint[0]);
+  if (map.hint && !amongOf(sheet, map).length) labelAndGo(sheet, map.hint[0]);
 }
 
 /** @param {Sheet} sheet */

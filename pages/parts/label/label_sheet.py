@@ -116,8 +116,10 @@ def with_maps(
         if described and 2 * (offset + row["length"] ** 2) > MOST_BYTES:
             break
         hint = hints.get(row["map_id"])
+        among = list(hint.among) if hint else []
         facts = {name: row[name] for name in MAP_FACTS}
-        shown = [hint[0], round(hint[1], 4), why(header["class_set"], hint[0], row)] if hint else None
+        said = why(header["class_set"], hint.name, row, among=bool(among)) if hint else ""
+        shown = [hint.name, round(hint.probability, 4), said, among] if hint else None
         placement = {"id": row["map_id"], "offset": offset, "hint": shown, "small": row["length"] <= TOO_SMALL}
         described.append(facts | placement | dict(about.get(row["map_id"], {})))
         offset += row["length"] ** 2
@@ -127,14 +129,17 @@ def with_maps(
     return header["id"], packed(header, weights)
 
 
-def why(class_set: str, name: str, row: Row) -> str:
-    """Return the measurements of a map with the thresholds of the codebook, and whether they contradict the class."""
+def why(class_set: str, name: str, row: Row, *, among: bool = False) -> str:
+    """Return the measurements of a map with the thresholds of the codebook, and whether they contradict the class.
+
+    among: several classes are suggested.
+    """
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
-    disputed = dispute_of(class_set, name, row)
-    return (f"The codebook contradicts this label: {disputed}; " if disputed else "") + explained(
-        class_set, measurements, row["tokens"]
-    )
+    disputed = None if among else dispute_of(class_set, name, row)
+    first = "No class has a probability of 50 %; " if among else ""
+    first = f"The codebook contradicts this label: {disputed}; " if disputed else first
+    return first + explained(class_set, measurements, row["tokens"])
 
 
 def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
@@ -149,7 +154,13 @@ def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, H
     out."""
     present = present_names(db, classifiers.class_set_of(db, classifier) or "bert")
     suggestions = _hints(db, classifier, tuple(names))
-    return {name: (present[hint[0]], *hint[1:]) for name, hint in suggestions.items() if hint[0] in present}
+    return {
+        name: hint._replace(
+            name=present[hint.name], among=tuple(dict.fromkeys(present[one] for one in hint.among if one in present))
+        )
+        for name, hint in suggestions.items()
+        if hint.name in present
+    }
 
 
 @st.cache_data(show_spinner="Running the classifier ...", max_entries=8)
@@ -159,7 +170,7 @@ def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, 
     maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
     suggested = patterns.suggestions.suggestions(open_classifier(_db, classifier), maps)
     return {
-        row["map_id"]: (suggestion.name, suggestion.probability, suggestion.margin)
+        row["map_id"]: Hint(suggestion.name, suggestion.probability, suggestion.margin, suggestion.among)
         for row, suggestion in zip(rows, suggested, strict=True)
     }
 

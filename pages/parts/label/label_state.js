@@ -210,9 +210,13 @@ const decidedOf = (sheet) => sheet.before + sheet.header.maps.filter((map) => st
 /** @param {Sheet} sheet */
 const allOf = (sheet) => Math.max(sheet.header.total || 0, sheet.before + sheet.header.maps.length);
 
+// The classes of the prediction set where no single class is likely.
+/** @param {Sheet} sheet @param {LabelMap} map */
+const amongOf = (sheet, map) => ((map.hint && map.hint[3]) || []).map((name) => classOf(sheet, name)).filter(Boolean);
+
 // What "accept the rest" would take: suggestions on maps of this sheet that were on screen and have no label.
 /** @param {Sheet} sheet */
-const restOf = (sheet) => onSheet(sheet).filter((map) => map.hint && sheet.seen.has(map.id) && !stateOf(sheet, map.id));
+const restOf = (sheet) => onSheet(sheet).filter((map) => map.hint && !amongOf(sheet, map).length && sheet.seen.has(map.id) && !stateOf(sheet, map.id));
 // What one key labels together: maps of the group that were on screen, are marked and have no label.
 /** @param {Sheet} sheet */
 const alikeOf = (sheet) => (sheet.mode !== "together" ? [] : onSheet(sheet).filter((map) => sheet.seen.has(map.id) && !sheet.out.has(map.id) && !stateOf(sheet, map.id)));

@@ -2,8 +2,8 @@
 
 interface LabelClass { name: string; title: string; eye: string; key: string; colour: string }
 
-/** What is suggested for a map: a class, its probability, and what the codebook measures. */
-type Hint = [name: string, probability: number, why: string];
+/** What is suggested for a map: a class, its probability, what the codebook measures, and a prediction set where no class is likely. */
+type Hint = [name: string, probability: number, why: string, among: string[]];
 
 interface LabelMap {
   id: string; layer: number; head: number; length: number; maximum: number; separators: number[]; task: string;
