@@ -8,6 +8,7 @@ the first 300 runs to the end. Then many annotators label at once, one map a sec
 import argparse
 import asyncio
 import random
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -54,9 +55,14 @@ class Drive:
                         return
                     self.asked += 1
                     page, text = draw.choice(PAGES), f"{TEXT} {draw.randrange(200)}"
-                    self.seen.seconds.append(await viewer.visit(page, urlencode({"text": text})))
+                    try:
+                        self.seen.seconds.append(await viewer.visit(page, urlencode({"text": text})))
+                    except TimeoutError:
+                        self.seen.errors.append(f"{page}: no answer")
+                        break
                     if len(self.seen.seconds) % EVERY == 0:
                         self.usage.append(usage(self.server.process.pid))  # type: ignore[union-attr]
+                        print(len(self.seen.seconds), *self.usage[-1], file=sys.stderr, flush=True)
                     await self.label()
 
     async def label(self) -> None:
