@@ -18,7 +18,7 @@ from core.studies.probing.records import ParsedScore, Subnetwork
 from pages.parts.frames.sets import CONTROLS, ranked_heads
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import known_runs
-from pages.parts.team.bundled_labels import ANYBODY, labels_over_time
+from pages.parts.team.bundled_labels import ANYBODY, STEPS, labels_over_time
 from pages.parts.views.circuit import circuit_picture
 from pages.parts.views.gates_pairs import fits_picture
 from pages.parts.views.generation import attended
@@ -333,3 +333,12 @@ def test_the_progress_of_labels_ends_at_the_number_of_maps_that_the_answer_names
     drawn = next(iter(labels_over_time(given).to_dict()["datasets"].values()))
     ends = {name: max(row["maps"] for row in drawn if row["annotator"] == name) for name in (ANYBODY, "x", "y")}
     assert ends == {ANYBODY: 2, "x": 2, "y": 1}, "a map counts once, also if one annotator labels it again"
+
+
+def test_the_chart_of_many_labels_has_few_steps_and_the_same_end():
+    count = 5 * STEPS
+    given = pd.DataFrame({"map_id": [f"m{k}" for k in range(count)], "annotator": "x",
+                          "time": pd.date_range("2026-01-01", periods=count, freq="s")})  # fmt: skip
+    drawn = next(iter(labels_over_time(given).to_dict()["datasets"].values()))
+    assert len(drawn) <= 2 * (STEPS + 2)
+    assert max(row["maps"] for row in drawn) == count

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from core.patterns.agreement import _alphas, alpha_with_interval, opinions
+from core.patterns.agreement import _alphas, alpha_with_interval, disputed, opinions, raters_of
 
 
 def frame(rows):
@@ -88,3 +88,17 @@ def test_undefined_is_nan():
     single = alpha_with_interval(frame([("m1", "a", "x", 1), ("m1", "b", "y", 1)]))
     assert single.alpha == pytest.approx(0.0)
     assert math.isnan(single.high)
+
+
+def test_raters_share_maps_and_dispute_as_counted_by_hand():
+    rows = [("m1", "ada", 1, "x"), ("m1", "bob", 1, "y"), ("m2", "ada", 1, "x"), ("m2", "bob", 1, "x"),
+            ("m2", "ada", 2, "x"), ("m3", "eve", 1, "y"), ("m1", "bob", 1, "x")]  # fmt: skip
+    labels = pd.DataFrame(rows, columns=["map_id", "annotator", "pass", "class"]).assign(queue_order="random")
+    table = opinions(labels)
+    assert list(table.columns) == ["ada", "ada, pass 2", "bob", "eve"]
+    assert table.loc["m1", "bob"] == "x", "the newest label of a rater counts"
+    assert table.notna().sum(axis=1).to_dict() == {"m1": 2, "m2": 3, "m3": 1}
+    assert list(opinions(labels, ["bob"]).columns) == ["bob"]
+    assert raters_of(labels)[:2] == ["ada", "bob"]
+    assert disputed(labels) == []
+    assert disputed(labels.iloc[:-1]) == ["m1"]
