@@ -177,6 +177,9 @@ def test_runs_with_and_without_the_same_order_are_told():
     assert "same order: next, previous. Their medians differ by at most 2 snapshots" in spread_sentence(
         {"a": run(previous=5, next=3, first=1), "b": run(previous=7, next=4)}
     )
+    assert "same order: first, previous and next." in spread_sentence(
+        {"a": run(previous=5, next=5, first=1), "b": run(next=7, previous=7, first=1)}
+    ), "roles that begin together have no order"
     assert "do not begin in the same order" in spread_sentence(
         {"a": run(previous=5, next=3), "b": run(previous=2, next=4)}
     )

@@ -344,9 +344,13 @@ def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
         return "The runs have no role in common." if len(orders) > 1 else ""
-    ranked = {tuple(sorted(common, key=lambda score, run=run: run[score])) for run in medians}  # type: ignore[misc]
+    ranked = {
+        tuple(tuple(score for score in common if run[score] == place) for place in sorted({run[s] for s in common}))
+        for run in medians
+    }
     steps = max(max(run[score] for run in medians) - min(run[score] for run in medians) for score in common)
-    listed = ", ".join(score.removeprefix(CLASS_SHARE) for score in next(iter(ranked)))
+    together = (" and ".join(score.removeprefix(CLASS_SHARE) for score in scores) for scores in next(iter(ranked)))
+    listed = ", ".join(together)
     same = f"begin in the same order: {listed}" if len(ranked) == 1 else "do not begin in the same order"
     return (
         f"In {len(orders)} runs from other seeds, the {len(common)} roles that all runs have {same}. Their medians "

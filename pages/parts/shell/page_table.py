@@ -156,7 +156,7 @@ RESULTS = {
     "redundancy": Shown("heads/similar", "run_redundancy", (("mode", "Groups"),)),
     "counterparts": Shown("heads/counterparts", "run"),
     "why": Shown("heads/overview", "", (("colour", "why/score share/earlier heads"),)),
-    "development": Shown("heads/development", "run", (("snapshots_of", "snapshots of one's own"),)),
+    "development": Shown("heads/development", "run", (("snapshots_of", "your snapshots"),)),
     "effective": Shown("statistics/effective", "effective_run"),
     "pattern-shares": Shown("statistics/shares", "shares_run"),
     "finetune": Shown("finetuning/train", "run"),

@@ -106,14 +106,18 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             f"95 % {low:.3f} to {high:.3f} over {score.inputs} inputs, {score.maps} maps",
             delta_color="off",
             delta_arrow="off",
+            help=_beside(score) or None,
         )
-        if beside := _beside(score):
-            column.caption(beside)
         if score.identity_f1 is not None:
             column.caption(
                 f"Baseline that knows only the head, not the map: macro F1 {score.identity_f1:.3f} (95 % CI "
                 f"{score.identity_low:.3f}–{score.identity_high:.3f})."
             )
+    left, right = st.columns([1, 1])
+    with left:
+        _per_class(ClassScore.among(held_out.rows))
+    with right:
+        _confusion(db, Confusion.among(held_out.rows), held_out, classifier.classes)
     checkpoints = [score for score in scores if score.part == "checkpoint"]
     if checkpoints:
         st.markdown(plain("Each checkpoint, classified by a classifier that was trained without its maps"))
@@ -128,11 +132,6 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             "unlike the training maps; they can still be classified well. Macro F1 is over classes with at least ten "
             "maps, so the rows can be higher than the score above, which is over all classes."
         )
-    left, right = st.columns([1, 1])
-    with left:
-        _per_class(ClassScore.among(held_out.rows))
-    with right:
-        _confusion(db, Confusion.among(held_out.rows), held_out, classifier.classes)
     left, right = st.columns(2)
     with left:
         _curve(LearningPoint.among(held_out.rows), next((score.identity_f1 for score in headlines), None))

@@ -68,7 +68,7 @@ def small_multiples(frame: pd.DataFrame, *, label: str, title: str, bound: float
     ).properties(title=title)
 
 
-SHIPPED, MINE = "of the bundled checkpoint", "snapshots of one's own"
+SHIPPED, MINE = "bundled snapshots", "your snapshots"
 
 
 def start() -> None:
@@ -156,7 +156,7 @@ def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
     run = url.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
     if run == OWN:
         source = f"pre-training of {name}, measured on 80 MRPC-like pairs (the chosen examples are not used here)"
-        show_curves(runs[run], source, more=spread_sentence(_orders(name)) if len(runs) > 1 else "")
+        show_curves(runs[run], source, more=f"Run lists {len(runs) - 1} other seeds." if len(runs) > 1 else "")
     else:
         st.markdown(plain(spread_sentence(_orders(name))))
         source = f"the recipe of {name} on 12 million tokens, {run}, whose weights are not bundled; MRPC-like pairs"

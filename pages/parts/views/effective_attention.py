@@ -92,7 +92,7 @@ def draw(stored: StoredRun) -> None:
         st.altair_chart(chart, key="by_length")
         st.caption(
             "Effective attention is the part of an attention map that can change the output. Each point is the mean "
-            "over heads and over inputs of 8 successive lengths; the number of inputs stands above it."
+            "over heads and over inputs of 8 successive lengths; the number above it is the number of inputs."
             + (f" Dashed line: the number of dimensions of a head, {width}. Up to this length, raw and effective "
                "attention are equal." if width else "")
         )  # fmt: skip
