@@ -79,7 +79,7 @@ def test_the_classifier_page_shows_scores_and_lets_one_suggest(filled):
 def test_the_classifier_page_says_macro_f1_over_all_classes_and_the_calibration_error_with_its_interval(filled):
     stored = classifiers.one_classifier(resources.database(), "first")["scores"]["rows"]
     (heads,) = (row for row in stored if row.get("on") == "unseen heads")
-    said = [one.value.replace("\\", "") for one in opened("annotate/classifier").caption]
+    said = [one.proto.help.replace("\\", "") for one in opened("annotate/classifier").metric]
     wanted = f"over all classes {heads['macro_f1_all']:.3f}; calibration error {heads['ece']:.3f} ("
     wanted += f"{heads['ece_low']:.3f} to {heads['ece_high']:.3f}, 95 % over heads); wrong with p above 0.8"
     assert any(wanted in text for text in said), said
