@@ -15,6 +15,7 @@ import numpy as np
 from core.store import labels
 from core.store.database import Database
 from tests.pages.browsing import PATIENCE, browsing, serving, settled, visit
+from tests.pages.test_together_browser import fill as fill_alike
 
 QUEUED, LABELS, RATE = 1000, 500, 20
 ONE_BUTTON = """
@@ -56,9 +57,9 @@ def fill(folder: Path, count: int) -> None:
     db.close()
 
 
-def open_sheet(page: Any, address: str) -> Any:
+def open_sheet(page: Any, address: str, at: str = "annotate") -> Any:
     """The labelling sheet, with its canvas focused."""
-    visit(page, f"{address}/annotate")
+    visit(page, f"{address}/{at}")
     box = page.get_by_label("Your name")
     box.fill("ada")
     box.press("Enter")
@@ -116,6 +117,21 @@ def burst(page: Any, root: Any, count: int) -> float:
     return time.perf_counter() - last
 
 
+def together(browser: Any) -> tuple[list[float], float]:
+    """Milliseconds from a key that labels a group of alike maps to its paint, and the median size of a group."""
+    with tempfile.TemporaryDirectory() as folder:
+        fill_alike(Path(folder), 14, copies=24)
+        with serving(Path(folder)) as address:
+            page = browser.new_page(viewport={"width": 1440, "height": 1100})
+            root = open_sheet(page, address, "annotate?order=clusters")
+            sizes, found = [], []
+            for _ in range(40):
+                sizes.append(int(root.get_attribute("data-marked")))
+                found += paints(page, root, 1)
+            page.close()
+    return found, statistics.median(sizes)
+
+
 def main() -> dict[str, object]:
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second, browsing() as browser:
         folder, script = Path(first), Path(second) / "one_button.py"
@@ -140,6 +156,9 @@ def main() -> dict[str, object]:
             sheet.keyboard.press("m")
             single += paints(sheet, root, 40)
             late = burst(sheet, root, LABELS)
+            sheet.close()
+            button.close()
+        grouped, size = together(browser)
         db = Database(folder / "atlas.duckdb")
         rows = len(labels.all_events(db))
         db.close()
@@ -147,6 +166,9 @@ def main() -> dict[str, object]:
     return {
         "key to paint, median ms": statistics.median(single),
         "key to paint, p95 ms": float(np.quantile(single, 0.95)),
+        "alike maps together: key to paint, median ms": statistics.median(grouped),
+        "alike maps together: key to paint, p95 ms": float(np.quantile(grouped, 0.95)),
+        "alike maps together: maps per key, median": size,
         "sheet painted, ms": painted,
         "key to saved, median ms": statistics.median(saving),
         "one-button page, click to shown, median ms": statistics.median(clicking),

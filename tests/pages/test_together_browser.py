@@ -14,8 +14,9 @@ from tests.store.labelling import a_map
 pytestmark = pytest.mark.browser
 
 
-def fill(folder, per_class):
-    maps, _ = planted(per_class)
+def fill(folder, per_class, copies=1):
+    """Maps of three patterns to label; equal maps are one group."""
+    maps = planted(per_class)[0] * copies
     db = Database(folder / "atlas.duckdb")
     rows = []
     for k, weights in enumerate(maps):

@@ -25,11 +25,12 @@ function layoutOf(sheet) {
 
 /** @param {Sheet} sheet */
 function sheetLayout(sheet, width, room) {
-  const most = sheet.mode === "together" ? TOGETHER_MOST : sheet.header.per_sheet;
-  for (let columns = Math.max(2, Math.min(16, Math.floor(width / (LEAST_TILE + GAP)))); ; columns--) {
+  const widest = Math.max(2, Math.min(16, Math.floor(width / (LEAST_TILE + GAP)))), together = sheet.mode === "together";
+  for (let columns = together ? 2 : widest; ; columns += together ? 1 : -1) {
     const tile = Math.floor((width - GAP) / columns) - GAP, pitch = tile + STRIP + FOOT + GAP;
-    const rows = Math.max(1, Math.floor(room / pitch)), count = columns * rows;
-    if (count <= most || columns <= 2) return { columns, tile, left: GAP / 2, pitch, count, height: rows * pitch };
+    const rows = Math.max(1, Math.floor(room / pitch)), count = columns * rows, layout = { columns, tile, left: GAP / 2, pitch, height: rows * pitch };
+    if (together && (count >= TOGETHER_MOST || columns >= widest)) return { ...layout, count: Math.min(count, TOGETHER_MOST) };
+    if (!together && (count <= sheet.header.per_sheet || columns <= 2)) return { ...layout, count };
   }
 }
 

@@ -108,10 +108,10 @@ function labelNow(sheet, name) {
   const alike = alikeOf(sheet), seconds = Math.max(0, performance.now() - sheet.last) / 1000 / alike.length;
   if (alike.length < 2) return labelAndGo(sheet, name);
   asBatch(sheet, () => alike.forEach((map) => give(sheet, sheet.index.get(map.id), name, { way: "together", seconds: Number(seconds.toFixed(3)) })));
-  const first = firstOf(sheet), left = onSheet(sheet).findIndex((map) => !stateOf(sheet, map.id));
-  sheet.cursor = left < 0 ? first + perSheet(sheet) - 1 : first + left;
-  if (left < 0) onward(sheet);
+  const first = firstOf(sheet), next = sheet.header.maps.findIndex((map, place) => place >= first && !stateOf(sheet, map.id));
+  if (next >= 0) sheet.cursor = next;
   paintAll(sheet);
+  bringCursor(sheet);
 }
 
 // Unmark a map of the group or mark it again; of a map with a label, only this label is taken back.

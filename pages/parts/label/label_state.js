@@ -90,14 +90,17 @@ function act(sheet, entry) {
   if (entry.kind === "label" || entry.kind === "skip") sheet.memory.decided.set(keyOfMap(entry.map_id, entry.pass), sheet.stack.at(-1));
   if (!sheet.group) return;
   sheet.groups.set(entry.event, sheet.group);
-  keepJson(sessionStorage, GROUPS, [...sheet.groups].slice(-500));
+  if (!sheet.holding) keepGroups(sheet);
 }
+
+/** @param {Sheet} sheet */
+const keepGroups = (sheet) => keepJson(sessionStorage, GROUPS, [...sheet.groups].slice(-500));
 
 // Everything that `work` does is one step of the undo.
 /** @param {Sheet} sheet */
 function asBatch(sheet, work) {
   sheet.group = randomName();
-  try { atOnce(sheet, work); } finally { sheet.group = null; }
+  try { atOnce(sheet, work); } finally { sheet.group = null; keepGroups(sheet); }
 }
 
 // The events of `work` are stored and sent together.
