@@ -1,22 +1,26 @@
-"""Random forest on length-independent statistics, calibrated on held-out checkpoints.
+"""Random forest and kernel regression on length-independent statistics, calibrated on held-out checkpoints.
 
 Extremely randomised trees (Geurts et al. 2006, scikit-learn) split statistics of `shapes` at random values, so
-thresholds are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on
-held-out checkpoints; if boosted trees lower the loss there, their probabilities are averaged with those of the forest.
+thresholds are not fitted to one checkpoint; a kernel regression on the same statistics is smooth where trees jump.
+Their probabilities are averaged. Both are stored as arrays. The temperature (Guo et al. 2017) is fitted on held-out
+checkpoints; if boosted trees lower the loss there, they are averaged too.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
+from scipy.linalg import solve
 from scipy.optimize import minimize_scalar
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
 from ..codebook.registry import BERT
 from ..errors import InputError
 from .shapes import OF_ALL, shapes
+from .synthetic import border_maps
 
 # ---------------------------------------------------------------- synthetic maps for rare classes of BERT's set
 
@@ -95,6 +99,7 @@ ROUNDS, RATE, LEAVES, RIDGE = 50, 0.1, 15, 1.0
 BINS = 64  # bins of a statistic: a third of the time of scikit-learn's 255
 PREFIX = "boosted_"
 Arrays = dict[str, np.ndarray]
+Probabilities = Float64[np.ndarray, "map class"]
 
 
 @dataclass(frozen=True)
@@ -198,14 +203,53 @@ def _leaves(trees: Arrays, places: np.ndarray) -> Int[np.ndarray, "tree map"]:
         at = following
 
 
+# ---------------------------------------------------------------- kernel regression
+
+KERNEL = "kernel_"  # prefix of its arrays
+WIDTH, PENALTY = 0.25, 0.3  # of the Gaussian kernel of the mean squared difference, and of the weights
+CLIPPED = 4.0  # deviations, beyond which a statistic of an unseen checkpoint says no more
+LEAST = 0.003  # of a predicted probability
+
+
+def fit_kernel(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, spread: Arrays) -> Arrays:
+    """Fit a kernel ridge regression of label shares [map, class], and return its arrays. `spread`: from `_spread`."""
+    places = _places(measured, spread).astype(np.float16)
+    mean = np.average(shares, axis=0, weights=weights)
+    kernel = _kernel(places, places)
+    kernel[np.diag_indices_from(kernel)] += PENALTY / weights
+    fitted = solve(kernel, (shares - mean).astype(np.float32), assume_a="pos", overwrite_a=True, check_finite=False)
+    return {KERNEL + "places": places, KERNEL + "weights": fitted, KERNEL + "mean": mean}
+
+
+def _places(measured: np.ndarray, spread: Arrays) -> np.ndarray:
+    known = measured[:, : len(spread["centre"])]
+    return np.clip((known - spread["centre"]) / spread["deviation"], -CLIPPED, CLIPPED)
+
+
+def _kernel(places: np.ndarray, others: np.ndarray) -> np.ndarray:
+    places, others = places.astype(np.float32), others.astype(np.float32)
+    squares = (places**2).sum(1)[:, None] + (others**2).sum(1) - 2 * places @ others.T
+    return np.exp(-WIDTH / places.shape[1] * np.maximum(squares, 0))
+
+
+def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
+    """Return class probabilities from the arrays of `fit_kernel`; 0 for a class without training examples."""
+    mean = arrays[KERNEL + "mean"]
+    found = mean + _kernel(_places(measured, arrays), arrays[KERNEL + "places"]) @ arrays[KERNEL + "weights"]
+    found = np.where(mean > 0, np.maximum(found, LEAST), 0)
+    return found / found.sum(1, keepdims=True)
+
+
+# ---------------------------------------------------------------- forest
+
 TREES = 150
-SMALLEST_LEAF = 3
+SMALLEST_LEAF = 5
 STATISTICS_A_SPLIT = 24
 FLOOR = 0.002  # added to each probability, so that none is 0
 TEMPERATURES = (0.3, 3.0)
 SHRINKAGE = 0.1  # shrinkage of correlations between statistics, for a stable inverse
 FARTHEST = 0.99  # a map is outside if it is farther away than this fraction of the training maps
-Probabilities = Float64[np.ndarray, "map class"]
+BORDERS, BORDER_SHARE, BORDER_WEIGHT = 600, 0.25, 0.3  # synthetic maps near borders; most weight of all, and of one
 Statistics = Float64[np.ndarray, "map statistic"]
 
 
@@ -218,7 +262,7 @@ class Growth:
     rounds: int = ROUNDS
 
 
-SMALLEST_PART = 0.02  # least probability of a class in a soft label
+SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 
 @dataclass(frozen=True)
@@ -296,7 +340,7 @@ def fit_forest(
     rounds = growth.rounds if boosts else 0
     arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
     arrays["temperature"] = np.array(temperature)
-    return arrays | _spread(measured)
+    return arrays
 
 
 def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Float64[np.ndarray, "map needed_statistic"]:
@@ -313,20 +357,41 @@ def _grown(
     classes: Sequence[str],
     growth: Growth,
 ) -> Arrays:
-    """Return the trees fitted to real and synthetic maps."""
-    measures = np.concatenate([measured[known.maps], shapes(extra)[:, : measured.shape[1]]])
-    labels = np.concatenate([known.numbers, np.array([list(classes).index(name) for name in names], dtype=int)])
-    weights = None if known.weights is None else np.concatenate([known.weights, np.ones(len(names))])
+    """Return the trees and the kernel regression fitted to real and synthetic maps, and the spread of the real ones."""
+    near, likely, share = _near_borders(measured.shape[1], classes, len(measured))
+    of_extra = np.eye(len(classes))[[list(classes).index(name) for name in names]].reshape(-1, len(classes))
+    shares = np.concatenate([known.shares(len(measured), len(classes)), of_extra, likely])
+    maps = np.concatenate([measured, shapes(extra)[:, : measured.shape[1]], near])
+    trust = np.concatenate([np.ones(len(measured) + len(extra)), np.full(len(near), share)])
+    places, labels = np.nonzero(shares >= SMALLEST_PART)
+    weights = shares[places, labels] * trust[places]
     forest = ExtraTreesClassifier(
         growth.trees,
         min_samples_leaf=SMALLEST_LEAF,
-        max_features=min(STATISTICS_A_SPLIT, measures.shape[1]),
+        max_features=min(STATISTICS_A_SPLIT, maps.shape[1]),
         random_state=growth.seed % 2**32,
-    ).fit(measures.astype(np.float32), labels, sample_weight=weights)
-    if not growth.rounds:
-        return _nodes(forest, len(classes))
-    boosted = fit_boosted(Examples(measures, labels, weights), len(classes), rounds=growth.rounds, seed=growth.seed)
-    return _nodes(forest, len(classes)) | boosted
+    ).fit(maps[places].astype(np.float32), labels, sample_weight=weights)
+    spread = _spread(measured)
+    arrays = _nodes(forest, len(classes)) | spread | fit_kernel(maps, shares, trust, spread)
+    if not growth.rounds or len(near):  # synthetic maps make boosted trees slow, and they then add nothing
+        return arrays
+    return arrays | fit_boosted(
+        Examples(maps[places], labels, weights), len(classes), rounds=growth.rounds, seed=growth.seed
+    )
+
+
+def _near_borders(statistics: int, classes: Sequence[str], labelled: int) -> tuple[Statistics, Probabilities, float]:
+    """Return statistics and class probabilities of synthetic maps near borders, and the weight of each."""
+    if tuple(classes) != BERT.names:
+        return np.zeros((0, statistics)), np.zeros((0, len(classes))), 0.0
+    measured, likely = _of_borders()
+    return measured[:, :statistics], likely, min(BORDER_WEIGHT, BORDER_SHARE * labelled / BORDERS)
+
+
+@lru_cache(maxsize=1)
+def _of_borders() -> tuple[Statistics, Probabilities]:
+    maps, likely = border_maps(BORDERS, 0)
+    return shapes(maps), likely
 
 
 def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
@@ -389,10 +454,12 @@ class _HeldOut:
     of_forest: Probabilities
     of_boosted: Probabilities | None
     truth: Probabilities
+    of_kernel: Probabilities
 
     def of(self, boosts: bool) -> Probabilities:
-        """Return the class probabilities by the forest, or the mean of forest and boosted trees."""
-        return (self.of_forest + self.of_boosted) / 2 if boosts and self.of_boosted is not None else self.of_forest
+        """Return the mean class probabilities of forest and kernel regression, or of these and the boosted trees."""
+        together = self.of_forest + self.of_kernel
+        return (together + self.of_boosted) / 3 if boosts and self.of_boosted is not None else together / 2
 
 
 def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
@@ -416,7 +483,8 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
             measured[training], labelled.known.of(np.asarray(training)), extra, planted_names, classes, smaller
         )
         boosted = boosted_probabilities(grown, measured[out]) if has_boosted(grown) else None
-        held_out.append(_HeldOut(_of_forest(grown, measured[out]), boosted, truth[out]))
+        of_kernel = kernel_probabilities(grown, measured[out])
+        held_out.append(_HeldOut(_of_forest(grown, measured[out]), boosted, truth[out], of_kernel))
         if smaller.rounds and not _calibrated(held_out)[1]:
             smaller = replace(smaller, rounds=0)
     return held_out
@@ -449,7 +517,9 @@ def forest_probabilities(
     """Return calibrated class probabilities, and whether each map is outside the training distribution."""
     measured = shapes(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
-    raw = _of_forest(forest, measured)
+    parts = [_of_forest(forest, measured)]
+    if KERNEL + "mean" in forest:  # older forests have none
+        parts.append(kernel_probabilities(forest, measured))
     if has_boosted(forest):
-        raw = (raw + boosted_probabilities(forest, measured)) / 2
-    return _heated(raw, float(forest["temperature"])), outside
+        parts.append(boosted_probabilities(forest, measured))
+    return _heated(np.mean(parts, axis=0), float(forest["temperature"])), outside

@@ -28,7 +28,7 @@ from ..store.rows import Row
 from ..writing import replacing
 from .agreement import consensus, inputs_of, tied
 from .raster import from_float16
-from .truth import Method, truth
+from .truth import Method, posteriors, truth
 
 OWN_COPIES = 4  # weight of one's own labels beside the bundled ones
 ENOUGH_ALONE = 400  # labels from which the bundled ones add little: macro F1 0.82 without and 0.84 with them
@@ -132,9 +132,10 @@ def present_names(db: Database, name: str) -> dict[str, str]:
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
     """Return the training data of a class set: one label per map with its weights, in the order of map IDs.
 
-    Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are the fractions
-    of first passes; a tied map has no class to be scored with. Adjudications override any method. Maps that are too
-    small to have a pattern are left out. Raises InputError if no usable map is left.
+    Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are then the mean
+    of the fractions of first passes and the posteriors of a rater model; a tied map has no class to be scored with.
+    Adjudications override any method. Maps that are too small to have a pattern are left out. Raises InputError if no
+    usable map is left.
     """
     current = current_labels(db, name)
     agreed = consensus(current, with_ties=True)
@@ -179,8 +180,11 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
         settled = (agreed.queue_order == "adjudication") | ~agreed.map_id.isin(judged.probabilities.index)
         likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
         sure = [_one_hot(cls, names) for cls in likeliest]
+        likely = judged.probabilities
+        if method is None:
+            likely = (likely + posteriors(current, names)) / 2
         soft = [
-            answered if alone else judged.probabilities.loc[map_id].tolist()
+            answered if alone else likely.loc[map_id].tolist()
             for map_id, answered, alone in zip(agreed.map_id, sure, settled, strict=True)
         ]
         agreed, columns = agreed.assign(**{"class": likeliest, "soft": soft}), [*columns, "soft"]

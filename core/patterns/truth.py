@@ -13,11 +13,13 @@ from typing import Literal
 
 import numpy as np
 import pandas as pd
+from scipy.special import softmax
 
 from ..errors import InputError
 
 Method = Literal["majority", "dawid-skene", "mace"]
 ROUNDS = {"dawid-skene": 100, "mace": 50}
+CONVERGED = 1e-4  # largest change of a posterior
 
 
 @dataclass(frozen=True)
@@ -132,6 +134,43 @@ def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
     settled = labels[(labels["queue_order"] == "adjudication") & labels["class"].isin(names)]
     newest = settled.drop_duplicates("map_id", keep="last").set_index("map_id")["class"]
     return Truth(method, probabilities, ranked, newest.sort_index().astype(object))
+
+
+# Pseudo-labels: of a rater's class in favour of the true one, and of a rater's matrix for that of one checkpoint
+RIGHT, ANY, POOLED = 6.0, 0.3, 10.0
+
+
+def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Return Dawid-Skene posteriors [map, class] with a confusion matrix per annotator and checkpoint.
+
+    Each matrix is shrunk to that of the annotator over all checkpoints. Classes that an annotator often confuses become
+    uncertain, even if nobody else labelled the map. `labels` also has the column checkpoint.
+    """
+    given = votes(labels, names)
+    maps, order = pd.factorize(given["task"], sort=True)
+    checkpoint = labels.drop_duplicates("map_id").set_index("map_id")["checkpoint"]
+    place, checkpoints = pd.factorize(checkpoint.reindex(order), sort=True)
+    raters, people = pd.factorize(given["worker"], sort=True)
+    chosen = given["label"].map({name: number for number, name in enumerate(names)}).to_numpy()
+    count = len(names)
+    found = np.zeros((len(order), count))
+    np.add.at(found, (maps, chosen), 1.0)
+    found /= found.sum(1, keepdims=True)
+    for _ in range(ROUNDS["dawid-skene"]):
+        prior = np.ones((len(checkpoints), count))
+        np.add.at(prior, place, found)
+        # [rater, checkpoint, given class, true class]
+        counted = np.zeros((len(people), len(checkpoints), count, count))
+        np.add.at(counted, (raters, place[maps], chosen), found[maps])
+        pooled = counted.sum(1) + RIGHT * np.eye(count) + ANY
+        confused = counted + POOLED * (pooled / pooled.sum(1, keepdims=True))[:, None]
+        confused /= confused.sum(2, keepdims=True)
+        likely = np.log(prior / prior.sum(1, keepdims=True))[place]
+        np.add.at(likely, maps, np.log(confused[raters, place[maps], chosen]))
+        before, found = found, softmax(likely, axis=1)
+        if np.abs(found - before).max() < CONVERGED:
+            break
+    return pd.DataFrame(found, index=pd.Index(order, name="map_id"), columns=pd.Index(names, name="class"))
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
