@@ -1,9 +1,9 @@
-"""Random forest and kernel regression on length-independent statistics, calibrated on held-out checkpoints.
+"""Random forest on length-independent statistics, calibrated on held-out checkpoints.
 
 Extremely randomised trees (Geurts et al. 2006, scikit-learn) split statistics of `shapes` at random values, so
-thresholds are not fitted to one checkpoint; a kernel regression on the same statistics is smooth where trees jump.
-Their probabilities are averaged. Both are stored as arrays. The temperature (Guo et al. 2017) is fitted on held-out
-checkpoints; if boosted trees lower the loss there, they are averaged too.
+thresholds are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on
+held-out checkpoints. If a second model on the same statistics lowers the loss there, its probabilities are averaged
+with those of the forest: a kernel regression for BERT's classes, boosted trees for other class sets.
 """
 
 from collections import Counter
@@ -243,7 +243,7 @@ def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
 # ---------------------------------------------------------------- forest
 
 TREES = 150
-SMALLEST_LEAF = 5
+SMALLEST_LEAF, LEAF_BESIDE_SYNTHETIC = 3, 5  # the latter keeps the file small
 STATISTICS_A_SPLIT = 24
 FLOOR = 0.002  # added to each probability, so that none is 0
 TEMPERATURES = (0.3, 3.0)
@@ -255,7 +255,7 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a forest. `rounds` is the number of boosting rounds; useless boosted trees are dropped."""
+    """Settings for fitting a forest. `rounds` is the number of boosting rounds; 0 for no second model."""
 
     trees: int = TREES
     seed: int = 0
@@ -336,8 +336,8 @@ def fit_forest(
     labels = [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=growth.seed)
     held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
-    temperature, boosts = _calibrated(held_out)
-    rounds = growth.rounds if boosts else 0
+    temperature, both = _calibrated(held_out)
+    rounds = growth.rounds if both else 0
     arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
     arrays["temperature"] = np.array(temperature)
     return arrays
@@ -357,7 +357,7 @@ def _grown(
     classes: Sequence[str],
     growth: Growth,
 ) -> Arrays:
-    """Return the trees and the kernel regression fitted to real and synthetic maps, and the spread of the real ones."""
+    """Return the trees and the second model fitted to real and synthetic maps, and the spread of the real ones."""
     near, likely, share = _near_borders(measured.shape[1], classes, len(measured))
     of_extra = np.eye(len(classes))[[list(classes).index(name) for name in names]].reshape(-1, len(classes))
     shares = np.concatenate([known.shares(len(measured), len(classes)), of_extra, likely])
@@ -367,17 +367,17 @@ def _grown(
     weights = shares[places, labels] * trust[places]
     forest = ExtraTreesClassifier(
         growth.trees,
-        min_samples_leaf=SMALLEST_LEAF,
+        min_samples_leaf=LEAF_BESIDE_SYNTHETIC if len(near) else SMALLEST_LEAF,
         max_features=min(STATISTICS_A_SPLIT, maps.shape[1]),
         random_state=growth.seed % 2**32,
     ).fit(maps[places].astype(np.float32), labels, sample_weight=weights)
-    spread = _spread(measured)
-    arrays = _nodes(forest, len(classes)) | spread | fit_kernel(maps, shares, trust, spread)
-    if not growth.rounds or len(near):  # synthetic maps make boosted trees slow, and they then add nothing
+    arrays = _nodes(forest, len(classes)) | _spread(measured)
+    if not growth.rounds:
         return arrays
-    return arrays | fit_boosted(
-        Examples(maps[places], labels, weights), len(classes), rounds=growth.rounds, seed=growth.seed
-    )
+    if len(near):
+        return arrays | fit_kernel(maps, shares, trust, arrays)
+    examples = Examples(maps[places], labels, None if known.weights is None else weights)
+    return arrays | fit_boosted(examples, len(classes), rounds=growth.rounds, seed=growth.seed)
 
 
 def _near_borders(statistics: int, classes: Sequence[str], labelled: int) -> tuple[Statistics, Probabilities, float]:
@@ -435,6 +435,13 @@ def _spread(measured: np.ndarray) -> Arrays:
     return statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
 
 
+def _second(arrays: Arrays, measured: np.ndarray) -> Probabilities | None:
+    """Return the class probabilities by the kernel regression or the boosted trees of a classifier, if it has any."""
+    if KERNEL + "mean" in arrays:
+        return kernel_probabilities(arrays, measured)
+    return boosted_probabilities(arrays, measured) if has_boosted(arrays) else None
+
+
 def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:
     """Return the Mahalanobis distance of each map from the training maps."""
     measured = measured[:, : len(forest["centre"])]  # older forests have fewer statistics
@@ -449,23 +456,21 @@ def _heated(raw: Probabilities, temperature: float) -> Probabilities:
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Left-out maps' probabilities; of_boosted: None without boosted trees; truth: label probabilities [map, class]."""
+    """Left-out maps' probabilities; of_second: None without a second model; truth: label probabilities [map, class]."""
 
     of_forest: Probabilities
-    of_boosted: Probabilities | None
+    of_second: Probabilities | None
     truth: Probabilities
-    of_kernel: Probabilities
 
-    def of(self, boosts: bool) -> Probabilities:
-        """Return the mean class probabilities of forest and kernel regression, or of these and the boosted trees."""
-        together = self.of_forest + self.of_kernel
-        return (together + self.of_boosted) / 3 if boosts and self.of_boosted is not None else together / 2
+    def of(self, both: bool) -> Probabilities:
+        """Return the class probabilities by the forest, or the mean of both models."""
+        return (self.of_forest + self.of_second) / 2 if both and self.of_second is not None else self.of_forest
 
 
 def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
     """Return out-of-fold probabilities for the maps of each origin, largest first; thirds of maps for one origin.
 
-    Boosted trees, which take most of the time, are dropped once they have not lowered the loss.
+    A second model, which takes most of the time, is dropped once it has not lowered the loss.
     """
     maps, measured, numbers = labelled.maps, labelled.measured, labelled.numbers
     truth = labelled.known.shares(len(maps), len(classes))
@@ -482,29 +487,27 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
         grown = _grown(
             measured[training], labelled.known.of(np.asarray(training)), extra, planted_names, classes, smaller
         )
-        boosted = boosted_probabilities(grown, measured[out]) if has_boosted(grown) else None
-        of_kernel = kernel_probabilities(grown, measured[out])
-        held_out.append(_HeldOut(_of_forest(grown, measured[out]), boosted, truth[out], of_kernel))
+        held_out.append(_HeldOut(_of_forest(grown, measured[out]), _second(grown, measured[out]), truth[out]))
         if smaller.rounds and not _calibrated(held_out)[1]:
             smaller = replace(smaller, rounds=0)
     return held_out
 
 
 def _calibrated(held_out: Sequence[_HeldOut]) -> tuple[float, bool]:
-    """Return the temperature and whether to use boosted trees: what minimises the out-of-fold loss."""
-    temperature, loss = _temperature(held_out, boosts=False)
-    if any(fold.of_boosted is None for fold in held_out):
+    """Return the temperature and whether to use the second model: what minimises the out-of-fold loss."""
+    temperature, loss = _temperature(held_out, both=False)
+    if any(fold.of_second is None for fold in held_out):
         return temperature, False
-    of_both, less = _temperature(held_out, boosts=True)
+    of_both, less = _temperature(held_out, both=True)
     return (of_both, True) if less < loss else (temperature, False)
 
 
-def _temperature(held_out: Sequence[_HeldOut], *, boosts: bool) -> tuple[float, float]:
+def _temperature(held_out: Sequence[_HeldOut], *, both: bool) -> tuple[float, float]:
     """Return the temperature that minimises the out-of-fold loss (nats, origins weighted equally), and the loss."""
 
     def loss(temperature: float) -> float:
         return float(
-            np.mean([-(fold.truth * np.log(_heated(fold.of(boosts), temperature))).sum(1).mean() for fold in held_out])
+            np.mean([-(fold.truth * np.log(_heated(fold.of(both), temperature))).sum(1).mean() for fold in held_out])
         )
 
     found = minimize_scalar(loss, bounds=TEMPERATURES, method="bounded")
@@ -517,9 +520,7 @@ def forest_probabilities(
     """Return calibrated class probabilities, and whether each map is outside the training distribution."""
     measured = shapes(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
-    parts = [_of_forest(forest, measured)]
-    if KERNEL + "mean" in forest:  # older forests have none
-        parts.append(kernel_probabilities(forest, measured))
-    if has_boosted(forest):
-        parts.append(boosted_probabilities(forest, measured))
-    return _heated(np.mean(parts, axis=0), float(forest["temperature"])), outside
+    raw, second = _of_forest(forest, measured), _second(forest, measured)
+    if second is not None:
+        raw = (raw + second) / 2
+    return _heated(raw, float(forest["temperature"])), outside

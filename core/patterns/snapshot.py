@@ -19,7 +19,7 @@ import pandas as pd
 
 from .. import config
 from ..codebook.classes import TOO_SMALL, ClassSet
-from ..codebook.registry import class_set, labelled_folders
+from ..codebook.registry import BERT, class_set, labelled_folders
 from ..errors import InputError
 from ..reading import open_file
 from ..store import label_files, labels
@@ -132,8 +132,9 @@ def present_names(db: Database, name: str) -> dict[str, str]:
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
     """Return the training data of a class set: one label per map with its weights, in the order of map IDs.
 
-    Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are then the mean
-    of the fractions of first passes and the posteriors of a rater model; a tied map has no class to be scored with.
+    Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are then the
+    fractions of first passes, for BERT's classes their mean with the posteriors of a rater model; a tied map has no
+    class to be scored with.
     Adjudications override any method. Maps that are too small to have a pattern are left out. Raises InputError if no
     usable map is left.
     """
@@ -181,7 +182,7 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
         likeliest = agreed.map_id.map(judged.labels).where(~settled).fillna(agreed["class"])
         sure = [_one_hot(cls, names) for cls in likeliest]
         likely = judged.probabilities
-        if method is None:
+        if method is None and name == BERT.name:  # on decoders, a rater model does not lower the held-out loss
             likely = (likely + posteriors(current, names)) / 2
         soft = [
             answered if alone else likely.loc[map_id].tolist()

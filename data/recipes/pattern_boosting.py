@@ -71,7 +71,7 @@ def rows(data: Labelled) -> list[str]:
     for source in data.sources:
         out, others = (np.flatnonzero((data.origins == source) == there) for there in (True, False))
         inner = [held_out(data, measured, np.setdiff1d(others, part), part) for part in inner_parts(data, others)]
-        losses = {boosts: _temperature(inner, boosts=boosts)[1] for boosts in FORMS}
+        losses = {boosts: _temperature(inner, both=boosts)[1] for boosts in FORMS}
         found, told = held_out(data, measured, others, out), []
         for among in (data.clear[out], data.agreed[out] & data.clear[out]):
             for boosts in FORMS:

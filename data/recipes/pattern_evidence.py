@@ -58,7 +58,7 @@ def main() -> None:
     everywhere: list[Judged] = []
     for source in data.sources:
         inner = [name for name in data.sources if name != source]
-        temperature, _ = _temperature([pairs[source, name] for name in inner], boosts=False)
+        temperature, _ = _temperature([pairs[source, name] for name in inner], both=False)
         seen = [judged(data, statistics, columns, pairs[source, name], (source, name), temperature) for name in inner]
         new = judged(data, statistics, columns, pairs[source, source], (source, source), temperature)
         everywhere.append(new)
@@ -93,7 +93,7 @@ def judged(
     train = statistics[~np.isin(data.origins, out)]
     likely, rows = _heated(found.of_forest, heat), np.arange(len(maps))
     first, second = likely.argsort(1)[:, ::-1][:, :2].T
-    boosted = found.of_forest if found.of_boosted is None else found.of_boosted
+    boosted = found.of_forest if found.of_second is None else found.of_second
     spread = _spread(train)
     scaled = [(values - spread["centre"]) / spread["deviation"] for values in (train, statistics[maps])]
     near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(scaled[0]).kneighbors(scaled[1], return_distance=False)

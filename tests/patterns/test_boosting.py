@@ -74,13 +74,13 @@ def test_boosted_trees_have_a_say_where_they_lower_the_loss_on_what_was_left_out
 
 def test_half_of_the_say_is_the_mean_of_both():
     one = held_out(80, 90)
-    np.testing.assert_allclose(one.of(True), (one.of_forest + one.of_boosted) / 2)
+    np.testing.assert_allclose(one.of(True), (one.of_forest + one.of_second) / 2)
     np.testing.assert_array_equal(one.of(False), one.of_forest)
 
 
 def test_the_temperature_has_the_least_loss_against_the_shares_of_maps_on_which_people_part():
     sure, half = np.tile([0.95, 0.05], (50, 1)), np.full((50, 2), 0.5)
-    kept, _ = forest._temperature([forest._HeldOut(sure, None, sure)], boosts=False)
-    milder, _ = forest._temperature([forest._HeldOut(sure, None, half)], boosts=False)
+    kept, _ = forest._temperature([forest._HeldOut(sure, None, sure)], both=False)
+    milder, _ = forest._temperature([forest._HeldOut(sure, None, half)], both=False)
     assert kept == pytest.approx(1, abs=0.02)
     assert milder == pytest.approx(forest.TEMPERATURES[1], abs=0.01), "as mild as allowed"
