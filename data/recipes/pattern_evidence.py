@@ -4,7 +4,7 @@
 
 For each source of BERT's classes that is left out, a logistic regression is fitted to whether first choices were right
 on the *other* sources, each of them left out in turn and weighing alike; it is then judged once on the source left out.
-Kinds of evidence, beside the probability of the first choice after the temperature: how far boosted trees think
+Kinds of evidence, beside the probability of the first choice after the temperature: how far the second model thinks
 otherwise, how many of the ten nearest training maps are of that class, how far off the map lies, and how near the
 codebook's measurements of it are to their thresholds.
 """
@@ -30,7 +30,7 @@ NONE = 0.05  # added to a distance before its logarithm
 KINDS = {  # columns of the evidence, after that of the probability
     "the probability after the temperature": None,
     "the probability again": (0,),
-    "and boosted trees": (0, 1),
+    "and second model": (0, 1),
     "and nearest training maps": (0, 2),
     "and distance from the training maps": (0, 3),
     "and the codebook's thresholds": (0, 4, 5),
@@ -93,7 +93,7 @@ def judged(
     train = statistics[~np.isin(data.origins, out)]
     likely, rows = _heated(found.of_forest, heat), np.arange(len(maps))
     first, second = likely.argsort(1)[:, ::-1][:, :2].T
-    boosted = found.of_forest if found.of_second is None else found.of_second
+    other = found.of_forest if found.of_second is None else found.of_second
     spread = _spread(train)
     scaled = [(values - spread["centre"]) / spread["deviation"] for values in (train, statistics[maps])]
     near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(scaled[0]).kneighbors(scaled[1], return_distance=False)
@@ -101,7 +101,7 @@ def judged(
     top = np.clip(likely[rows, first], 1e-4, 1 - 1e-4)
     evidence = [
         np.log(top / (1 - top)),
-        boosted[rows, first] - likely[rows, first],
+        other[rows, first] - likely[rows, first],
         (classes[near] == first[:, None]).mean(1),
         np.log(_distances(spread, statistics[maps]) / spread["farthest"] + NONE),
         columns[maps, first, first],

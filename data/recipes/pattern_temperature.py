@@ -29,9 +29,9 @@ from core.patterns.forest import (
     _distances,
     _grown,
     _of_forest,
+    _second,
     _spread,
     _statistics,
-    boosted_probabilities,
     parts,
     planted,
 )
@@ -43,7 +43,7 @@ CLIPPED = 4.0  # deviations, beyond which a statistic of an unseen source says n
 RIDGE, NETWORKS, UNITS, DECAY, EPOCHS = 0.1, 5, 48, 3.0, 40  # fixed on the other sources alone
 HOTTEST, STEP, ALLOWED = 5.0, 0.01, 0.02
 STEADY = 1e-3  # of the squares of what is fitted, added to the loss
-FOREST, LINEAR, NETWORK, BOOSTED = "forest", "linear", "networks", "boosted trees"
+FOREST, LINEAR, NETWORK, SECOND = "forest", "linear", "networks", "second model"
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +125,7 @@ class Form:
         return best
 
 
-ALL_THREE = (FOREST, BOOSTED, LINEAR)
+ALL_THREE = (FOREST, SECOND, LINEAR)
 FORMS = (
     Form("the forest, mean over parts (the rule that ships)"),
     Form("the forest, worst part", worst=True),
@@ -137,10 +137,10 @@ FORMS = (
     Form("forest and small networks, mean over parts", (FOREST, NETWORK)),
     Form("forest and small networks, worst part", (FOREST, NETWORK), worst=True),
     Form("linear model, worst part", (LINEAR,), worst=True),
-    Form("forest and boosted trees, mean over parts", (FOREST, BOOSTED)),
-    Form("forest and boosted trees, worst part", (FOREST, BOOSTED), worst=True),
-    Form("logits of linear model and boosted trees, mean over parts", (LINEAR, BOOSTED), logits=True),
-    Form("logits of linear model and boosted trees, worst part", (LINEAR, BOOSTED), worst=True, logits=True),
+    Form("forest and second model, mean over parts", (FOREST, SECOND)),
+    Form("forest and second model, worst part", (FOREST, SECOND), worst=True),
+    Form("logits of linear model and second model, mean over parts", (LINEAR, SECOND), logits=True),
+    Form("logits of linear model and second model, worst part", (LINEAR, SECOND), worst=True, logits=True),
     Form("logits of all three, mean over parts", ALL_THREE, logits=True),
     Form("logits of all three, worst part", ALL_THREE, worst=True, logits=True),
     Form("logits of all three, at most 2% wrong there", ALL_THREE, allowed=ALLOWED, logits=True),
@@ -210,7 +210,7 @@ def said(data: Labelled, statistics: np.ndarray, train: np.ndarray, test: np.nda
     scaler = StandardScaler().fit(measured)
     examples, unseen = (np.clip(scaler.transform(values), -CLIPPED, CLIPPED) for values in (examples, asked))
     linear = LogisticRegression(C=RIDGE, max_iter=200, tol=1e-3).fit(examples, numbers, sample_weight=weights)
-    by_model = {FOREST: _of_forest(grown, asked), BOOSTED: boosted_probabilities(grown, asked)}
+    by_model = {FOREST: _of_forest(grown, asked), SECOND: _second(grown, asked)}
     by_model[LINEAR] = np.zeros((len(test), len(names)))
     by_model[LINEAR][:, linear.classes_] = linear.predict_proba(unseen)
     by_model[NETWORK] = _of_networks(examples, numbers, weights / weights.sum(), unseen, len(names))

@@ -81,8 +81,9 @@ def classifier() -> str:
             stored("classifier-bundled-decoders"),
         ),
         (
-            "Boosted trees",
-            "Accuracy / macro F1 on each checkpoint that was left out, with and without boosted trees.",
+            "Second model",
+            "Accuracy / macro F1 on each checkpoint that was left out, with and without a second model: a kernel "
+            "regression for encoders, boosted trees for decoders.",
             stored("classifier-boosting"),
         ),
         (

@@ -4,7 +4,7 @@ import pytest
 from scipy.special import digamma
 
 from core.errors import InputError
-from core.patterns.truth import ROUNDS, truth, votes
+from core.patterns.truth import ROUNDS, posteriors, truth, votes
 from tests.simulations.many_people import CLASSES, RANDOM, drawn, simulate
 
 NAMES = ("x", "y", "z")
@@ -199,3 +199,37 @@ def test_a_majority_is_no_judge_of_who_made_it(crowd):
         assert person.maps == len(shares) + (person.name == "zoe")
     only = truth(frame([("m1", "a", "x"), ("m2", "b", "y")]), NAMES, "majority").people
     assert [(person.compared, np.isnan(person.skill)) for person in only] == [(0, True), (0, True)]
+
+
+def test_a_rater_model_of_perfect_agreement_is_nearly_sure_and_of_confused_classes_is_not():
+    names = ("a", "b", "c")
+    rows = []
+    for k in range(90):
+        true = names[k % 3]
+        rows.append((f"m{k:02d}", "one", true))
+        # The second rater confuses b and c at random, on the first two thirds of the maps.
+        if k < 60:
+            rows.append((f"m{k:02d}", "two", true if true == "a" else names[1 + (k // 3) % 2]))
+    labels = pd.DataFrame(rows, columns=["map_id", "annotator", "class"])
+    labels = labels.assign(**{"pass": 1, "queue_order": "random", "checkpoint": "x"})
+    found = posteriors(labels, names)
+    assert np.allclose(found.sum(axis=1), 1)
+    assert (found.idxmax(axis=1) == [names[k % 3] for k in range(90)]).mean() > 0.9
+    sure = found.max(axis=1)
+    alone = found.index[60:]
+    assert sure[alone][found.loc[alone].idxmax(axis=1) == "a"].min() > sure[alone].mean(), "a is never confused"
+
+
+def test_a_rater_model_does_not_depend_on_the_order_of_labels():
+    rng = np.random.default_rng(0)
+    labels = pd.DataFrame(
+        [
+            {"map_id": f"m{k}", "annotator": rater, "class": str(rng.integers(3)), "pass": 1, "queue_order": "random",
+             "checkpoint": f"c{k % 2}"}
+            for k in range(20)
+            for rater in "xy"
+        ]
+    )  # fmt: skip
+    found = posteriors(labels, ("0", "1", "2"))
+    again = posteriors(labels.sample(frac=1, random_state=1), ("0", "1", "2"))
+    pd.testing.assert_frame_equal(found, again)

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+
+from core.codebook.registry import BERT
+from core.patterns.synthetic import border_maps, class_probabilities
+
+ONE, TWO = np.zeros(20, dtype=bool), np.arange(20) >= 8
+
+
+def with_column(rows):
+    weights = np.full((20, 20), 0.5 / 19)
+    weights[:, 7] = 0.5
+    weights[rows:] = 1 / 20
+    return weights
+
+
+def squares():
+    weights = (TWO[:, None] == TWO).astype(float)
+    return weights / weights.sum(1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("weights", "second", "expected"),
+    [
+        (with_column(20), ONE, "vertical"),
+        (with_column(6), ONE, "heterogeneous"),
+        (np.eye(20), ONE, "diagonal"),
+        (np.eye(20) / 2 + with_column(20) / 2 + 0.25 * (np.arange(20) == 7), ONE, "vertical+diagonal"),
+        (squares(), TWO, "block"),
+        (squares(), ONE, "heterogeneous"),
+        (np.full((20, 20), 0.05), TWO, "heterogeneous"),
+    ],
+)
+def test_a_clear_map_has_its_class(weights, second, expected):
+    likely = class_probabilities(weights, second)
+    assert likely.sum() == pytest.approx(1)
+    assert BERT.names[likely.argmax()] == expected
+    assert likely.max() > 0.6
+
+
+def test_a_column_is_more_likely_followed_in_more_rows():
+    likely = [class_probabilities(with_column(rows), ONE)[0] for rows in (10, 12, 13, 15)]
+    assert likely == sorted(likely)
+    assert likely[0] < 0.3
+    assert likely[-1] > 0.7
+
+
+def test_synthetic_maps_have_every_class_and_many_lengths():
+    maps, likely = border_maps(150, 1)
+    assert set(likely.argmax(1)) == set(range(5))
+    assert len({len(one) for one in maps}) > 20
+    assert all(np.allclose(one.sum(1), 1, atol=1e-5) for one in maps)
+    assert ((likely.max(1) < 0.8).mean()) > 0.15, "maps near borders"
+    again, _ = border_maps.__wrapped__(150, 1)
+    assert all(np.array_equal(one, other) for one, other in zip(maps, again, strict=True))
