@@ -16,7 +16,7 @@ from core.codebook.registry import BERT
 from core.drawing.png import map_picture, png_bytes
 from core.interval import Interval
 from core.jobs import api
-from core.labelling.queue import QueueOptions, progress, queue
+from core.labelling.queue import Hint, QueueOptions, progress, queue
 from core.patterns import snapshot as label_snapshot
 from core.patterns import suggestions
 from core.patterns.classifier_registry import bundled_classifier, training_options
@@ -177,7 +177,7 @@ def retrained(monkeypatch, *, worse):
 
     def hints_of(db, classifier, names):
         others = names[:5] if classifier == "first" else ()
-        return {name: ("block" if name in others else "vertical", 0.9, 0.1) for name in names}
+        return {name: Hint("block" if name in others else "vertical", 0.9, 0.1) for name in names}
 
     monkeypatch.setattr(labelling, "hints_of", hints_of)
     monkeypatch.setattr(label_retrain, "hints_of", hints_of)

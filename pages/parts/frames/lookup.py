@@ -545,7 +545,7 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         key=f"strip|{name}",
     )
     st.caption(
-        "Each row shows the weights of a query over all keys. Tokens of one word are averaged. The first "
-        "token is marked as the attention sink."
+        "Rows named “from” show the weights of a query over all keys, and the row named “to” the weights of all "
+        "queries on one key. Tokens of one word are averaged. The first token is marked as the attention sink."
     )
     show_links(name, head, current_view="linguistics/frames", text=marked.text)

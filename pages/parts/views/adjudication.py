@@ -36,7 +36,13 @@ def show(tools: DeltaGenerator) -> None:
     )
     classes = known_class_set(db, class_set)
     if not annotator:
-        st.caption("Enter your name above to decide on maps of your database. Your name is saved with each decision.")
+        waiting = len(adjudicating.disputes(db, class_set, project))
+        need = "map needs" if waiting == 1 else "maps need"
+        if waiting:
+            st.markdown(
+                f"**{waiting:,} {need} a decision, because labels differ or a classifier contradicts the label.**"
+            )
+        st.caption("Enter your name above to decide. Your name is saved with each decision.")
         show_bundled_disputes(db, class_set, named=shows_names)
         return
     db.person.must("annotator", "decide on maps")

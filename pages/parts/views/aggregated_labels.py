@@ -187,8 +187,10 @@ def show(tools: DeltaGenerator) -> None:
         f"{len(table) - len(truth.ties):,} of {counted(len(table), 'maps')} have one class by "
         f"{NAMES[method]}; {len(truth.ties)} {'is' if len(truth.ties) == 1 else 'are'} tied."
         + (f" The most frequent class is {most.index[0]} ({most.iloc[0]:,} maps)." if len(most) else ""),
-        f"{several:,} of the maps have labels by two or more annotators; for the other maps, one label decides. "
-        f"Recommended: {NAMES[recommended]}.",
+        ("Every map has" if several == len(table) else f"{several:,} of the maps have")
+        + " labels by two or more annotators"
+        + ("" if several == len(table) else "; for the other maps, one label decides")
+        + f". Recommended: {NAMES[recommended]}.",
         key="aggregated",
     )
     left, right = st.columns([2, 3])

@@ -81,8 +81,9 @@ def disputed(db, rows, class_set: str) -> None:
     if not maps:
         st.caption("All maps with different labels have been decided.")
         return
+    st.caption("1 map has labels that differ." if len(maps) == 1 else f"{len(maps)} maps have labels that differ. The "
+               f"first {len(maps[:MOST])} are shown.")  # fmt: skip
     show_disputed(db, rows, maps[:MOST])
-    st.caption("1 map has labels that differ." if len(maps) == 1 else f"{len(maps)} maps have labels that differ.")
     retire_one(db, rows, maps[:MOST])
     if not db.person.may("annotator"):
         return

@@ -117,7 +117,7 @@ def show_shipped() -> None:
             f"together. The longest took {longest['seconds'] / 60:.0f} minutes: {longest['title']}."
         )
     )
-    st.caption("A result that is assembled from other results, such as the report, takes 0 minutes.")
+    st.caption("A result takes 0 minutes if it only combines other results.")
     titles = [title_beside(*about) for about in zip(timed["title"], timed["checkpoint"], strict=True)]
     timed = timed.assign(minutes=timed["seconds"] / 60, title=list(map(short_titles(titles).__getitem__, titles)))
     show_table(

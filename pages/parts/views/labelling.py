@@ -19,6 +19,8 @@ from pages.parts.shell.remembered_choices import recalled, remember
 from pages.parts.team import working
 from pages.parts.team.bundled_labels import bundled_examples
 
+SHOWN = 16  # maps that are shown before a name is entered
+
 
 def names_of(db, settings, classes, suggesting) -> list[str]:
     """Return the queue as it was first created for these options, so that the data in the browser stay the same."""
@@ -117,7 +119,8 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_sheet(db, classes)
         return
     if not annotator:
-        st.info("Enter your name above. It is stored with each label.", icon=":material/badge:")
+        st.info("Enter your name above to label these maps. It is stored with each label.", icon=":material/badge:")
+        pictures(db, labels.map_facts(db)["map_id"].head(SHOWN).tolist(), width=150)
         return
     db.person.must("annotator", "label")
     suggesting = None
