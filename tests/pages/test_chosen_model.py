@@ -110,12 +110,3 @@ def test_every_analysing_view_opens_on_a_bundled_result_of_its_default_checkpoin
         if study in {row[0] for row in bundled} and "checkpoint" in view.uses and (study, usual) not in bundled:
             missing.add(study)
     assert missing <= set(NOT_BUNDLED) | (OTHER_MODES if encoder == config.REAL else set())
-
-
-@pytest.mark.shipped
-@pytest.mark.thorough
-def test_modes_that_fine_tune_their_checkpoint_open_on_a_result_of_one_that_is_not_fine_tuned(db):
-    for mode in ("All train rows", "Training without"):
-        app = opened("interventions/ablation", mode=mode)
-        assert not app.exception
-        assert all(config.REAL in box for box in boxes(app)), "scores and pruning are bundled for another model"

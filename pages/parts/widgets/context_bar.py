@@ -38,10 +38,6 @@ def show_bar(view: View) -> bool:
     usual: dict[str, Any] = USUAL | {"checkpoint": usual_checkpoint(view)} | dict(view.starts)
     if "[MASK]" in (context.chosen().text or "") and usual["checkpoint"] == config.CLASSIFIER:
         usual["checkpoint"] = config.ENCODER  # it asks for a word
-    if view.name == "ablation":
-        mode = st.query_params.get("mode") if url.asks_link("mode") else st.session_state.get("mode")
-        if mode in ("All train rows", "Training without"):
-            usual["checkpoint"] = config.ENCODER  # these modes fine-tune the checkpoint
     with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
         picked = {name: _FIELDS[name](usual) for name in shown}
     # other modes than the first of a view show stored results, which need no weights
