@@ -1,6 +1,7 @@
 """Mutants are their module with one change, under a name that stays; what is excused says why."""
 
 import ast
+import os
 import subprocess
 import sys
 
@@ -95,3 +96,12 @@ def test_only_the_words_of_a_statement_may_be_in_another_case():
     assert is_sql_in_another_case(words.format("select a from b where c = 'd'"))
     assert not is_sql_in_another_case(words.format("SELECT A FROM B WHERE C = 'D'"))
     assert not is_sql_in_another_case('core/store/x.py f: - "error" + "ERROR"')
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("off", [False, True])
+def test_mutants_are_tried_without_checks_of_shapes(off):
+    code = "import jaxtyping; before = jaxtyping.jaxtyped; import tests.conftest; assert jaxtyping.jaxtyped is before"
+    environment = os.environ | ({"SHAPE_CHECKS": "off"} if off else {})
+    ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert (ended.returncode == 0) is off, ended.stderr

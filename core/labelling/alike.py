@@ -40,7 +40,7 @@ def groups(statistics: np.ndarray) -> list[np.ndarray]:
 
     Large clusters are divided in the order of the leaves of Ward's hierarchical clustering.
     """
-    from scipy.cluster.hierarchy import leaves_list, ward
+    from scipy.cluster.hierarchy import leaves_list, ward  # 0.2 s of start-up
 
     nearest = cluster_maps(statistics, smallest=SMALLEST).nearest
     rank = np.argsort(leaves_list(ward(components(statistics))))

@@ -12,5 +12,6 @@ from . import retraining as retraining
 from . import shapes as shapes
 from . import snapshot as snapshot
 from . import suggestions as suggestions
+from . import synthetic as synthetic
 from . import training as training
 from . import truth as truth

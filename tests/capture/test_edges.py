@@ -20,7 +20,7 @@ from core.capture.edges import (
 from core.capture.outputs import Alignment
 from core.capture.patching import everywhere
 from core.capture.running import model_inputs
-from core.capture.stacks import Block, Linear, Stack, stack_of
+from core.capture.stacks import Block, LayerNorm, Linear, Stack, stack_of
 from core.errors import InputError, InterventionError
 from tests.capture.conftest import TEXT
 from tests.capture.test_components import double
@@ -250,7 +250,12 @@ def test_attribution_is_the_slope_of_the_exact_effect(family):
 # ---------------------------------------------------------------- planted: an induction model written by hand
 
 
-class Same:
+class Same(LayerNorm):
+    """Stands for a norm that changes nothing."""
+
+    def __init__(self):
+        pass
+
     def __call__(self, x):
         return x
 

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.codebook.registry import BERT
 from core.errors import InputError
 from core.labelling import adjudicating, crowd
 from core.labelling.adjudicating import Suspect
@@ -11,9 +12,9 @@ from core.labelling.assignment import Rules
 from core.labelling.crowd import class_rate_spread, skill_spread
 from core.labelling.projects import ProjectRecipe, make_project
 from core.patterns.forest import parts
-from core.patterns.snapshot import read, snapshot, write
+from core.patterns.snapshot import current_labels, read, snapshot, write
 from core.patterns.training import ClassifierRecipe, Known, fit
-from core.patterns.truth import truth
+from core.patterns.truth import posteriors, truth
 from core.store import labels
 from core.store.projects import Heading
 from pages.parts.views.adjudication import said_of
@@ -140,7 +141,11 @@ def test_a_snapshot_by_a_method_has_soft_labels_and_keeps_adjudications(db, tmp_
     assert rows["m1"][1].tolist() == pytest.approx([1 / 3, 0, 0, 2 / 3, 0])
     assert rows["m2"][0] == "diagonal"
     assert rows["m2"][1].tolist() == [0, 1, 0, 0, 0]
-    assert snapshot(db, "bert").facts == found.facts, "so by default"
+    by_default = {row["map_id"]: row for row in snapshot(db, "bert").facts}
+    assert {name: row["class"] for name, row in by_default.items()} == {name: cls for name, (cls, _) in rows.items()}
+    likely = posteriors(current_labels(db, "bert"), BERT.names).loc["m1"].to_numpy()
+    assert by_default["m1"]["soft"] == pytest.approx((rows["m1"][1] + likely) / 2), "half votes, half the rater model"
+    assert by_default["m2"]["soft"] == [0, 1, 0, 0, 0]
 
 
 def some_maps(count=40):

@@ -1,6 +1,5 @@
 """The labelling sheet of a project with the assigned maps, and storing of the labels from any sheet."""
 
-import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,8 +13,8 @@ from core.store.database import Database
 from pages.parts.label.label_sheet import header_of, with_maps
 
 MOST_BOXES, MOST_EVENTS = 10, 200  # outboxes of a request, and events of each: some seconds of the store's time
-# a map of the group, by map and project: the maps of a project never change
-_GROUPS: "weakref.WeakKeyDictionary[Database, dict[str, dict[str, str]]]" = weakref.WeakKeyDictionary()
+# a map of the group, by database and project, and by map: the maps of a project never change
+_GROUPS: dict[tuple[str, str], dict[str, str]] = {}
 
 
 class Sheet(NamedTuple):
@@ -64,14 +63,14 @@ def next_sheet(db: Database, project: str, annotator: str) -> Sheet:
 def grouped(db: Database, project: str, choices: Sequence[Choice]) -> tuple[list[Choice], dict[str, int]]:
     """Return assigned maps with alike maps next to each other, and the group of each; gold maps, exemplars and repeats
     have a group each."""
-    known = _GROUPS.setdefault(db.shared, {})
-    if project not in known:
+    if (known := _GROUPS.get((db.id, project))) is None:
         names = [one.map_id for one in projects.project_maps(db, project) if one.kind == "label"]
-        known[project] = {name: group[0] for group in alike_maps(db, names) for name in group}
+        known = {name: group[0] for group in alike_maps(db, names) for name in group}
+        _GROUPS[db.id, project] = known
     units: dict[str, list[Choice]] = {}
     for choice in choices:
         first = choice.purpose == "label" and choice.passing == 1
-        units.setdefault(known[project][choice.map_id] if first else f"alone {choice.map_id}", []).append(choice)
+        units.setdefault(known[choice.map_id] if first else f"alone {choice.map_id}", []).append(choice)
     group = {choice.map_id: number for number, unit in enumerate(units.values()) for choice in unit}
     return [choice for unit in units.values() for choice in unit], group
 
