@@ -155,8 +155,11 @@ def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, H
     present = present_names(db, classifiers.class_set_of(db, classifier) or "bert")
     suggestions = _hints(db, classifier, tuple(names))
     return {
-        name: hint._replace(
-            name=present[hint.name], among=tuple(dict.fromkeys(present[one] for one in hint.among if one in present))
+        name: Hint(
+            present[hint.name],
+            hint.probability,
+            hint.margin,
+            tuple(dict.fromkeys(present[one] for one in hint.among if one in present)),
         )
         for name, hint in suggestions.items()
         if hint.name in present
