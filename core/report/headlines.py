@@ -37,7 +37,9 @@ def _report(rows: Sequence[Row]) -> Headline:
         f"{count} {SEVERAL.get(name, name) if count > 1 else name}" for name, count in counts.items()
     )
     errors = len(records.claims) - len(outcomes)
-    beside = f" {errors} other claims are known errors of the papers." if errors else ""
+    known_errors = f" {errors} other claims are known errors of the papers." if errors else ""
     return Headline(
-        f"{len(outcomes)} tests of published claims were run: {outcome_counts}.{beside}", len(records.steps), "studies"
+        f"{len(outcomes)} tests of published claims were run: {outcome_counts}.{known_errors}",
+        len(records.steps),
+        "studies",
     )

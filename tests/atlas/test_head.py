@@ -51,12 +51,13 @@ def test_every_part_of_the_sentence_is_a_row_with_its_source():
     )
     known = facts(scores, Head(0, 1))
     assert sentence(known) == (
-        "97% of 300 maps are classified as Diagonal. Its role is previous token: 0.99 [0.98, 0.99] (baseline 0.10). It "
-        "attends to noun (0.30, baseline 0.12) more than to random tokens. Compared with other words at the same "
-        "distance, it attends more along the relation verb-object, forward (0.40, baseline 0.10). Its mean weight on "
-        "frame links is 0.40, not significantly above all four baselines. Ablating this head (disable) changes "
-        "accuracy by -0.2 [-1.1, 0.6] points, which is not significant. Its gradient importance is 0.50. It has rank 2 "
-        "among 2 heads. The cosine similarity between its attention before and after fine-tuning is 0.93."
+        "97% of 300 maps of this head are classified as Diagonal. The role of this head is previous token: 0.99 [0.98, "
+        "0.99] (baseline 0.10). This head attends significantly more to noun (0.30, baseline 0.12) than to random "
+        "tokens. This head attends more along the relation verb-object, forward (0.40, baseline 0.10) than to other "
+        "words at the same distance. The mean weight of this head on frame links is 0.40, not significantly above all "
+        "four baselines. Ablating this head (disable) changes accuracy by -0.2 [-1.1, 0.6] points, which is not "
+        "significant. The gradient importance of this head is 0.50, rank 2 among 2 heads. The cosine similarity of the "
+        "attention of this head before and after fine-tuning is 0.93."
     )
     assert next(fact for fact in known if fact.about == "effect").source == "s, run 2"
     about = [fact.about for fact in known]
@@ -74,7 +75,7 @@ def test_a_head_without_a_role_says_so():
     scores = frame({"score": "roles/previous", "value": 0.2, "q": 0.4}, {"score": "roles/rare", "value": 0.2, "q": 0.9})
     assert (
         sentence(facts(scores, Head(0, 1)))
-        == "It has none of the 2 roles: no weight is significantly above three times its baseline."
+        == "This head has none of the 2 roles: no weight is significantly above three times its baseline."
     )
 
 

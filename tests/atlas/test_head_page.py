@@ -41,8 +41,8 @@ def test_the_file_has_what_the_page_has_and_no_text_becomes_markup():
     maps = Grid([random_pane(2, 3, 8)], EVIL, head="L1H2")
     page = head_page(Head(0, 1), EVIL, SCORES, ROWS, task="sst2", maps=maps, gallery=gallery(3, 5))
     assert (
-        "97% of 300 maps are classified as Diagonal. Its role is previous token: 0.99 [0.98, 0.99] (baseline 0.10)."
-        in page
+        "97% of 300 maps of this head are classified as Diagonal. The role of this head is previous token: 0.99 "
+        "[0.98, 0.99] (baseline 0.10)." in page
     )
     assert "class: study, run 1" in page
     assert "core atlas" in page

@@ -51,7 +51,7 @@ def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(d
         "**From the tokens of the text, L1H1 gives 99.7% of its attention to the start token. Uniform attention would "
         "give 6.9%.**"
     )
-    assert "- 100% of 60 maps are classified as vertical." in "\n".join(texts)
+    assert "- 100% of 60 maps of this head are classified as vertical." in "\n".join(texts)
     others = next(text for text in texts if text.startswith("- "))
     assert all(line.startswith("- ") for line in others.splitlines())
     assert "the largest share of the variance of its attention scores comes from token: 0.48" in others.lower()
@@ -89,8 +89,8 @@ def test_a_probe_on_attention_is_compared_with_the_best_simple_baseline_before_w
     headline = syntax.STUDY.headline(rows)
     assert headline.sentence == (
         f"A probe on attention alone predicts the syntactic head of {attention:.0%} of words correctly, {compared} "
-        "the best simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings predicts it "
-        "for 80%."
+        "the best simple baseline (fixed offset per relation: 61%). A probe on attention and embeddings is correct "
+        "for 80% of words."
     )
     assert headline.interval.startswith(
         f"95 % CI {100 * attention - 2:.0f} to {100 * attention + 2:.0f} for the probe on attention, "
@@ -209,8 +209,8 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
     assert told == "Raw and effective attention correlate with r = 0.60 on average over MRPC, RTE."
     assert effective.STUDY.headline([s.as_row() for s in scores]).n == 18, "the inputs of both tasks"
     assert effective.STUDY.headline([s.as_row() for s in scores]).interval == (
-        "Averaged over all inputs, including those on which both are equal, the lowest r of a head is 0.30 (L1H1 on "
-        "RTE)."
+        "Head L1H1 has the lowest correlation on RTE: r = 0.30 on average over all inputs, including those on which "
+        "raw and effective attention are equal."
     )
     assert " over " not in effective.STUDY.headline([score.as_row() for score in scores[:2]]).sentence
     for task in ("sst2", "qnli"):
@@ -218,8 +218,8 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
         (run,) = [run for run in known_runs("effective") if run.checkpoint == "atlas-encoder"]
         rows = [row for row in run.among(EffectiveScore) if row.task == task and row.statistic == "correlation"]
         least = min(rows, key=lambda row: row.value)
-        lowest = f"the lowest r of a head is {least.value:.2f} ({least.name}; 95 % CI"
-        assert any(text.startswith("Averaged over all inputs, ") and lowest in text for text in said(app))
+        lowest = f"Head {least.name} has the lowest correlation: r = {least.value:.2f} (95 % CI"
+        assert any(text.startswith(lowest) for text in said(app))
         longer = [row for row in run.among(LengthCorrelation) if row.task == task and row.length_from > 32]
         inputs, beyond = sum(row.n for row in longer), sum(row.n * row.mean for row in longer)
         assert any(

@@ -154,7 +154,7 @@ def test_a_head_has_a_sentence_and_every_number_of_the_store(filled):
     app = opened("heads/one")
     app.selectbox(key="head").set_value("L1H1").run()
     assert not app.exception
-    assert app.markdown[0].value.replace("\\", "").startswith("**L1H1: Its role is previous token: 0.90")
+    assert app.markdown[0].value.replace("\\", "").startswith("**L1H1: The role of this head is previous token: 0.90")
     assert app.subheader[0].value == "What does L1H1 do?"
     assert [tab.label for tab in app.tabs] == one_head.TABS
     kinds = [one.type for one in app.main]

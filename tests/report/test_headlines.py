@@ -56,7 +56,7 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
         "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at the same "
         "positions. Head L1H2 attends most to the token type noun: 0.40, compared with 0.10."
     )
-    assert said.baseline == "For random tokens at the same positions, the value is 0.10."
+    assert said.baseline == "The value of the baseline (random tokens at the same positions) is 0.10."
 
 
 @pytest.mark.parametrize("rows", [[], [{"kind": "of an earlier version"}]])
@@ -113,7 +113,8 @@ def test_the_nearest_heads_are_named():
         for k in range(2)
     ]
     assert headline("redundancy", rows).sentence.startswith(
-        "L1H1 and L1H3 have the most similar attention (distance 0.100). By their mean patterns, the 2 heads form"
+        "Heads L1H1 and L1H3 have the most similar attention (distance 0.100). "
+        "Clustered by mean attention pattern, the 2"
     )
 
 

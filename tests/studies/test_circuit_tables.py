@@ -183,8 +183,8 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     assert contrast.verdict == "the order by Shapley value keeps more"
     said = SHAPLEY.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "L2H1 contributes most to the logit difference of the correct prediction: +1.50 logits. 1 of 4 heads have a "
-        "significantly negative contribution. Comparing pruning orders: the order by Shapley value keeps more."
+        "Head L2H1 contributes most to the logit difference of the correct prediction: +1.50 logits. 1 of 4 heads have "
+        "a significantly negative contribution. Comparing pruning orders: the order by Shapley value keeps more."
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected
@@ -240,7 +240,8 @@ def test_pairs_are_judged_by_what_both_add_beyond_each():
     assert (sample.low, sample.high) == pytest.approx((stats.beta.ppf(0.025, 2, 1), 1))
     said = PAIRS.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "1 of 3 pairs of heads are redundant and 1 cooperate. The largest interaction is L1H1 and L1H3: +1.50 logits."
+        "1 of 3 pairs of heads are redundant and 1 cooperate. "
+        "The pair L1H1 and L1H3 has the largest interaction: +1.50 logits."
     )
     assert (said.n, said.of) == (64, "examples")
     assert PAIRS.results(options, replace(partial, pairs=None)) == []
@@ -270,7 +271,7 @@ def test_named_edges_are_measured_where_the_answers_differ():
     assert said.sentence == "Among 2 edges, L1H2>L2H2.q has the largest effect on the logit difference: -0.900."
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
-    assert said.baseline == "The logit differences of the two inputs in a pair differ by 2.00 on average."
+    assert said.baseline == "On average, the logit differences of the two inputs in a pair are 2.00 apart."
     alike = EDGE_EFFECTS.results(options, replace(partial, same=np.ones(10)))
     assert {(edge.effect, edge.low, edge.high, edge.difference, edge.n) for edge in alike} == {(None,) * 4 + (0,)}
     nothing = EDGE_EFFECTS.headline([edge.as_row() for edge in alike])

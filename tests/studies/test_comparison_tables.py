@@ -178,5 +178,5 @@ def test_heads_that_recur_are_counted_over_checkpoints():
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline is random weights of the same shape and entropy.",
+        "The baseline is models with random weights and the same shape and attention entropy.",
     )

@@ -22,10 +22,14 @@ def test_a_frame_score_says_whether_it_survives():
     assert said(FRAMES, first, second, ("frames/untested", 0.9, 0.8, 1.0, 0.1, np.nan)) == [
         (
             "frames",
-            "Its mean weight on frame links is 0.30 [0.20, 0.40], significantly above all four baselines.",
+            "The mean weight of this head on frame links is 0.30 [0.20, 0.40], significantly above all four baselines.",
             "run 0",
         ),
-        ("frames", "Its mean weight on frame links is 0.25, not significantly above all four baselines.", "run 1"),
+        (
+            "frames",
+            "The mean weight of this head on frame links is 0.25, not significantly above all four baselines.",
+            "run 1",
+        ),
     ]
 
 
@@ -38,8 +42,8 @@ def test_the_two_relations_that_are_furthest_above_other_words_are_named():
         ("backward/modifier", 0.26, 0.2, 0.3, 0.2, 0.01),
     ]
     text = (
-        "Compared with other words at the same distance, it attends more along the relation object, backward (0.50 "
-        "[0.40, 0.60], baseline 0.10) and the relation subject, forward (0.30 [0.20, 0.40], baseline 0.20)."
+        "This head attends more along the relation object, backward (0.50 [0.40, 0.60], baseline 0.10) and the "
+        "relation subject, forward (0.30 [0.20, 0.40], baseline 0.20) than to other words at the same distance."
     )
     assert said(RELATIONS, *rows) == [("relations", text, "run 1")]
     assert said(RELATIONS, rows[2]) == []

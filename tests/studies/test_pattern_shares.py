@@ -60,7 +60,7 @@ def test_a_head_is_said_to_have_the_class_of_most_of_its_maps():
         + [{"score": "entropy", "value": 3.0, "n": 40, "source": "another"}]
     )
     assert STUDY.facts(HeadScores(own, own)) == [
-        Fact("class", "70% of 40 maps are classified as vertical.", "run of class share/vertical")
+        Fact("class", "70% of 40 maps of this head are classified as vertical.", "run of class share/vertical")
     ]
     assert STUDY.facts(HeadScores(own[3:], own)) == []
 

@@ -105,17 +105,18 @@ class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions,
     def headline(self, rows: Sequence[Row]) -> Headline:
         tuned = finetuned_task(rows)
         best = tuned.mean("pretrained") or tuned.means[0]
+        task = task_of(best.task).name
         scores = [f"{mean.initialisation} {100 * defined(mean.of_metric(tuned.metric)):.1f}" for mean in tuned.means]
         spread = best.spread(tuned.metric)
         floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
         return Headline(
             (
-                f"On {task_of(best.task).name}, cross-fitted over all training examples, the mean {tuned.metric} "
-                f"by initialisation is: {'; '.join(scores)}."
+                f"On {task}, the mean {tuned.metric} over all training examples (cross-fitted) is, by initialisation: "
+                f"{'; '.join(scores)}."
             ),
             tuned.rows,
             "train examples",
-            f"The standard deviation over {best.n} seeds is {100 * spread:.1f}." if spread else "",
+            f"The standard deviation of the score over {best.n} seeds is {100 * spread:.1f}." if spread else "",
             "" if floor is None else f"A constant prediction scores {100 * floor:.1f}.",
         )
 

@@ -124,10 +124,11 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         change, score = next(
             (result, result.score) for result in FixedPatternChange.among(rows) if result.score is not None
         )
+        task = task_of(change.task).name
         return Headline(
             (
                 f"Replacing the attention of {change.held_heads} heads by fixed patterns changes {change.metric} on "
-                f"{task_of(change.task).name} by {100 * score:+.1f} points."
+                f"{task} by {100 * score:+.1f} points."
             ),
             change.n,
             "examples",

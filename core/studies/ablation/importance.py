@@ -173,11 +173,11 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
         told = []
         for row in each(scores.own[scores.own["score"] == self.name]):
             every = scores.every.loc[scores.every["score"] == self.name, "value"].dropna()
-            rank = int((every > row["value"]).sum()) + 1
+            rank, importance = int((every > row["value"]).sum()) + 1, number(row)
             told.append(
                 Fact(
                     self.name,
-                    f"Its gradient importance is {number(row)}. It has rank {rank} among {len(every)} heads.",
+                    f"The gradient importance of this head is {importance}, rank {rank} among {len(every)} heads.",
                     row["source"],
                 )
             )
@@ -200,7 +200,7 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
             "examples",
             "The gradient is an estimate without an interval."
             + (
-                f" The rank correlation of gradient importance with the effect of zeroing a head is: {agreements}."
+                f" The rank correlation between gradient importance and the effect of zeroing a head is: {agreements}."
                 if agreements
                 else ""
             ),

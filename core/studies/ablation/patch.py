@@ -155,16 +155,16 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
         components = Patched.among(rows)
         best = max(components, key=lambda component: component.recovered)
         sure = sum(component.p is not None and component.p < SIGNIFICANT for component in components)
+        significant = plural(sure, len(components), "components")
         return Headline(
             (
                 f"Patching {best.name} alone recovers {best.recovered:.0%} of the logit difference, more than "
-                f"patching any other component. {plural(sure, len(components), 'components')} have "
-                "significant effects after correction."
+                f"patching any other component. {significant} have significant effects after correction."
             ),
             best.n,
             "pairs",
             percent(best.low, best.high, "{:.0f}"),
-            "Without patching, 0 % is recovered.",
+            "Without patching, 0 % of the logit difference is recovered.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

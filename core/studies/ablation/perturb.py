@@ -119,11 +119,11 @@ class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
             for kind in Perturbation.among(rows)
             if kind.kind == "perturbation" and kind.changed_rate is not None
         ]
-        (high, most), (low, least) = max(rates, key=lambda pair: pair[0]), min(rates, key=lambda pair: pair[0])
+        (highest, most), (lowest, least) = max(rates, key=lambda pair: pair[0]), min(rates, key=lambda pair: pair[0])
         return Headline(
             (
-                f"The perturbation that changes the most predictions is {most.name} ({high:.0%} of them). The "
-                f"perturbation that changes the fewest is {least.name} ({low:.0%})."
+                f"The perturbation {most.name} changes the most predictions ({highest:.0%} of them), and the "
+                f"perturbation {least.name} changes the fewest ({lowest:.0%})."
             ),
             most.n,
             "examples",

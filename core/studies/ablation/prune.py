@@ -137,11 +137,11 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
     chance = [defined(step.score) for step in steps if step.order.startswith("random") and step.share == half.share]
-    beside = f", compared with {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
+    compared = f", compared with {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
     return Headline(
         (
-            f'With {half.share:.0%} of the heads pruned in the order "{order}", {half.metric} is '
-            f"{100 * defined(half.score):.1f}{beside}."
+            f'If {half.share:.0%} of the heads are pruned in the order "{order}", {half.metric} is '
+            f"{100 * defined(half.score):.1f}{compared}."
         ),
         half.n,
         "examples",

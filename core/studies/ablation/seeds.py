@@ -136,16 +136,17 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         """Summarise which seed causes most of the variance, and how many important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
+        task, largest_source = task_of(spread.task).name, _largest_source(SeedSource.among(rows))
+        heads, heads_by_chance = shared.value * shared.top, shared.by_chance * shared.top
         return Headline(
             (
-                f"On {task_of(spread.task).name}, {spread.metric} {spread.ends} over {spread.n} runs. "
-                f"{_largest_source(SeedSource.among(rows))} Two runs share {shared.value * shared.top:.1f} of "
-                f"their {shared.top} most important heads on average."
+                f"On {task}, {spread.metric} {spread.ends} over {spread.n} runs. {largest_source} On average, two runs "
+                f"share {heads:.1f} of their {shared.top} most important heads."
             ),
             spread.n,
             "runs",
             head_interval("The number of shared heads", shared.low, shared.high, "{:.1f}", shared.top),
-            f"By chance, two runs would share {shared.by_chance * shared.top:.1f} of these heads.",
+            f"By chance, two runs would share {heads_by_chance:.1f} of their {shared.top} most important heads.",
         )
 
 

@@ -243,11 +243,11 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         summary, verdicts = SequentialTestSummary.among(rows)[0], SequentialTestVerdict.among(rows)
         names = ", ".join([verdict.name for verdict in verdicts if verdict.verdict == "matters"][:5])
-        named = f" ({names})" if names else ""
+        named, targets = f" ({names})" if names else "", SWEPT_SAID.get(summary.what, "targets")
         return Headline(
             f"Ablation changes the loss by more than the margin for {summary.matters} of {len(verdicts)} "
-            f"{SWEPT_SAID.get(summary.what, 'targets')}{named}. For {summary.does_not_matter} it does not, and "
-            f"{summary.open} are undecided.",
+            f"{targets}{named}. For {summary.does_not_matter} {targets}, ablation changes the loss by less. "
+            f"{summary.open} {targets} are undecided.",
             summary.n,
             "examples",
             f"The margin for the change of the loss is {summary.margin:.4f} (by default 5 % of the loss of the best "

@@ -287,8 +287,8 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         worst = min(zeroed, key=lambda head: head.value)
         return Headline(
             (
-                f"Ablating {worst.name} ({worst.part}) changes the share of exact translations most, by "
-                f"{100 * worst.value:+.1f} points."
+                f"The share of exact translations is lowest if head {worst.name} ({worst.part}) is ablated: "
+                f"{100 * worst.value:+.1f} points compared with the unmodified model."
             ),
             worst.n,
             "examples",

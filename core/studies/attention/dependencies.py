@@ -124,9 +124,10 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         sure = [score for score in chosen if score.q is not None and score.q < SIGNIFICANT]
         best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
         judged = any(score.q is not None for score in chosen)
+        significant = plural(len(sure), len(chosen), "relations")
         along = (
-            f"{plural(len(sure), len(chosen), 'relations')} have a head that attends along the relation more than "
-            "distance and word classes predict."
+            f"{significant} have a head that attends along the relation significantly more than distance and word "
+            "classes predict."
             if judged
             else "This result does not test whether heads attend along relations more than distance predicts."
         )
@@ -135,7 +136,7 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
             best.n,
             "links",
             percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),
-            f"Always predicting the word at a fixed distance has an accuracy of {best.baseline:.2f}.",
+            f"A baseline that predicts the word at a fixed distance has an accuracy of {best.baseline:.2f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -108,14 +108,15 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         )
         highest = None if least.high is None else min(1.0, least.high)
         interval = percent(least.low, highest, "{:.2f}", 1)
+        interval = interval and f" ({interval})"
         return Headline(
             by_length(LengthCorrelation.among(rows), over)
             or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
             sum({score.task: int(score.n or 0) for score in heads}.values()),
             "inputs",
-            f"Averaged over all inputs, including those on which both are equal, the lowest r of a head is "
-            f"{least.value:.2f} ({least.name}{on}{f'; {interval}' if interval else ''}).",
-            "If effective attention equals raw attention, r is 1.",
+            f"Head {least.name} has the lowest correlation{on}: r = {least.value:.2f}{interval} on average over all "
+            "inputs, including those on which raw and effective attention are equal.",
+            "If effective attention equals raw attention, their correlation r is 1.",
         )
 
 

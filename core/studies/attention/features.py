@@ -115,8 +115,9 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         told = [
             f"{row['score'].rpartition('/')[2]} ({number(row)}, baseline {row['baseline']:.2f})" for row in each(some)
         ]
+        token_types = " and ".join(told)
         return [
-            Fact("looks at", f"It attends to {' and '.join(told)} more than to random tokens.", source)
+            Fact("looks at", f"This head attends significantly more to {token_types} than to random tokens.", source)
             for source in some["source"].head(1)
         ]
 

@@ -96,7 +96,7 @@ class Norms(Attending[NormsOptions, NormSums]):
         first = [score for score in Score.of_heads(rows) if score.feature is None]
         most = max(picked(first, statistic=first[0].statistic), key=lambda score: defined(score.value))
         return Headline(
-            f"In norm-based attention, {most.name} has the largest {most.statistic}: {most.value:.2f}.",
+            f"Head {most.name} has the largest {most.statistic} in norm-based attention: {most.value:.2f}.",
             most.n,
             "inputs",
             percent(most.low, most.high, "{:.2f}", 1),

@@ -377,7 +377,7 @@ def above_null(
         best.n,
         of,
         head_interval(best.name, best.low, best.high),
-        f"For {baseline}, the value is {best.baseline:.2f}.",
+        f"The value of the baseline ({baseline}) is {best.baseline:.2f}.",
     )
 
 

@@ -84,10 +84,11 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = AlikeHead.among(rows)
         near, groups = min(heads, key=lambda head: head.value), len({head.group for head in heads})
+        word = "group" if groups == 1 else "groups"
         return Headline(
             (
-                f"{near.name} and {near.other} have the most similar attention (distance {near.value:.3f}). By "
-                f"their mean patterns, the {len(heads)} heads form {groups} group{'' if groups == 1 else 's'}."
+                f"Heads {near.name} and {near.other} have the most similar attention (distance {near.value:.3f}). "
+                f"Clustered by mean attention pattern, the {len(heads)} heads form {groups} {word}."
             ),
             near.n,
             "inputs",

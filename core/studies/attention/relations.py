@@ -117,10 +117,11 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         for row in each(some):
             direction, _, relation = row["score"].partition("/")
             told.append(f"the relation {relation}, {direction} ({number(row)}, baseline {row['baseline']:.2f})")
+        relations = " and ".join(told)
         return [
             Fact(
                 self.name,
-                f"Compared with other words at the same distance, it attends more along {' and '.join(told)}.",
+                f"This head attends more along {relations} than to other words at the same distance.",
                 source,
             )
             for source in some["source"].head(1)

@@ -149,9 +149,15 @@ class Roles(Attending[RolesOptions, RoleSums]):
         for row in each(roles[roles["q"] < SIGNIFICANT].sort_values("value", ascending=False)):
             label = OWN_LABELS[row["score"]]
             told.append(
-                Fact(self.name, f"Its role is {label}: {number(row)} (baseline {row['baseline']:.2f}).", row["source"])
+                Fact(
+                    self.name,
+                    f"The role of this head is {label}: {number(row)} (baseline {row['baseline']:.2f}).",
+                    row["source"],
+                )
             )
-        none = f"It has none of the {len(roles)} roles: no weight is significantly above three times its baseline."
+        none = (
+            f"This head has none of the {len(roles)} roles: no weight is significantly above three times its baseline."
+        )
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:

@@ -134,7 +134,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
             most.n,
             "pairs",
             percent(most.low, most.high, "{:+.3f}", 1),
-            f"The logit differences of the two inputs in a pair differ by {most.difference:.2f} on average.",
+            f"On average, the logit differences of the two inputs in a pair are {most.difference:.2f} apart.",
         )
 
 

@@ -177,11 +177,11 @@ class Pairs(Study[PairsOptions, PairPartial]):
         most = max(pairs, key=lambda pair: abs(pair.interaction))
         return Headline(
             f"{counts['redundant']} of {len(pairs)} pairs of heads are redundant and {counts['cooperating']} "
-            f"cooperate. The largest interaction is {most.name}: {most.interaction:+.2f} logits.",
+            f"cooperate. The pair {most.name} has the largest interaction: {most.interaction:+.2f} logits.",
             most.n,
             "examples",
             "Significance is corrected over all pairs (max-T).",
-            "The interaction is 0 if the effects of the two heads add up.",
+            "The interaction is 0 if ablating both heads has the sum of their single effects.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

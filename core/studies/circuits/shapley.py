@@ -163,13 +163,14 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
         most = heads[0]
-        beside = f" Comparing pruning orders: {contrasts[0].verdict}." if contrasts else ""
+        orders = f" Comparing pruning orders: {contrasts[0].verdict}." if contrasts else ""
         ends = head_interval(most.name, most.low, most.high)
         against = sum(head.high is not None and head.high < 0 for head in heads)
         return Headline(
             (
-                f"{most.name} contributes most to the logit difference of the correct prediction: {most.value:+.2f} "
-                f"logits. {against} of {len(heads)} heads have a significantly negative contribution.{beside}"
+                f"Head {most.name} contributes most to the logit difference of the correct prediction: "
+                f"{most.value:+.2f} logits. {against} of {len(heads)} heads have a significantly negative "
+                f"contribution.{orders}"
             ),
             most.n,
             "examples",

@@ -221,7 +221,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 several.n,
                 "inputs",
                 "",
-                "The baseline is random weights of the same shape and entropy.",
+                "The baseline is models with random weights and the same shape and attention entropy.",
             )
         for record in CounterpartsSummary.among(rows):
             matched = (

@@ -325,7 +325,9 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         facts = []
         for row in each(some):
             compared = "significantly" if row["q"] < SIGNIFICANT else "not significantly"
-            sentence = f"Its mean weight on frame links is {number(row)}, {compared} above all four baselines."
+            sentence = (
+                f"The mean weight of this head on frame links is {number(row)}, {compared} above all four baselines."
+            )
             facts.append(Fact("frames", sentence, row["source"]))
         return facts
 

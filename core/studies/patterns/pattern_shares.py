@@ -256,7 +256,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         return [
             Fact(
                 "class",
-                f"{row['value']:.0%} of {row['n']} maps are classified as {row['score'].removeprefix(SHARE)}.",
+                f"{row['value']:.0%} of {row['n']} maps of this head are classified as "
+                f"{row['score'].removeprefix(SHARE)}.",
                 row["source"],
             )
             for row in each(best)

@@ -169,7 +169,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return [
             Fact(
                 self.name,
-                f"The cosine similarity between its attention before and after fine-tuning is {number(row)}.",
+                f"The cosine similarity of the attention of this head before and after fine-tuning is {number(row)}.",
                 row["source"],
             )
             for row in each(scores.own[scores.own["score"] == "cosine"])
@@ -200,7 +200,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
             least.n,
             "examples",
             head_interval(least.name, low, high, "{:z.2f}"),
-            "If 1 − cosine is 0, attention has not changed.",
+            "If attention has not changed, 1 − cosine is 0.",
         )
 
 

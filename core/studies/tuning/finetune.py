@@ -176,7 +176,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
             + f".{compared}",
             tuned.runs[0].dev_rows,
             "dev examples",
-            f"The standard deviation over {best.n} seeds is {100 * spread:.1f}." if spread else "",
+            f"The standard deviation of the score over {best.n} seeds is {100 * spread:.1f}." if spread else "",
             "" if floor is None else f"The best constant prediction scores {100 * floor:.1f}.",
         )
 
