@@ -23,6 +23,7 @@ from core.studies.attention import norms, statistics
 from core.studies.circuits.records import CircuitEdge
 from core.studies.explanation import writes
 from core.studies.explanation.writes import Written
+from core.studies.headline import percent
 from core.studies.lookup import section_of
 from core.studies.score_records import find_score, label_of
 from core.tasks.glue import drawn
@@ -243,6 +244,17 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
         return
     for unit, frame in effects_by_unit.items():
         axes = Axes(x="what", y="value", x_title="", y_title=unit, colour="of", low="low", high="high")
+        own, others = frame[frame["of"] == "this head"], frame[frame["of"] != "this head"].set_index("what")["value"]
+        if len(own):
+            most = own.loc[own["value"].abs().idxmax()]
+            interval = "" if pd.isna(most["low"]) else f" ({percent(most['low'], most['high'], '{:.2g}', 1)})"
+            beside = f"; mean of the other heads: {others[most['what']]:.2g}" if most["what"] in others else ""
+            st.markdown(
+                plain(
+                    f"Largest effect: {most['what']}, {most['value']:.2g}{interval}{beside}. "
+                    "This head is not tested against the other heads."
+                )
+            )
         st.altair_chart(values_with_intervals(frame, axes, title=f"Ablation of this head: {unit}"))
     if edges:
         frame = pd.DataFrame(
