@@ -126,7 +126,7 @@ class Checkpoint:
 
     @property
     def takes_token_types(self) -> bool:
-        """Return whether token types are passed to the model: it has several types, and its tokenizer returns them."""
+        """Return whether the model has several token types and the tokenizer returns them."""
         return self.token_types > 1 and "token_type_ids" in self.tokenizer.model_input_names
 
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:

@@ -77,8 +77,8 @@ def class_shares(
     """
     if not len(up):
         raise InputError(
-            "Gates must be fitted equally often with a price that pushes them up and one that pushes them "
-            f"down, at least once each; got {len(up)} and {len(down)} fits. Fit both."
+            "Gates must be fitted at least once with a reward for open gates, and as often with a penalty; got "
+            f"{len(up)} and {len(down)} fits. Fit them with both."
         )
     high, stays = up > 0.5, down > 0.5
     parts: list[Bool[np.ndarray, "fit head"]] = [high & stays, ~high & ~stays, high & ~stays]

@@ -201,7 +201,7 @@ class ChangeScore(Result):
 
     @property
     def most_changed(self) -> list[ChangedInput]:
-        """Return the inputs for which fine-tuning changed the map most."""
+        """Return the inputs on which fine-tuning changed the attention map of this head most."""
         return [ChangedInput.of(row) for row in self.changed_most or ()]
 
 

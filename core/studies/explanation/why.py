@@ -222,8 +222,8 @@ class Why(Study[WhyOptions, WhyPartial]):
         counted = ", ".join(f"{sort} in {count}" for sort, count in counts.items() if count)
         return Headline(
             (
-                f"The largest contribution to the attention scores of {len(by_head)} heads is {counted} heads. The "
-                f"largest share is that of {largest.feature} in L{largest.layer + 1}H{largest.head + 1}: "
+                f"The largest share of attention scores comes from {counted} of {len(by_head)} heads. The share is "
+                f"highest for {largest.feature} in head L{largest.layer + 1}H{largest.head + 1}: "
                 f"{largest.value:.2f}.{_said_of_removal(rows)}"
             ),
             largest.n,
