@@ -4,8 +4,6 @@ A map is a background with columns, lines, squares or spots of random strength a
 thresholds of the codebook, softened, because annotators differ near them. No labelled map is used.
 """
 
-from functools import lru_cache
-
 import numpy as np
 from jaxtyping import Float64
 from scipy.special import expit
@@ -19,7 +17,6 @@ Random = np.random.Generator
 Square = Float64[np.ndarray, "query key"]
 
 
-@lru_cache(maxsize=2)
 def border_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float64[np.ndarray, "map class"]]:
     """Return synthetic maps and the probability of each class of BERT's set."""
     rng = np.random.default_rng(seed)
