@@ -47,8 +47,5 @@ def ranges() -> dict[str, dict[str, Any]]:
 def variables(names: dict[str, str], mode: str) -> str:
     """Return CSS declarations of theme colours. `names` has the theme key by CSS variable name, without leading
     dashes."""
-    return ";".join(f"--{name}:{_css(theme()[mode][key])}" for name, key in names.items())
-
-
-def _css(value: str | list[str]) -> str:
-    return value if isinstance(value, str) else ",".join(value)
+    values = [(name, theme()[mode][key]) for name, key in names.items()]
+    return ";".join(f"--{name}:{value if isinstance(value, str) else ','.join(value)}" for name, value in values)

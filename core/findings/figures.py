@@ -51,11 +51,7 @@ def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
     kinds: dict[str, list[Number]] = {}
     for number in _numbers(study, rows):
         kinds.setdefault(number.what, []).append(number)
-    return [sorted(group, key=_size, reverse=True) for group in kinds.values()]
-
-
-def _size(number: Number) -> float:
-    return abs(number.value or 0.0)
+    return [sorted(group, key=lambda number: abs(number.value or 0.0), reverse=True) for group in kinds.values()]
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:

@@ -121,7 +121,9 @@ def _files(chosen: Sequence[RegisteredBatch], checkpoint: str) -> dict[str, str]
         batch, members = registered.batch, registered.members
         places = {}
         for name, choice in (("thought", RowChoice(**batch.thought)), ("judged", RowChoice(**batch.judged))):
-            text = _rows_text(choice.rows())
+            text = "".join(
+                json.dumps({**asdict(row), "sha256": mark_of(row)}, ensure_ascii=False) + "\n" for row in choice.rows()
+            )
             places[name] = f"rows/{_hash(text)[:16]}.jsonl"
             rows[places[name]] = text
         fields = {
@@ -151,10 +153,6 @@ def _said(one: StoredHypothesis) -> dict[str, Any]:
         "withdrawn": one.withdrawn.isoformat() if one.withdrawn else None, "run": one.run, "imported": one.imported,
         "criteria": list(one.criteria),
     }  # fmt: skip
-
-
-def _rows_text(rows: Sequence[TaskRow]) -> str:
-    return "".join(json.dumps({**asdict(row), "sha256": mark_of(row)}, ensure_ascii=False) + "\n" for row in rows)
 
 
 def _hash(text: str) -> str:

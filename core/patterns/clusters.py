@@ -53,7 +53,7 @@ def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALL
     ]  # fmt: skip
     centres = np.stack([points[cluster].mean(0) for cluster in clusters])
     exemplars = [
-        order[cluster[np.argsort(_distances(points[cluster], centre), kind="stable")[:EXEMPLARS]]]
+        order[cluster[np.argsort(np.linalg.norm(points[cluster] - centre, axis=1), kind="stable")[:EXEMPLARS]]]
         for cluster, centre in zip(clusters, centres, strict=True)
     ]
     back = np.argsort(order)
@@ -91,10 +91,6 @@ def fitted(points: np.ndarray, smallest: int, *, metric: str = "euclidean") -> I
 def _canonical(statistics: np.ndarray) -> Int[np.ndarray, " map"]:
     """Return an order of maps that depends on their statistics alone."""
     return np.lexsort(statistics.T[::-1])
-
-
-def _distances(points: np.ndarray, centre: np.ndarray) -> Float[np.ndarray, " map"]:
-    return np.linalg.norm(points - centre, axis=1)
 
 
 def _numbered(labels: np.ndarray) -> Int[np.ndarray, " map"]:

@@ -20,7 +20,7 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from ..codebook.registry import BERT
 from ..errors import InputError
 from .shapes import OF_ALL, shapes
-from .synthetic import border_maps
+from .synthetic import synthetic_maps
 
 # ---------------------------------------------------------------- synthetic maps for rare classes of BERT's set
 
@@ -390,7 +390,7 @@ def _near_borders(statistics: int, classes: Sequence[str], labelled: int) -> tup
 
 @lru_cache(maxsize=1)
 def _of_borders() -> tuple[Statistics, Probabilities]:
-    maps, likely = border_maps(BORDERS, 0)
+    maps, likely = synthetic_maps(BORDERS, 0)
     return shapes(maps), likely
 
 

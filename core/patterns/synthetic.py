@@ -17,7 +17,7 @@ Random = np.random.Generator
 Square = Float64[np.ndarray, "query key"]
 
 
-def border_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float64[np.ndarray, "map class"]]:
+def synthetic_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float64[np.ndarray, "map class"]]:
     """Return synthetic maps and the probability of each class of BERT's set."""
     rng = np.random.default_rng(seed)
     drawn = [_drawn(rng) for _ in range(count)]

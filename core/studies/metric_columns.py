@@ -47,10 +47,6 @@ def _estimate_in(row: Mapping[str, Any], name: str, low: str, high: str, unit: s
     return None if value is None else Estimate(value, start, end, unit)
 
 
-def _contrast(row: Mapping[str, Any], name: str) -> Estimate | None:
-    return _estimate_in(row, name, f"{name}_low", f"{name}_high")
-
-
 def _value(row: Mapping[str, Any], name: str) -> float | None:
     known = _estimate_in(row, name, "", "")
     return None if known is None else known.value
@@ -65,7 +61,10 @@ def _metrics(row: Mapping[str, Any]) -> Metrics:
                 _value(row, name),
                 _estimate_in(row, f"{name}_change", f"{name}_low", f"{name}_high", name),
                 _value(row, f"{name}_full"),
-                *(_contrast(row, f"{name}_{beside}") for beside in CONTRASTS),
+                *(
+                    _estimate_in(row, f"{name}_{other}", f"{name}_{other}_low", f"{name}_{other}_high")
+                    for other in CONTRASTS
+                ),
             )
             for name in there
         )

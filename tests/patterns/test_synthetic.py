@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from core.codebook.registry import BERT
-from core.patterns.synthetic import border_maps, class_probabilities
+from core.patterns.synthetic import class_probabilities, synthetic_maps
 
 ONE, TWO = np.zeros(20, dtype=bool), np.arange(20) >= 8
 
@@ -46,10 +46,10 @@ def test_a_column_is_more_likely_followed_in_more_rows():
 
 
 def test_synthetic_maps_have_every_class_and_many_lengths():
-    maps, likely = border_maps(150, 1)
+    maps, likely = synthetic_maps(150, 1)
     assert set(likely.argmax(1)) == set(range(5))
     assert len({len(one) for one in maps}) > 20
     assert all(np.allclose(one.sum(1), 1, atol=1e-5) for one in maps)
     assert ((likely.max(1) < 0.8).mean()) > 0.15, "maps near borders"
-    again, _ = border_maps.__wrapped__(150, 1)
+    again, _ = synthetic_maps.__wrapped__(150, 1)
     assert all(np.array_equal(one, other) for one, other in zip(maps, again, strict=True))

@@ -40,15 +40,18 @@ def parquet_files(records: Records) -> dict[str, bytes]:
     """Return the tables of a report as Parquet bytes by file name (values, claims, heads and steps)."""
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
-        kind_rows = [{key: _flat(value) for key, value in row.items()} for row in rows if row["kind"] == kind]
+        kind_rows = [
+            {
+                key: json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
+                for key, value in row.items()
+            }
+            for row in rows
+            if row["kind"] == kind
+        ]
         stream = BytesIO()
         pd.DataFrame(kind_rows).to_parquet(stream, index=False)
         contents[f"{name}.parquet"] = stream.getvalue()
     return contents
-
-
-def _flat(value: Any) -> Any:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, (dict, list)) else value
 
 
 # -------------------- The report in short, as Markdown for a repository or a mail, and its pictures as SVG
