@@ -26,19 +26,16 @@ BERT, GPT2 = "bert-base-uncased", "gpt2"
 LAYERS = 12  # of either
 FLAWS = {  # why a printed number cannot be compared with measurements
     "": "",
-    "constant": "the cell equals a constant predictor to the printed digit",
-    "one-block": "the printed number comes from a forward pass of which only the last block reached the output, so it "
-    "is not GPT-2's",
-    "unclear-column": "the source does not say what this column is",
-    "padded": "their maps are padded to 200 x 200 and padding queries have rows of their own; cropped maps give other "
-    "numbers",
-    "other-texts": "they measured segments of 128 word pieces of Wikipedia; mass and entropy move with the length",
-    "other-labels": "its 1,294 maps and their labels are not published, so ours are of other maps, drawn in another "
-    "way",
-    "sink": "22 of its 32 links end at the first token, which takes about half of all attention whatever it says",
-    "other-arrow": "Stanford's prep leads from a preposition to the word that it modifies, Universal Dependencies' "
-    "case to its own noun: the arrows part, so neither stands for the other",
-    "other-trees": "they scored the Penn Treebank in Stanford dependencies, here labels are Universal Dependencies'",
+    "constant": "the published number equals the score of a constant prediction to the printed digit",
+    "one-block": "in the code of the source, only the last block affects the output, so the number is not about GPT-2",
+    "unclear-column": "the source does not state what this column contains",
+    "padded": "the source pads maps to 200 x 200 and includes the rows of padding tokens, but our maps are cropped",
+    "other-texts": "the source measures Wikipedia segments of 128 subwords, and this number depends on input length",
+    "other-labels": "the 1,294 labelled maps of the source are not published, and our maps were sampled differently",
+    "sink": "22 of the 32 links in the source end at the first token, which receives about half of all attention",
+    "other-arrow": "prep in Stanford dependencies links a preposition to the word that it modifies, but case in "
+    "Universal Dependencies links it to its own noun",
+    "other-trees": "the source scores the Penn Treebank in Stanford dependencies, and we score Universal Dependencies",
 }
 
 

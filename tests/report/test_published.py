@@ -37,9 +37,11 @@ def test_errors_of_claims_agree_with_the_printed_numbers(shared_data):
     by_task = {task: {cell.initialisation: cell for cell in printed(task) if cell.source == PAPER} for task in GAINED}
     constant = {name: sum(cells[name].constant for cells in by_task.values()) for name in names}
     assert constant == {"untrained": 3, "random": 4}
-    assert known["tuned-beats-untuned"].startswith("Three cells of the pre-trained column equal a constant predictor")
+    assert known["tuned-beats-untuned"].startswith(
+        "Three scores of pre-trained BERT in the paper equal the score of a constant"
+    )
     assert known["random-learns"].startswith(
-        "Four of the seven scores in the table equal the score of a constant prediction"
+        "Four of the seven scores that the paper reports for these models equal the score"
     )
     metric = {task: "pearson" if task == "stsb" else "accuracy" for task in GAINED}
     scores = {task: [cells[name].values[metric[task]] for name in names] for task, cells in by_task.items()}
@@ -66,11 +68,11 @@ def test_an_inference_about_the_papers_column_is_not_stated_as_a_fact(name):
 def test_sources_of_claims_are_those_that_say_so():
     """Layer 5 is a summary's number; the paper's text says the first layer."""
     by_id = {claim.id: claim for claim in claims()}
-    assert by_id["fifth-layer"].source == "later summaries of Kovaleva et al. 2019 by others"
+    assert by_id["fifth-layer"].source == "later summaries of Kovaleva et al. 2019 by other authors"
     assert by_id["separator-gradients"].section == "3.2"
     assert by_id["random-below-untuned"].source == "Kovaleva et al. 2019"
     unread = [claim for claim in claims() if claim.source.startswith(("later", "GPT-2"))]
-    assert all("wording not compared with the source" in claim.section for claim in unread)
+    assert all("wording of this claim has not been compared with the source" in claim.section for claim in unread)
 
 
 def test_the_paper_printed_three_cells_of_a_task():

@@ -188,7 +188,7 @@ def exhibits(records: Records) -> None:
 
 def _exhibit(exhibit: Exhibit, records: Records) -> None:
     st.header(exhibit.title, anchor=exhibit.id, divider="gray")
-    st.caption(plain(f"{exhibit.source}, {exhibit.section}. Ours: {exhibit.measured}."))
+    st.caption(plain(f"{exhibit.source}, {exhibit.section}. How our numbers are measured: {exhibit.measured}"))
     chart: Any = chart_of(exhibit, records)
     if chart is not None:
         st.altair_chart(chart, width="content")
