@@ -85,10 +85,45 @@ def test_every_excused_mutant_has_a_reason_and_counts_apart():
     assert all(line.startswith("core/") and len(line.rsplit("  # ", 1)) == 2 for line in lines)
     excused = lines[0].rsplit("  # ", 1)[0]
     assert set(equivalent([excused, "core/scoring/x.py f: - a + b"])) == {excused}
-    row = table({excused: "survived", "core/scoring/x.py f: - a + b": "survived", "core/scoring/x.py f: - c": "killed"})
-    assert row.splitlines()[-1].split("|")[2:7] == [" 3 ", " 1 ", " 1 ", " 0 ", " 1 "]
+    mutants = {"core/scoring/x.py f: - a + b": "survived", "core/scoring/x.py f: - c": "killed elsewhere"}
+    row = table({excused: "survived"} | mutants)
+    assert row.splitlines()[-1].split("|")[2:7] == [" 3 ", " 1 ", " 1 ", " 1 ", " 1 "]
     assert row.splitlines()[-1].split("|")[7:9] == [" 50.0% ", " 9.5% to 90.5% "]
     assert "core/scoring" not in table({"core/scoring/x.py f: - a + b": "unplaced"})
+
+
+def test_words_for_people_are_told_from_words_that_programs_read(monkeypatch, tmp_path):
+    from tests.mutants.changes import ERROR, LOG, PROSE, mutants_of
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "words.py").write_text(
+        "def said(db, log, key, size):\n"
+        "    if size > 3:\n"
+        '        raise ValueError(f"Choose {size - 1} heads at most.")\n'
+        '    log.warning("done", size)\n'
+        '    db.execute("SELECT a FROM b WHERE c = d")\n'
+        '    return {"key": "a sentence for people"}\n'
+    )
+    mutants = mutants_of("words.py")
+    excused = {mutant.wording: [m for m in mutants if m.wording == mutant.wording] for mutant in mutants}
+    assert set(excused) == {"", ERROR, LOG, PROSE}
+    assert all("ValueError(None)" in mutant.change for mutant in excused[ERROR])
+    assert all("log.warning" in mutant.change for mutant in excused[LOG])
+    assert all("people" in mutant.change.casefold() for mutant in excused[PROSE])
+    for counted in ("+ if size >= 3", "size + 1", "execute(None)", "XXSELECT", '+ return {"XXkeyXX"'):
+        assert any(counted in mutant.change for mutant in excused[""]), counted
+
+
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_a_room_is_tried_with_its_own_tests_first(elsewhere):
+    from tests.mutants.changes import Mutant
+    from tests.mutants.trying import Reached
+
+    mutant = Mutant("core/scoring/x.py", "f", "- a + b", (3, 3), (2, 9), "")
+    reached = Reached(seconds={0: 1.0, 1: 9.0, 2: 0.5, 3: 0.1}, beside={0: [0, 3], 1: [1], 2: [2]})
+    reached.by_line[mutant.module][3] = [0, 1, 2] if elsewhere else [0, 1]
+    order = reached.tests(mutant, 5.0, lambda test: test != 2)
+    assert order == ([0, 3, 2] if elsewhere else [0, 3])  # 1 takes longer than 5 seconds
 
 
 def test_only_the_words_of_a_statement_may_be_in_another_case():

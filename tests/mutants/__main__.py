@@ -8,9 +8,13 @@
     python -m tests.mutants core/scoring --again                   # first what survived earlier, on today's tests
     python -m tests.mutants --table                                # what is known of each room
 
+A mutant meets first the tests of its own room that reach its lines, then those of other rooms; thorough ones too, and
+no slow ones. `killed elsewhere` means that only those of other rooms noticed.
+
 A copy of the tracked files is what is changed and run, never the tree. Each result is a line of
 build/mutants/results.jsonl as soon as it is known, so a run that was stopped goes on where it was. Mutants that no
-test can kill are listed, with the reason, in tests/mutants/equivalent.txt. The checks of array shapes are off, so that
+test can kill are listed, with the reason, in tests/mutants/equivalent.txt. Mutants of words for people (error messages,
+log, prose) are not drawn; how many those are is printed. The checks of array shapes are off, so that
 what kills a mutant is a test.
 """
 
@@ -59,10 +63,8 @@ RULES = {
         r"np\.(zeros|ones)\(.*dtype=(float|np.float64)\).* \+ .*(dtype=None|, )\)": "None is float64",
         r"np\.full(_like)?\(.*np\.nan\).* \+ .*np\.full(_like)?\([^+]*None\)": "None becomes NaN among floats",
         r"np\.errstate\(": "warnings, no results",
-        r": - log\.\w+\(": "words of the log, which nothing reads",
     }.items()
 }
-WORDING = re.compile(r": - (raise \w+\(|f?['\"]).*\+ .*(XX|[a-z]{3,}|[A-Z]{3,}|None)")  # of an error's sentence
 ALIVE = ("survived", "uncovered")  # no test failed, no test runs the line
 
 
@@ -128,7 +130,9 @@ def try_all(modules: list[str], asked: argparse.Namespace) -> None:
     tree = copied_tree()
     try:
         tests = asked.only or [test for room in rooms for test in tests_of(room)] + asked.tests
-        (tree / "wanted.json").write_text(json.dumps([turns, tests, asked.minutes, asked.patience, asked.workers]))
+        (tree / "wanted.json").write_text(
+            json.dumps([turns, modules, tests, asked.minutes, asked.patience, asked.workers])
+        )
         command = [sys.executable, "-c", "from tests.mutants.__main__ import try_here; try_here()"]
         environment = os.environ | {"MUTANT_RESULTS": str(RESULTS), "SHAPE_CHECKS": "off"}
         subprocess.run(command, cwd=tree, env=environment, check=True)
@@ -138,7 +142,8 @@ def try_all(modules: list[str], asked: argparse.Namespace) -> None:
 
 def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str]:
     """The room's mutants to try, by key: as many as complete the sample; first what survived, where that is asked."""
-    keys = [key for module in modules for key in keys_of(module)]
+    worded = {key: why for module in modules for key, why in kept_keys(module).items()}
+    keys = [key for key, why in worded.items() if not why]
     size = asked.sample or max(1, round(asked.share * len(keys)))
     known = recorded()
     tried = sum(key in known for key in keys)
@@ -148,6 +153,8 @@ def wanted(room: str, modules: list[str], asked: argparse.Namespace) -> list[str
         alive = [key for key in keys if known.get(key) in ALIVE]
         keys_to_try = [*(key for key in alive if key not in equivalent([key])), *keys_to_try]
     print(f"core/{room}: {len(keys)} mutants, {size} asked for, {len(keys_to_try)} to try", flush=True)
+    for why, count in Counter(why for why in worded.values() if why).items():
+        print(f"    not drawn: {count} mutants, {why}", flush=True)
     return keys_to_try
 
 
@@ -157,14 +164,20 @@ def drawn(key: str, seed: int) -> str:
 
 
 def keys_of(module: str) -> list[str]:
-    """Of a module's mutants, which takes seconds to find out and is kept until the module changes."""
+    """Of all a module's mutants, in its order."""
+    return list(kept_keys(module))
+
+
+def kept_keys(module: str) -> dict[str, str]:
+    """Of a module's mutants, which takes seconds to find out and is kept until the module changes; with what words for
+    people it changes, if any."""
     from tests.mutants.changes import mutants_of
 
     digest = hashlib.sha256(module.encode() + Path(module).read_bytes()).hexdigest()[:16]
-    kept = RESULTS.parent / "keys" / f"{digest}.json"
+    kept = RESULTS.parent / "keys" / f"{digest}.words.json"
     if not kept.is_file():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps([mutant.key for mutant in mutants_of(module)]))
+        kept.write_text(json.dumps({mutant.key: mutant.wording for mutant in mutants_of(module)}))
     return json.loads(kept.read_text())
 
 
@@ -175,7 +188,7 @@ def try_here() -> None:
     from tests.mutants.changes import mutants_of
     from tests.mutants.trying import Trying
 
-    keys, tests, minutes, patience, workers = json.loads(Path("wanted.json").read_text())
+    keys, reached, tests, minutes, patience, workers = json.loads(Path("wanted.json").read_text())
     modules, asked = dict.fromkeys(key.split(" ")[0] for key in keys), set(keys)
     known = {module: {place: key for place, key in enumerate(keys_of(module)) if key in asked} for module in modules}
     mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module, known[module])}
@@ -187,6 +200,7 @@ def try_here() -> None:
     trying = Trying(
         [mutants[key] for key in keys],
         told,
+        modules=reached,
         minutes=minutes,
         patience=patience,
         workers=workers,
@@ -217,7 +231,8 @@ def standing() -> dict[str, str]:
     """What is recorded of mutants that the modules still have."""
     known = recorded()
     modules = sorted({key.split(" ")[0] for key in known})
-    keys = [key for module in modules if Path(module).is_file() for key in keys_of(module)]
+    words = [kept_keys(module) for module in modules if Path(module).is_file()]
+    keys = [key for of_module in words for key, why in of_module.items() if not why]
     return {key: known[key] for key in keys if key in known}
 
 
@@ -250,25 +265,27 @@ def is_sql_in_another_case(key: str) -> bool:
 
 
 def table(statuses: dict[str, str]) -> str:
-    """By room: tried, killed, equivalent, wording of errors, survivors; the share killed of all but equivalent ones."""
+    """By room: tried, killed, those that only other rooms' tests killed, equivalent, survivors; the share killed of all
+    but equivalent ones."""
     counts: dict[str, Counter] = {}
     excused = equivalent(key for key, status in statuses.items() if status in ALIVE)
     for key, status in statuses.items():
         if status == "unplaced":  # not to be put into a loaded module: not tried
             continue
-        room = "core/" + room_of(key.split(" ")[0])
-        kind = "equivalent" if key in excused else "wording" if WORDING.search(key) else "survived"
-        counts.setdefault(room, Counter())[kind if status in ALIVE else "killed"] += 1
+        count = counts.setdefault("core/" + room_of(key.split(" ")[0]), Counter())
+        count["equivalent" if key in excused else "survived" if status in ALIVE else "killed"] += 1
+        count.update({"elsewhere": status == "killed elsewhere"})
     lines = [
-        "| Room | Tried | Killed | Equivalent | Wording | Survivors | Killed | 95 % |",
+        "| Room | Tried | Killed | of these elsewhere | Equivalent | Survivors | Killed | 95 % |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for room, count in sorted(counts.items()):
-        of = count.total() - count["equivalent"]
+        of = count["killed"] + count["survived"]
         low, high = (float(end) for end in wilson_interval(np.array(count["killed"]), max(1, of)))
         lines.append(
-            f"| `{room}` | {count.total():,} | {count['killed']:,} | {count['equivalent']:,} | {count['wording']:,} "
-            f"| {count['survived']:,} | {count['killed'] / max(1, of):.1%} | {low:.1%} to {high:.1%} |"
+            f"| `{room}` | {of + count['equivalent']:,} | {count['killed']:,} | {count['elsewhere']:,} "
+            f"| {count['equivalent']:,} | {count['survived']:,} | {count['killed'] / max(1, of):.1%} "
+            f"| {low:.1%} to {high:.1%} |"
         )
     return "\n".join(lines)
 

@@ -3,6 +3,7 @@
 import ast
 import importlib
 import inspect
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -10,10 +11,15 @@ from pathlib import Path
 from types import CodeType, FunctionType
 
 import libcst as cst
+import libcst.matchers as m
 from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider, WhitespaceInclusivePositionProvider
 from mutmut.mutation.file_mutation import Mutation, create_mutations
 
 Span = tuple[int, int]
+STRINGS = (cst.SimpleString, cst.FormattedString, cst.ConcatenatedString)
+WORD = re.compile(r"\b[A-Za-z]{2,}\b")
+SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|WHERE|FROM|JOIN|SET|VALUES|ORDER BY|GROUP BY|AND)\b")
+ERROR, LOG, PROSE = "text of an error message", "text of the log", "literal prose of a sentence"
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,7 @@ class Mutant:
         lines: the first and last line that the changed expression has.
         function_lines: the first and last line of the function's body.
         text: the changed module.
+        wording: why no test should look at the change; empty for others.
     """
 
     module: str
@@ -35,6 +42,7 @@ class Mutant:
     lines: Span
     function_lines: Span
     text: str
+    wording: str = ""
 
     @property
     def key(self) -> str:
@@ -69,8 +77,35 @@ def mutants_of(module: str, known: Mapping[int, str] | None = None) -> list[Muta
             change = known[place].removeprefix(f"{module} {name}: ")
         where, body = narrow[mutation.original_node], narrow[function.body]
         lines, span = (where.start.line, where.end.line), (body.start.line, body.end.line)
-        mutants.append(Mutant(module, name, change, lines, span, changed))
+        mutants.append(Mutant(module, name, change, lines, span, changed, wording_of(mutation, parents)))
     return mutants
+
+
+def wording_of(mutation: Mutation, parents) -> str:
+    """Why the mutant differs in words for people alone, which a test could only repeat; empty for all others.
+
+    These are literals in a `raise` or in what is logged, an error whose message becomes None, and prose: a literal of
+    at least three words that belongs to no SQL statement.
+    """
+    node, strings, calls = mutation.original_node, [], []
+    above: cst.CSTNode = node
+    while not isinstance(above, cst.FunctionDef | cst.Module):
+        if isinstance(above, STRINGS):
+            strings.append(above)
+        if isinstance(above, cst.Call):
+            calls.append(above)
+        if isinstance(above, cst.Raise):
+            is_error = node is above.exc and isinstance(node, cst.Call)
+            is_message = is_error and all(isinstance(arg.value, STRINGS) for arg in node.args)
+            return ERROR if is_message or isinstance(node, cst.SimpleString) else ""
+        above = parents[above]
+    if any(m.matches(call.func, m.Attribute(value=m.Name("log"))) for call in calls):
+        return LOG
+    if isinstance(node, cst.SimpleString):
+        text = cst.Module([]).code_for_node(strings[-1])
+        own = cst.Module([]).code_for_node(node)
+        return PROSE if len(WORD.findall(own)) >= 3 and not SQL.search(text) else ""
+    return ""
 
 
 def _names(function: cst.FunctionDef, parents) -> list[str]:

@@ -36,8 +36,8 @@ settings.register_profile(
     "mutants", deadline=None, database=None, derandomize=True, phases=(Phase.explicit, Phase.generate)
 )
 
-STATUSES = {0: "survived", 1: "killed", 2: "unplaced"}  # by exit status; less than 0 is a signal
-SURVIVED, KILLED, UNPLACED = STATUSES
+STATUSES = {0: "survived", 1: "killed", 2: "unplaced", 3: "killed elsewhere"}  # by exit status; below 0 is a signal
+SURVIVED, KILLED, UNPLACED, ELSEWHERE = STATUSES
 LIMIT = 5.0  # seconds of processor time that a mutant has beside ten times what its tests took
 IDLE = 30.0  # seconds without work after which a mutant waits for what never comes
 LOOK = 0.05  # seconds between two looks at the forks
@@ -73,22 +73,24 @@ class Reached:
             for line, names in lines.items():
                 self.by_line[file][int(line)] += [good[name] for name in names if name in good and name not in failed]
 
-    def tests(self, mutant: Mutant, patience: float) -> list[int]:
+    def tests(self, mutant: Mutant, patience: float, own: Callable[[int], bool]) -> list[int]:
         """Tests that run the changed lines (those of the whole function where none of its lines is counted), then
-        others of their files; as many as take no longer than `patience` seconds, and at least one."""
+        others of their files; the room's `own` before others', each as many as take no longer than `patience` seconds,
+        and at least one."""
         lines = self.by_line.get(mutant.module, {})
         for first, last in (mutant.lines, mutant.function_lines):
             reaching = {test for line in range(first, last + 1) for test in lines.get(line, ())}
             if reaching:
                 break
         others = {test for number in reaching for test in self.beside[number]} - reaching
-        kept, total = [], 0.0
-        for tests in (reaching, others):
-            for test in sorted(tests, key=self.seconds.__getitem__):
-                total += self.seconds[test]
-                if kept and total > patience:
-                    return kept
-                kept.append(test)
+        kept: list[int] = []
+        for is_own in (True, False):
+            total = 0.0
+            for tests in (reaching, others):
+                for test in sorted((test for test in tests if own(test) == is_own), key=self.seconds.__getitem__):
+                    if not kept or total + self.seconds[test] <= patience:
+                        kept.append(test)
+                        total += self.seconds[test]
         return kept
 
 
@@ -108,6 +110,7 @@ class Trying:
     """Tries mutants in place of running the tests; `told(mutant, status)` hears of each.
 
     Args:
+        modules: whose lines are looked for among what tests reach; those of all mutants, and maybe more.
         minutes: how long, when all tests have been run unchanged.
         patience: seconds that the tests of one mutant may take when nothing is changed.
         kept: the folder of what is known of which test reaches what.
@@ -118,12 +121,13 @@ class Trying:
         mutants: Sequence[Mutant],
         told: Callable[[Mutant, str], None],
         *,
+        modules: Sequence[str],
         minutes: float,
         patience: float,
         workers: int,
         kept: Path,
     ):
-        self.mutants, self.told, self.minutes = list(mutants), told, minutes
+        self.mutants, self.told, self.modules, self.minutes = list(mutants), told, list(modules), minutes
         self.patience, self.workers, self.kept = patience, workers, kept
         self.forks: dict[int, Fork] = {}
 
@@ -145,7 +149,10 @@ class Trying:
         while (waiting and time.monotonic() < end) or self.forks:
             while waiting and len(self.forks) < self.workers and time.monotonic() < end:
                 mutant = waiting.pop()
-                tests = reached.tests(mutant, self.patience)
+                own = own_folder(mutant)
+                tests = reached.tests(
+                    mutant, self.patience, lambda test, own=own: session.items[test].nodeid.startswith(own)
+                )
                 if tests:
                     self._begin(session, mutant, tests, sum(reached.seconds[test] for test in tests))
                 else:
@@ -156,9 +163,13 @@ class Trying:
     def _begin(self, session, mutant: Mutant, tests: list[int], expected: float) -> None:
         limit = int(LIMIT + 10 * expected)
 
+        own = own_folder(mutant)
+
         def run() -> int:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
-            session.config.pluginmanager.register(_Failures(lambda name: os._exit(KILLED)))
+            session.config.pluginmanager.register(
+                _Failures(lambda name: os._exit(KILLED if name.startswith(own) else ELSEWHERE))
+            )
             try:
                 turn_into(mutant)
             except (AttributeError, LookupError, StopIteration):
@@ -193,15 +204,15 @@ class Trying:
     def _reached(self, session) -> Reached:
         """Of each file of tests, from what is kept or from a run."""
         reached, by_file = Reached(), defaultdict(list)
-        modules = sorted({mutant.module for mutant in self.mutants})
-        statements = Statements(modules)
+        statements = Statements(self.modules)
         for number, item in enumerate(session.items):
             by_file[item.path].append(number)
-        common = _digest([*sorted(Path("core").rglob("*.py")), *sorted(Path("tests").glob("*.py"))])
+        shared = set(Path("tests").glob("*.py")) - set(Path("tests").glob("test_*.py"))
+        common = _digest([*sorted(Path("core").rglob("*.py")), *sorted(shared)])
         for path, numbers in by_file.items():
             beside = sorted(other for other in path.parent.glob("*.py") if not other.name.startswith("test_"))
             answer = self.kept / f"{path.stem}-{_digest([path, *beside], common)}.json"
-            if not answer.is_file() or not set(modules) <= set(json.loads(answer.read_text()).get("of", ())):
+            if not answer.is_file() or not set(self.modules) <= set(json.loads(answer.read_text()).get("of", ())):
                 print(f"{path.name}: {len(numbers)} tests", flush=True)
                 process, folder = _forked(
                     lambda answer=answer, numbers=numbers: _unchanged(session, numbers, answer, statements)
@@ -212,6 +223,12 @@ class Trying:
                 names = {session.items[number].nodeid: number for number in numbers}
                 reached.add(json.loads(answer.read_text()), names)
         return reached
+
+
+def own_folder(mutant: Mutant) -> str:
+    """What the names of its room's tests begin with; of what has no room, all tests'."""
+    parts = Path(mutant.module).parts
+    return f"tests/{parts[1]}/" if len(parts) > 2 else "tests/"
 
 
 def _spent(process: int) -> int:
