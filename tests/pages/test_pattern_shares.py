@@ -29,6 +29,7 @@ def test_the_pattern_that_changes_most_is_said_if_its_joint_interval_excludes_ze
         "points (95 % CI -6.0 to -2.0)"
     )
     covers = "The interval covers the variation between inputs, but not errors of the classifier."
-    assert change_said([perhaps, fewer], corrected=True) == [f"{said}, before correction. {covers}"]
+    tested = "The change is tested on the shares as classified, which Details shows."
+    assert change_said([perhaps, fewer], corrected=True) == [f"{said}. {covers} {tested}"]
     assert change_said([fewer], corrected=False) == [f"{said}. {covers}"]
     assert change_said([perhaps], corrected=True) == []

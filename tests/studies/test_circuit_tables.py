@@ -458,10 +458,10 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     whole = replace(whole, matter=matter, open=open_edges, stable=2, threshold=0.9)
     headline = CIRCUIT.headline([result.as_row() for result in (whole, *of(results, "edge"))])
     assert headline.sentence.startswith(
-        f"{matter} of 6 edges {said} the prediction by more than 30%: embeddings → L1H1"
+        f"{matter} of 6 edges {said} the logit difference by more than 30%: embeddings → L1H1"
     )
     assert f" {open_edges} edge{' is' if open_edges == 1 else 's are'} undecided. All" in headline.sentence
-    assert headline.sentence.endswith("All other edges change the prediction by less.")
+    assert headline.sentence.endswith("All other edges change it by less.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
         "An edge matters if its effect exceeds the margin: 30% of the difference in logits between the two inputs of "

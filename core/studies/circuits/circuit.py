@@ -263,19 +263,20 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         changes, names = "edges changes" if circuit.matter == 1 else "edges change", ", ".join(strong[:NAMED])
         names += ", ..." if len(strong) > NAMED else ""
         found = (
-            f"{circuit.matter} of {circuit.raced:,} {changes} the prediction by more than {circuit.margin_share:.0%}: "
-            f"{names}."
+            f"{circuit.matter} of {circuit.raced:,} {changes} the logit difference by more than "
+            f"{circuit.margin_share:.0%}: {names}."
             if circuit.matter
-            else f"None of {circuit.raced:,} edges changes the prediction by more than {circuit.margin_share:.0%}. The "
-            f"strongest edge is {most.name}."
+            else f"None of {circuit.raced:,} edges changes the logit difference by more than "
+            f"{circuit.margin_share:.0%}. The strongest edge is {most.name}."
         )
         undecided = "edge is" if circuit.open == 1 else "edges are"
         return Headline(
-            f"{found} {circuit.open} {undecided} undecided. All other edges change the prediction by less.",
+            f"{found} {circuit.open} {undecided} undecided. All other edges change it by less.",
             circuit.n,
             "pairs of inputs",
-            f"An edge matters if its effect exceeds the margin: {circuit.margin_share:.0%} of the difference in logits "
-            f"between the two inputs of a pair. All verdicts hold jointly with {1 - circuit.alpha:.0%} confidence.",
+            f"The logit difference is that between the two inputs of a pair. An edge matters if replacing it changes "
+            f"this difference by more than the margin of {circuit.margin_share:.0%}. All verdicts hold jointly with "
+            f"{1 - circuit.alpha:.0%} confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -233,8 +233,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
         return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."
     return (
         f"{sentence}. At the same distance elsewhere in the sentence, the mean weight is "
-        f"{row['same_distance']:.2f}. Among all {row['places']} pairs at this distance, this pair ranks "
-        f"{row['place_rank']:.0f} for the head."
+        f"{row['same_distance']:.2f}."
     )
 
 

@@ -157,12 +157,19 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         beside = [
             (mean.initialisation, mean.of_metric(metric)) for mean in picked(tuned.means, task=task) if mean != best
         ]
-        named = {"random": "random weights", "untrained": "not fine-tuned"}
+        named = {"random": "if fine-tuned from random weights", "untrained": "without fine-tuning",
+                 "frozen": "if only its classifier is trained"}  # fmt: skip
         others = [
-            f"{named.get(str(initialisation), initialisation)}: {100 * score:.1f}"
+            f"{100 * score:.1f} {named.get(str(initialisation), f'({initialisation})')}"
             for initialisation, score in beside
             if score is not None
         ]
+        random = dict(beside).get("random")
+        no_gain = (
+            " So this result shows no benefit of pre-training."
+            if best.initialisation == "pretrained" and random is not None and random >= defined(best.of_metric(metric))
+            else ""
+        )
         floor, spread = constant_score(rows, task, metric), best.spread(metric)
         if metric == "accuracy":
             floor = better_constant(scores, task)
@@ -171,9 +178,8 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
             is_above = not not_shown(scores, best)
             compared = " This is" + ("" if is_above else " not") + " significantly above a constant prediction."
         return Headline(
-            f"After fine-tuning on {task_of(task).name}, {metric} is {level}"
-            + (f" ({'; '.join(others)})" if others else "")
-            + f".{compared}",
+            f"After fine-tuning on {task_of(task).name}, {metric} is {level}.{compared}"
+            + (f" The same model scores {' and '.join(others)}.{no_gain}" if others else ""),
             tuned.runs[0].dev_rows,
             "dev examples",
             f"The standard deviation of the score over {best.n} seeds is {100 * spread:.1f}." if spread else "",

@@ -12,7 +12,7 @@ from core.studies.tuning.records import TunedScore
 from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results
 from pages.parts.reports.provenance import StoredRun, known_runs
-from pages.parts.reports.study_view import drawer, shown_result
+from pages.parts.reports.study_view import drawer, fits, shown_result
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
 from pages.parts.tuning.table_one import runs_table
@@ -46,11 +46,13 @@ def show_crossed() -> None:
 
 
 def _show_stored(study: str, title: str, draw: Callable[[StoredRun], None]) -> None:
-    """Show a stored run that no form here starts."""
-    if not known_runs(study):
+    """Show a stored run that no form here starts, if one is of the chosen checkpoint and task or was opened."""
+    key = study.replace("-", "_")
+    opened = key in st.session_state or key in st.query_params
+    if not opened and not any(map(fits, known_runs(study))):
         return
     st.subheader(title)
-    with shown_result(study, "", study.replace("-", "_")) as stored:
+    with shown_result(study, "", key) as stored:
         if stored is not None:
             draw(stored)
 

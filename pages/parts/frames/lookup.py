@@ -435,8 +435,7 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
         st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
         st.caption(
             f"This is one sentence, so the heads are ranked but not tested. Colour: {RANKED[by]}"
-            f"{' weight at the same distance elsewhere' * (by == 'difference')}. Outlined: the three heads with the "
-            f"largest value."
+            f"{' weight at the same distance elsewhere' * (by == 'difference')}. Outlined: the three largest values."
         )
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)

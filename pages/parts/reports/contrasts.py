@@ -1,7 +1,10 @@
-"""Reasons why two studies of the same model can have different verdicts."""
+"""Reasons why two studies of the same model can have different verdicts or scores."""
 
 import streamlit as st
 
+from core.studies.ablation.records import SeededRun
+from core.studies.tuning.records import TunedScore
+from core.tuning.recipe import Recipe
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.shell.messages import plain
@@ -31,3 +34,30 @@ def explain_difference(stored: StoredRun) -> None:
             finding = headlines.headline_of(other.run).sentence.partition(". ")[0].removesuffix(".")
             st.caption(plain(f"{view} reports for this model: “{finding}.” {reason}, so both can be true."))
             return
+
+
+SCORES = {"finetune": ("seeds", "Seed variance"), "seeds": ("finetune", "Train")}  # views with scores of fine-tuning
+
+
+def explain_scores(stored: StoredRun) -> None:
+    """If the other view of fine-tuned models has scores of this model and task, show what differs between the runs."""
+    study, view = SCORES[stored.study]
+    for other in known_runs(study):
+        if (other.checkpoint, other.task, other.sampled) == (stored.checkpoint, stored.task, stored.sampled):
+            here, there = _trained_on(stored), _trained_on(other)
+            if here and there and here != there:
+                scores = "scores" if study == "finetune" else "accuracies"
+                st.caption(plain(
+                    f"{view} reports other {scores} for this model and task, because its runs are fine-tuned on "
+                    f"{there} and the runs here on {here}."
+                ))  # fmt: skip
+            return
+
+
+def _trained_on(stored: StoredRun) -> str:
+    """Return the number of training examples and epochs of a fine-tuning result; "" without runs."""
+    runs = SeededRun.among(stored.result_rows) if stored.study == "seeds" else TunedScore.among(stored.result_rows)
+    if not runs or not runs[0].train_rows:
+        return ""
+    epochs = Recipe.of(stored.settings.preset, stored.settings.settings).epochs
+    return f"{runs[0].train_rows:,} training examples for {epochs} epochs"

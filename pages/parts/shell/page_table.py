@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from core import config
-from core.config import CLASSIFIER, DECODER
+from core.config import CLASSIFIER, DECODER, ENCODER
 
 PAGES_FOLDER = Path(__file__).resolve().parents[2]
 VIEWS_ROOM = f"{__package__.rpartition('.')[0]}.views"
@@ -21,6 +21,7 @@ class View(NamedTuple):
         ready: whether it needs no model, so that it does not wait while models load.
         bundled: whether it opens with the bundled encoder even if a real model is installed, which has no bundled
             results.
+        mode_starts: other default values in some of its modes, as pairs of a mode and its `starts`.
     """
 
     name: str
@@ -30,6 +31,11 @@ class View(NamedTuple):
     starts: tuple[tuple[str, str], ...] = ()
     ready: bool = False
     bundled: bool = False
+    mode_starts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+
+    def starts_in(self, mode: str | None) -> dict[str, str]:
+        """Return the default values of the context in a mode; None is the first mode."""
+        return dict(self.starts) | dict(dict(self.mode_starts).get(mode or "", ()))
 
 
 class Page(NamedTuple):
@@ -48,6 +54,7 @@ class Page(NamedTuple):
 _WEIGHTS, _RESULT = ("checkpoint", "input"), ("checkpoint", "rows")
 PROMPT = "The small engine ran all night without a pause. Nobody in the village"
 _TUNED = (("checkpoint", CLASSIFIER), ("rows", "sst2"))  # a model above chance
+_FINE_TUNES = (("checkpoint", ENCODER),)  # of modes that fine-tune a pre-trained checkpoint
 _PAIR = (("text", config.EXAMPLE_TEXT), ("pair", config.EXAMPLE_PAIR))
 
 PAGES = (
@@ -91,7 +98,8 @@ PAGES = (
     )),
     Page("interventions", "Interventions", ":material/block:", (
         View("ablation", "Ablation", "ablation", ("checkpoint", "rows", "input", "head"),
-             (*_TUNED, ("text", "The film is warm and funny, though far too long."), ("head", "L2H2"))),
+             (*_TUNED, ("text", "The film is warm and funny, though far too long."), ("head", "L2H2")),
+             mode_starts=(("All train rows", _FINE_TUNES), ("Training without", _FINE_TUNES))),
         View("sequential", "Sequential test", "sequential_test", _RESULT, _TUNED),
         View("pruning", "Pruning", "pruning", _RESULT, _TUNED),
         View("patching", "Patching and perturbation", "patching", ("checkpoint", "rows", "input"), (

@@ -44,7 +44,7 @@ def forget() -> None:
     st.session_state.pop(_USUAL, None)
 
 
-def _goes_along(key: str, usual: T | list[T]) -> bool:
+def goes_along(key: str, usual: T | list[T]) -> bool:
     """Return whether a choice was left at its default and the default has changed, so that the choice follows."""
     usual_choices: dict[str, T | list[T]] = st.session_state.setdefault(_USUAL, {})
     before, usual_choices[key] = usual_choices.get(key, usual), usual
@@ -74,7 +74,7 @@ def pick(
     """
     options, settings = _named(options, settings)
     start = options[0] if default is None else default
-    follows = _goes_along(key, start)
+    follows = goes_along(key, start)
     if asks_link(key):
         st.session_state[key] = st.query_params.get(key, start)
     elif follows:
@@ -109,7 +109,7 @@ def pick_many(
     """
     options, settings = _named(options, settings)
     usual = list(default)
-    follows = _goes_along(key, usual)
+    follows = goes_along(key, usual)
     if asks_link(key):
         linked = [name for name in st.query_params.get_all(key) if name]
         st.session_state[key] = [name for name in linked if name != NOTHING] if linked else usual

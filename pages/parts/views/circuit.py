@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -41,6 +42,7 @@ VERDICTS = {"matters": "matters", "open": "undecided", "does not matter": "does 
 COLOURS, SEEN = ("#0072b2", "#8c8c8c", "#56b4e9"), {"matters": 1.0, "undecided": 0.6, "does not matter": 0.25}
 ROW, COLUMN = 54, 76  # pixels between two rows of components, and two of a row
 THICKEST = 9.0
+ARROW = 0.6  # of an edge from its sender, where its arrow is
 LEGEND = 60  # pixels of the legend below, beside which boxes would be pressed together
 
 
@@ -58,16 +60,17 @@ def place_of(name: str, layers: int, heads: int) -> tuple[float, float]:
 
 
 def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, title: str) -> Layers:
-    """Return the graph of edges: width is the size of the effect, colour the verdict; edges that do not matter are
-    faded."""
+    """Return the graph of edges: width is the size of the effect, colour the verdict, and an arrow points to the
+    receiver; edges that do not matter are faded."""
     names = dict.fromkeys(["embeddings", "output", *(name for edge in edges for name in (edge.sender, edge.receiver))])
     positions = {name: place_of(name, layers, heads) for name in names}
     nodes = pd.DataFrame([{"component": name, "x": x, "y": y} for name, (x, y) in positions.items()])
     largest = max((abs(edge.effect or 0.0) for edge in edges), default=1.0) or 1.0
     lines = pd.DataFrame(
         [_line(edge, positions, largest) for edge in edges],
-        columns=["x", "y", "x2", "y2", "edge", "into", "effect", "size", "selection", "verdict", "seen"],
-    )
+        columns=["x", "y", "x2", "y2", "x_arrow", "y_arrow", "edge", "into", "effect", "size", "selection", "verdict",
+                 "seen", "angle"],
+    )  # fmt: skip
     scale_x = alt.Scale(domain=[-0.6, heads + 1.0], nice=False)
     scale_y = alt.Scale(domain=[-0.6, 2 * layers + 1.6], nice=False)
     axes: dict[str, Any] = {"x": alt.X("x:Q", axis=None, scale=scale_x), "y": alt.Y("y:Q", axis=None, scale=scale_y)}
@@ -82,6 +85,11 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
         tooltip=["edge:N", "into:N", alt.Tooltip("effect:Q", format="+.3f"), "verdict:N",
                  alt.Tooltip("selection:Q", format=".2f")],
     )  # fmt: skip
+    arrows = alt.Chart(lines).mark_point(shape="triangle", filled=True, size=90).encode(
+        x=alt.X("x_arrow:Q", axis=None, scale=scale_x), y=alt.Y("y_arrow:Q", axis=None, scale=scale_y),
+        angle=alt.Angle("angle:Q", scale=None), color=alt.Color("verdict:N", scale=colour, title="the edge", legend=below),
+        opacity=alt.Opacity("seen:Q", scale=None),
+    )  # fmt: skip
     boxes = alt.Chart(nodes).encode(**axes)
     back = boxes.mark_rect(width=62, height=20, fill="#ffffff", stroke="#888888", cornerRadius=4, xOffset=0)
     written = (
@@ -89,7 +97,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
         .encode(text="label:N")
         .transform_calculate(label="replace(datum.component, 'feedforward', 'FF')")
     )
-    return alt.layer(drawn, back, written).properties(
+    return alt.layer(drawn, arrows, back, written).properties(
         title=title, width=COLUMN * (heads + 1), height=ROW * (2 * layers + 2) // 2 + LEGEND
     )
 
@@ -97,7 +105,9 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
 def _line(edge: CircuitEdge, positions: dict[str, tuple[float, float]], largest: float) -> dict[str, Any]:
     (x, y), (x2, y2) = positions[edge.sender], positions[edge.receiver]
     return {
-        "x": x, "y": y, "x2": x2, "y2": y2, "edge": edge.name, "into": INPUTS[edge.input], "effect": edge.effect,
+        "x": x, "y": y, "x2": x2, "y2": y2, "x_arrow": x + ARROW * (x2 - x), "y_arrow": y + ARROW * (y2 - y),
+        "angle": float(np.degrees(np.arctan2(COLUMN * (x2 - x), ROW / 2 * (y2 - y)))),  # clockwise from upward
+        "edge": edge.name, "into": INPUTS[edge.input], "effect": edge.effect,
         "size": max(1.0, THICKEST * abs(edge.effect or 0.0) / largest), "selection": edge.selection,
         "verdict": VERDICTS[edge.verdict], "seen": SEEN[VERDICTS[edge.verdict]],
     }  # fmt: skip
@@ -168,6 +178,7 @@ def draw(stored: StoredRun) -> None:
             shown, title = ranked[:size], f"The {size} strongest edges"
         graph = circuit_picture(shown, layers, heads, title=title)
         st.altair_chart(graph, width="stretch", key="circuit_picture")
+        st.caption("A thicker edge has a larger effect. FF is the feed-forward sublayer of a layer.")
     with details():
         _details(stored, summary, ranked, curve, [graph, faithfulness_chart])
 
@@ -178,7 +189,7 @@ def _title_of(telling: Sequence[CircuitEdge]) -> str:
         return f"The {MOST} strongest of {len(telling):,} edges that matter or are undecided"
     matter = sum(edge.verdict == "matters" for edge in telling)
     edges = "edge that matters" if matter == 1 else "edges that matter"
-    return f"The {matter} {edges}, and the {len(telling) - matter} undecided edges"
+    return f"The {matter} {edges}, and the {len(telling) - matter} undecided edges; arrows point to the receiver"
 
 
 def _together(curve: Sequence[Faithfulness]) -> str:

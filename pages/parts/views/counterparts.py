@@ -28,6 +28,7 @@ from pages.parts.widgets.head_links import say_missing
 
 
 WIDTH, GAP, CELL = 860, 4, 30  # pixels; columns between the two pictures
+NAMED = 24  # pixels of a square that has room for the name of a head
 AROUND = 110  # pixels of title and legend, which are fitted into a chart's height
 
 
@@ -63,10 +64,10 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
         axis=alt.Axis(values=list(range(1, deepest + 1)), format="d", grid=False, labelOverlap=deepest > 24),
     )
     read = ["name:N", "counterpart:N", *(alt.Tooltip(f"{k}:Q", format=".3~g") for k in ("similarity", "margin", "p"))]
-    thick = alt.condition(f"datum.name === '{highlight}'", alt.value(4), alt.value(1.2))
-    lines = alt.Chart(drawn[drawn["x2"].notna()]).mark_rule(strokeCap="round").encode(
+    thick = alt.condition(f"datum.name === '{highlight}'", alt.value(5), alt.value(2))
+    matched = drawn[drawn["matched"] & drawn["x2"].notna()]
+    lines = alt.Chart(matched).mark_rule(strokeCap="round").encode(
         x=x, y=y, x2="x2:Q", y2="y2:Q", color=colour, tooltip=read, strokeWidth=thick,
-        opacity=alt.condition(alt.datum.matched, alt.value(0.8), alt.value(0.12)),
     )  # fmt: skip
     side = min(CELL, (WIDTH - 60) // (heads + GAP + shape[1])) - 3
     cells = alt.Chart(drawn).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4, cursor="pointer")
@@ -75,8 +76,8 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
     )
     second_heads = pd.DataFrame([{"x": heads + GAP + b + 1, "y": a + 1, "name": f"L{a + 1}H{b + 1}"}
                                  for a in range(shape[0]) for b in range(shape[1])])  # fmt: skip
-    matched = set(drawn.loc[drawn["matched"], "counterpart"])
-    second_heads["found"] = ["counterpart" if n in matched else "no counterpart" for n in second_heads["name"]]
+    found = set(matched["counterpart"])
+    second_heads["found"] = ["counterpart" if n in found else "no counterpart" for n in second_heads["name"]]
     second_squares = alt.Chart(second_heads).mark_square(size=side**2, opacity=1, stroke="gray", strokeOpacity=0.4)
     second_squares = second_squares.encode(x=x, y=y, color=colour, tooltip=["name:N"])
     ring = (
@@ -84,10 +85,14 @@ def ribbons(frame: pd.DataFrame, *, first: str, second: str, highlight: str | No
         .mark_square(size=(side + 4) ** 2, filled=False, stroke="#D55E00", strokeWidth=2.5, aria=False)
         .encode(x=x, y=y)
     )
-    return alt.layer(lines, cells, second_squares, ring).properties(
+    ends = pd.concat([matched[["x", "y", "counterpart"]].rename(columns={"counterpart": "other"}),
+                      matched[["x2", "y2", "name"]].set_axis(["x", "y", "other"], axis=1)])  # fmt: skip
+    names = alt.Chart(ends if side >= NAMED else ends[:0]).mark_text(fontSize=9, color="#ffffff", aria=False)
+    return alt.layer(lines, cells, second_squares, names.encode(x=x, y=y, text="other:N"), ring).properties(
         width=min(WIDTH, (heads + GAP + shape[1]) * CELL),
         height=CELL * deepest + AROUND,
-        title=f"{first} (left) and {second} (right); a line joins a head to its counterpart",
+        title=f"{first} (left) and {second} (right); a line joins a head to its counterpart"
+        + ", whose name is in the square" * (side >= NAMED),
     )
 
 

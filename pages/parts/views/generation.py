@@ -120,8 +120,8 @@ def show_steps(name: str, prompt: Prompt) -> None:
             f"What does the model attend to after it has generated “{step.token}”?",
             [f"{name} · n = 1 input, so no test is possible"],
             _strongest(step, shown),
-            f"The other heads are in the table below. Token {step_number} of the generated text is position {query} of "
-            "the whole text, the last row of each map.",
+            f"This weight is in the last row of the map of {head} (position {query}). The sentence next to the map "
+            "averages over all rows of the map, so its numbers differ.",
             key="generation",
         )
     maps_grid.show_kept([pane], caption=caption, head=head, key="generation")
@@ -137,8 +137,8 @@ def _strongest(step: "GenerationStep", shown: pd.DataFrame) -> str:
     """Return which head attends most strongly from the new token, and to what (from `attended`)."""
     head, token, weight, back = shown[["head", "attends to", "weight", "tokens back"]].iloc[0]
     return (
-        f"From “{step.token}”, {head} attends most strongly of {len(shown)} heads: it gives {weight:.2f} of its "
-        f"attention to “{token}” ({_distance(back)})."
+        f"From “{step.token}”, head {head} has the largest weight of all {len(shown)} heads: {weight:.2f} on “{token}” "
+        f"({_distance(back)})."
     )
 
 

@@ -77,7 +77,7 @@ def misfits(shares: Sequence[ClassShare]) -> list[str]:
 
 
 def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
-    """Return a sentence about the pattern that changes most from the first checkpoint to the second, if one does.
+    """Return sentences about the pattern that changes most from the first checkpoint to the second, if one does.
 
     corrected: whether the figure shows corrected shares. The change is always of shares as classified.
     """
@@ -91,9 +91,9 @@ def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
     most = max(sure, key=lambda share: abs(share.share))
     return [
         f"From the first model to the second, the share of {most.name} changes most, and this change is significant: "
-        f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f})"
-        + (", before correction. " if corrected else ". ")
+        f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f}). "
         + "The interval covers the variation between inputs, but not errors of the classifier."
+        + " The change is tested on the shares as classified, which Details shows." * corrected
     ]
 
 

@@ -17,6 +17,7 @@ from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe, p
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.attending import task_said
+from pages.parts.reports.contrasts import explain_scores
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources, url
@@ -132,9 +133,10 @@ def results() -> None:
         for sentence in table_one.at_chance(scores):
             st.warning(plain(sentence), icon=":material/warning:")
         table_one.show_bars(scores, bundled=not options.data)
+        explain_scores(stored)
         st.subheader("Scores next to Table 1 of the papers")
         table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
-        table = table.rename(index={"constant": "constant prediction, chosen on the training examples"})
+        table = table.rename(index={"constant": "best constant prediction", "rows": "examples for training / dev"})
         st.table(table if options.data else table.rename(columns=sampled))
         source = (
             "original files of the tasks"
@@ -153,7 +155,10 @@ def results() -> None:
         show_table(runs_made.assign(task=[task_said(task, bundled=not options.data) for task in runs_made["task"]]))
         runs = [score for score in scores if score.kind == "run"]
         if not any(score.folder and Path(score.folder).expanduser().is_dir() for score in runs):
-            st.caption("The folders of these checkpoints are not on this machine. Press Run again to train them again.")
+            st.caption(
+                "The folders of these checkpoints are not on this machine. To train the checkpoints again, open “Save "
+                "or cite” above and press “Run again”."
+            )
             return
         st.caption("These checkpoints are in the list of checkpoints on every page.")
         first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])

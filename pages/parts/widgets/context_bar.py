@@ -35,7 +35,10 @@ def show_bar(view: View) -> bool:
     It cannot while its checkpoint must be downloaded and none was shown before.
     """
     shown = [name for use in view.uses for name in FIELDS_OF.get(use, (use,))]
-    usual: dict[str, Any] = USUAL | {"checkpoint": usual_checkpoint(view)} | dict(view.starts)
+    mode = _mode()
+    usual: dict[str, Any] = USUAL | view.starts_in(mode) | {"checkpoint": usual_checkpoint(view, mode)}
+    if "checkpoint" in shown and url.goes_along("checkpoint", usual["checkpoint"]):
+        st.session_state["checkpoint"] = usual["checkpoint"]
     if "[MASK]" in (context.chosen().text or "") and usual["checkpoint"] == config.CLASSIFIER:
         usual["checkpoint"] = config.ENCODER  # it asks for a word
     with st.container(horizontal=True, vertical_alignment="center", key="context", gap="small"):
@@ -69,10 +72,17 @@ def show_bar(view: View) -> bool:
     return None not in reads.values()
 
 
-def usual_checkpoint(view: View) -> str:
-    """Return the default checkpoint of a view: a real model if there is one and the view has results for it."""
-    starts: dict[str, str] = dict(view.starts)
-    return starts.get("checkpoint") or (config.ENCODER if view.bundled else config.usual_encoder())
+def usual_checkpoint(view: View, mode: str | None = None) -> str:
+    """Return the default checkpoint of a view in a mode: a real model if there is one and the view has results for
+    it."""
+    chosen = view.starts_in(mode).get("checkpoint")
+    return chosen or (config.ENCODER if view.bundled else config.usual_encoder())
+
+
+def _mode() -> str | None:
+    """Return the mode that the view is about to show; None for its first."""
+    in_url = st.query_params.get("mode")
+    return in_url if history.went_back() else st.session_state.get("mode", in_url)
 
 
 def _named(picked: dict[str, Any]) -> dict[str, Any]:
