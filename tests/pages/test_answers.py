@@ -108,6 +108,17 @@ def test_subnetworks_of_a_model_at_chance_are_not_informative(low, said_first):
         assert headline.interval == "95 % CI 40.0 to 70.0", "a level has no plus sign"
 
 
+@pytest.mark.parametrize(
+    ("view", "other", "there", "here"),
+    [("finetuning/train", "Seed variance", "1,000", "2,000"), ("finetuning/seeds", "Train", "2,000", "1,000")],
+)
+def test_scores_that_seem_to_contradict_are_explained_where_they_meet(db, view, other, there, here):
+    assert (
+        f"{other} reports other scores for this model and task, because its runs are fine-tuned on {there} training "
+        f"examples for 6 epochs and the runs here on {here} training examples for 6 epochs."
+    ) in said(opened(view))
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("view", "other"),
@@ -156,6 +167,9 @@ def test_a_circuit_draws_the_edges_of_the_answer_and_fades_the_others(db):
     rows = pd.DataFrame(next(rows for rows in drawn["datasets"].values() if "edge" in rows[0]))
     seen = rows.groupby("verdict")["seen"].max()
     assert seen["matters"] > seen["undecided"] > seen["does not matter"]
+    towards = rows.assign(right=rows["x2"] - rows["x"], up=rows["y2"] - rows["y"])
+    assert (towards["up"] > 0).all(), "later components are above"
+    assert (np.sign(np.sin(np.radians(towards["angle"]))).round() == np.sign(towards["right"])).all()
     scale = drawn["layer"][0]["encoding"]["color"]["scale"]
     assert dict(zip(scale["domain"], scale["range"], strict=True))["undecided"] == "#8c8c8c"
     assert any(
@@ -310,7 +324,14 @@ def test_every_view_with_an_answer_names_its_unit_once_in_the_explanation_of_the
 
 def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisations(db):
     texts = said(opened("finetuning/train"))
-    assert any("(random weights: 85.0; not fine-tuned: 48.0). This is significantly above" in text for text in texts)
+    answer = next(text for text in texts if text.startswith("**After fine-tuning"))
+    assert answer.endswith(
+        "accuracy is 83.9. This is significantly above a constant prediction. The same model scores 85.0 if fine-tuned "
+        "from random weights and 48.0 without fine-tuning. So this result shows no benefit of pre-training.**"
+    )
+    table = opened("finetuning/train").table[0].value
+    assert table.loc["best constant prediction"].tolist() == ["51.7 (always positive)"], "as the answer has it"
+    assert any("scores 51.7." in text for text in texts)
     texts = said(opened("interventions/subnetworks"))
     assert any("the same model scores 83.9 (see Fine-tuning > Train)" in text for text in texts)
     answer = next(text for text in texts if text.startswith("**"))

@@ -13,8 +13,7 @@ from pages.parts.widgets.context_bar import usual_checkpoint
 from tests.pages.opening import opened
 
 # studies whose view opens on its default checkpoint without a bundled result, and why
-NOT_BUNDLED = {
-    "cross-fitted": "hours of fine-tuning",
+NOT_BUNDLED = {  # both are below the bundled result of Cross-fitted, and are not shown without a result
     "cross-fitted-scores": "hours of fine-tuning",
     "cross-fitted-prune": "hours of fine-tuning",
 }
@@ -95,6 +94,28 @@ def test_the_default_checkpoint_counts_as_chosen(db, answered):
 
 
 @pytest.mark.shipped
+def test_the_checkpoint_follows_the_default_of_a_mode_and_stays_where_it_was_chosen(db, answered):
+    app = opened("interventions/ablation", mode="A task's rows")
+    assert app.selectbox(key="checkpoint").value == config.CLASSIFIER
+    for mode, name in (("All train rows", config.ENCODER), ("A task's rows", config.CLASSIFIER)):
+        app.segmented_control(key="mode").set_value(mode).run()
+        assert app.selectbox(key="checkpoint").value == name
+        assert not boxes(app)
+        assert answered[-1][0].checkpoint == name
+    app.selectbox(key="checkpoint").set_value("atlas-decoder").run()
+    app.segmented_control(key="mode").set_value("All train rows").run()
+    assert app.selectbox(key="checkpoint").value == "atlas-decoder"
+    assert len(boxes(app)) == 1
+
+
+@pytest.mark.shipped
+def test_cross_fitted_opens_on_a_result_of_its_model_without_results_of_others_below(db, answered):
+    app = opened("interventions/ablation", mode="All train rows")
+    assert [(stored.study, fitting) for stored, fitting in answered] == [("cross-fitted", True)]
+    assert not boxes(app)
+
+
+@pytest.mark.shipped
 @pytest.mark.parametrize("encoder", [config.ENCODER, config.REAL])
 def test_every_analysing_view_opens_on_a_bundled_result_of_its_default_checkpoint(db, monkeypatch, encoder):
     """Without and with all-MiniLM on this machine."""
@@ -106,7 +127,7 @@ def test_every_analysing_view_opens_on_a_bundled_result_of_its_default_checkpoin
     for study, shown in RESULTS.items():
         page, _, name = shown.view.partition("/")
         view = page_of(page).view(name)
-        usual = usual_checkpoint(view)
+        usual = usual_checkpoint(view, dict(shown.query).get("mode"))
         if study in {row[0] for row in bundled} and "checkpoint" in view.uses and (study, usual) not in bundled:
             missing.add(study)
     assert missing <= set(NOT_BUNDLED) | (OTHER_MODES if encoder == config.REAL else set())

@@ -118,7 +118,21 @@ def test_a_picture_of_counterparts_has_its_heads_height_beside_its_title():
     )
     chart = ribbons(frame, first="atlas-encoder", second="b").to_dict()
     assert chart["height"] >= 6 * 30 + 100
-    assert chart["title"] == "atlas-encoder (left) and b (right); a line joins a head to its counterpart"
+    assert chart["title"] == (
+        "atlas-encoder (left) and b (right); a line joins a head to its counterpart, whose name is in the square"
+    )
+
+
+def test_only_counterparts_are_joined_and_both_ends_of_a_line_name_the_other():
+    heads = [(0, 0, 0, 1, True), (0, 1, 0, 0, False)]  # layer, head, and those of the match
+    frame = pd.DataFrame(heads, columns=["layer", "head", "match_layer", "match_head", "matched"])
+    frame = frame.assign(similarity=0.5, margin=0.1, p=0.1, best_layer=0, best_head=0, others_layers=1, others_heads=2)
+    chart = ribbons(frame, first="a", second="b").to_dict()
+    lines, names = (
+        next(layer for layer in chart["layer"] if layer["mark"]["type"] == kind) for kind in ("rule", "text")
+    )
+    assert [row["name"] for row in chart["datasets"][lines["data"]["name"]]] == ["L1H1"]
+    assert [(row["x"], row["other"]) for row in chart["datasets"][names["data"]["name"]]] == [(1, "L1H2"), (8, "L1H1")]
 
 
 def table_page():

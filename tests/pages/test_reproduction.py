@@ -94,6 +94,9 @@ def test_a_report_opens_on_a_grid_of_claims_and_tasks_that_is_filtered(db):
     (of_rte,) = [one for one in records.claims if one.sentence == line["claim"] and one.task == "rte"]
     assert line["RTE"] == of_rte.outcome == HOLDS
     assert any(numbers_of(records.claims[0]) in one.value.replace("\\", "") for one in page.caption)
+    assert any("A cosine of 1 means" in one.value for one in page.caption) == (
+        "cosine" in numbers_of(records.claims[0])
+    )
     page.query_params["outcomes"] = HOLDS
     page = switched(page, "reproduction", outcomes=HOLDS).run()
     page.button_group(key="outcomes").set_value([HOLDS]).run()

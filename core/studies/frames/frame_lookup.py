@@ -231,10 +231,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
         )
     if links.places == 1:
         return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."
-    return (
-        f"{sentence}. At the same distance elsewhere in the sentence, the mean weight is "
-        f"{row['same_distance']:.2f}."
-    )
+    return f"{sentence}. At the same distance elsewhere in the sentence, the mean weight is {row['same_distance']:.2f}."
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:

@@ -46,9 +46,8 @@ def explain_scores(stored: StoredRun) -> None:
         if (other.checkpoint, other.task, other.sampled) == (stored.checkpoint, stored.task, stored.sampled):
             here, there = _trained_on(stored), _trained_on(other)
             if here and there and here != there:
-                scores = "scores" if study == "finetune" else "accuracies"
                 st.caption(plain(
-                    f"{view} reports other {scores} for this model and task, because its runs are fine-tuned on "
+                    f"{view} reports other scores for this model and task, because its runs are fine-tuned on "
                     f"{there} and the runs here on {here}."
                 ))  # fmt: skip
             return
@@ -56,8 +55,7 @@ def explain_scores(stored: StoredRun) -> None:
 
 def _trained_on(stored: StoredRun) -> str:
     """Return the number of training examples and epochs of a fine-tuning result; "" without runs."""
-    runs = SeededRun.among(stored.result_rows) if stored.study == "seeds" else TunedScore.among(stored.result_rows)
-    if not runs or not runs[0].train_rows:
-        return ""
+    runs = (SeededRun if stored.study == "seeds" else TunedScore).among(stored.result_rows)
+    examples = next((run.train_rows for run in runs if run.train_rows), 0)
     epochs = Recipe.of(stored.settings.preset, stored.settings.settings).epochs
-    return f"{runs[0].train_rows:,} training examples for {epochs} epochs"
+    return f"{examples:,} training examples for {epochs} epochs" if examples else ""

@@ -91,7 +91,6 @@ def note(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> str:
     notes = [
         "x 100",
         "ours: mean ± standard deviation over n seeds",
-        "rows: train / dev",
         "constant: the best prediction of one label for all examples (label in brackets)",
     ]
     if "†" in text:

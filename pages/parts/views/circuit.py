@@ -87,7 +87,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     )  # fmt: skip
     arrows = alt.Chart(lines).mark_point(shape="triangle", filled=True, size=90).encode(
         x=alt.X("x_arrow:Q", axis=None, scale=scale_x), y=alt.Y("y_arrow:Q", axis=None, scale=scale_y),
-        angle=alt.Angle("angle:Q", scale=None), color=alt.Color("verdict:N", scale=colour, title="the edge", legend=below),
+        angle=alt.Angle("angle:Q", scale=None), color=alt.Color("verdict:N", scale=colour, legend=None),
         opacity=alt.Opacity("seen:Q", scale=None),
     )  # fmt: skip
     boxes = alt.Chart(nodes).encode(**axes)

@@ -122,6 +122,11 @@ def _behind(claims: Sequence[ClaimRecord]) -> None:
     for claimed in claims:
         of_task = f"{task_name(claimed.task)}: " if claimed.task else ""
         st.caption(plain(f"{of_task}{claimed.outcome}. {numbers_of(claimed)}"))
+    if any("cosine" in numbers_of(claimed) for claimed in claims):
+        st.caption(
+            "A cosine of 1 means that fine-tuning did not change attention. Fine-tuning > Change in attention shows "
+            "1 − cosine, so larger numbers there mean more change."
+        )
     if first.known_error:
         st.caption(plain(f"Known error of the source: {first.known_error}"))
 
