@@ -560,7 +560,9 @@ class Board:
         """Return how many maps of the project have 0, 1, ..., k labels that count."""
         counts = [0] * (self.rules.k + 1)
         for slot in self._slots.values():
-            counts[min(self.rules.k, len(slot.votes()))] += 1
+            last = (stack[-1] for stack in slot.answers.values())
+            votes = sum(counted and class_name is not None for _, class_name, counted in last)
+            counts[min(self.rules.k, votes)] += 1
         return tuple(counts)
 
     def repeats(self, person: str) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from jaxtyping import Float, Shaped
 
 from ..errors import InputError
 from ..store.label_checks import TOGETHER
@@ -334,17 +335,14 @@ class RaterPair:
 
 def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
     """Return all pairs of raters with at least `fewest` common maps, lowest kappa first."""
-    labelled = opinions(labels)
-    codes = labelled.apply(
-        lambda column: column.astype("category").cat.set_categories(sorted(set(labels["class"]))).cat.codes
-    )
-    agreements = []
-    for rater, second in combinations(labelled.columns, 2):
-        a, b = (codes[name].to_numpy() for name in (rater, second))
+    given, agreements = _given(labels), []
+    codes, size = np.ascontiguousarray(given.codes.T.astype(np.int64)), len(given.classes)
+    for (first, a), (second, b) in combinations(zip(given.raters, codes, strict=True), 2):
         shared = (a >= 0) & (b >= 0)
         if shared.sum() >= fewest:
-            equal = float((a[shared] == b[shared]).mean())
-            agreements.append(RaterPair(rater, second, int(shared.sum()), equal, _kappa(a[shared], b[shared])))
+            table = np.bincount(a[shared] * size + b[shared], minlength=size * size).reshape(size, size)
+            share, kappa = float(np.trace(table) / table.sum()), float(_kappas(table[None])[0])
+            agreements.append(RaterPair(first, second, int(table.sum()), share, kappa))
     return sorted(agreements, key=lambda pair: (pair.kappa, pair.first, pair.second))
 
 
@@ -354,6 +352,15 @@ def _kappa(a: Any, b: Any) -> float:
     from sklearn.metrics import cohen_kappa_score  # 1 s at start
 
     return float(cohen_kappa_score(list(a), list(b)))
+
+
+def _kappas(tables: Shaped[np.ndarray, "table first second"]) -> Float[np.ndarray, " table"]:
+    """Return Cohen's kappa of each confusion matrix; NaN if both raters used only one class."""
+    n = tables.sum((-2, -1)).astype(float)
+    same = np.diagonal(tables, axis1=-2, axis2=-1)
+    equal, chance = same.sum(-1) / n, (tables.sum(-1) * tables.sum(-2)).sum(-1) / n**2
+    single = same.max(-1) == n
+    return np.where(single, np.nan, (equal - chance) / np.where(single, 1.0, 1.0 - chance))
 
 
 def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tuple[float, float]:
@@ -369,12 +376,7 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
     times = (np.bincount(rng.integers(0, len(tables), len(tables)), minlength=len(tables)) for _ in range(RESAMPLES))
     size = tables.shape[1]
     sums = np.array([drawn.astype(float) @ tables.reshape(len(tables), -1) for drawn in times]).reshape(-1, size, size)
-    # Cohen's kappa of each resample; NaN if both raters used only one class.
-    n = sums.sum((-2, -1))
-    same = np.diagonal(sums, axis1=-2, axis2=-1)
-    equal, chance = same.sum(-1) / n, (sums.sum(-1) * sums.sum(-2)).sum(-1) / n**2
-    single = same.max(-1) == n
-    kappas = np.where(single, np.nan, (equal - chance) / np.where(single, 1.0, 1.0 - chance))
+    kappas = _kappas(sums)
     if np.isnan(kappas).all():
         return float("nan"), float("nan")
     low, high = ends(kappas, len(tables))

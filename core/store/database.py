@@ -29,6 +29,7 @@ from .recovery import LET_GO, STOPPED, LogCopy, explain, is_of_file
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
     from .rows import Row
 
@@ -244,9 +245,7 @@ class Reader:
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
         """Run one SQL statement. Raises StoreError if the statement could change the database."""
         if not _only_reads(sql):
-            raise StoreError(
-                "A statement outside write() must only read; got one that changes the database. Use write() for it."
-            )
+            raise StoreError(_MUST_READ)
         self._opening = self._current()
         self._cursor = self._opening.cursor()
         with self._opening.explaining():
@@ -265,9 +264,19 @@ class Reader:
         with self._opening.explaining():
             return self._cursor.fetchone()
 
+    def arrow(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pa.Table":
+        """Run one SQL query and return its rows as an Arrow table. Raises StoreError like `execute`."""
+        if not _only_reads(sql):
+            raise StoreError(_MUST_READ)
+        with self._opening.explaining():
+            return self._cursor.sql(sql, params=parameters).to_arrow_table()
+
     def df(self) -> "pd.DataFrame":
         with self._opening.explaining():
             return self._cursor.df()
+
+
+_MUST_READ = "A statement outside write() must only read; got one that changes the database. Use write() for it."
 
 
 @lru_cache(maxsize=512)
@@ -474,6 +483,10 @@ class Database:
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pd.DataFrame":
         """Run one SQL query and return its rows as a data frame. Pass values as parameters, never in the text."""
         return self.cursor().execute(sql, parameters).df()
+
+    def arrow(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pa.Table":
+        """Run one SQL query and return its rows as an Arrow table, faster than `read` for many rows with texts."""
+        return self.cursor().arrow(sql, parameters)
 
     def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
         """Run one SQL query and return its rows as tuples."""

@@ -425,13 +425,14 @@ def labels(
                 WHERE undo.undoes = target.event AND undo.ordinal > target.ordinal AND undo.ordinal <= {int(last)}
                   AND (undo.kind = 'retire' OR undo.kind = 'undo' AND undo.annotator = target.annotator))
         ) WHERE place = 1) AS standing"""  # noqa: S608 - a number
-    return db.read(
+    found = db.arrow(
         f"""SELECT standing.* EXCLUDE (stored), {_FACTS} FROM {newest} JOIN attention_map USING (map_id)
             WHERE kind = 'label' AND class_set = $class_set AND ($annotator IS NULL OR annotator = $annotator)
               AND ($map_id IS NULL OR map_id = $map_id)
             ORDER BY ordinal""",  # noqa: S608 - our columns
         {"class_set": class_set, "annotator": annotator, "map_id": map_id},
     )
+    return found.to_pandas()
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:

@@ -105,9 +105,7 @@ def put_back(db: Database, removed: Removed) -> None:
 
 
 def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
-    with db.write() as cursor:  # a reader cannot return Arrow; nothing is written here
-        cursor_rows = cursor.execute(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
-        return cursor_rows.to_arrow_table()
+    return db.arrow(f"SELECT * FROM {quoted(table)} WHERE {quoted(column)} = ?", [value])  # noqa: S608 - quoted
 
 
 _ROW = pa.schema([("run", pa.string()), ("position", pa.int32()), ("body", pa.string())])

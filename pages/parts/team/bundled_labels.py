@@ -6,7 +6,7 @@ import streamlit as st
 
 from core.codebook.registry import labelled_folders
 from core.patterns import agreement
-from core.patterns.snapshot import current_labels
+from core.patterns.snapshot import current_labels, present_names
 from core.store import labels as stored_maps
 from core.store import shipped_record
 from core.store.database import Database
@@ -24,7 +24,7 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
     """Return the database, or that of the bundled labels while it has none of this class set, and which of both it
     is."""
     is_bundled = class_set in labelled_folders() and shipped_record.about() is not None
-    if not is_bundled or not current_labels(db, class_set).empty:
+    if not is_bundled or stored_maps.class_counts(db, class_set).keys() & present_names(db, class_set).keys():
         return db, False
     st.caption(
         ":material/inventory_2: Your database has no labels yet, so this page shows the bundled labels, which are by "
