@@ -42,8 +42,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Flag:
-    """Declares how the command line sets an option of a study. Options without a flag cannot be set on the command
-    line.
+    """Describes how the command line sets one option of a study. An option without a flag can only be set in Python.
 
     Attributes:
         name: as typed, "--task", "--normalize/--raw" or "--out --folder"; "" for the name of the option.
@@ -62,7 +61,7 @@ class Flag:
 
 
 class Need(enum.Enum):
-    """A requirement of a study, which is checked before the study starts (see `core.studies.preflight`)."""
+    """A requirement that a study's checkpoint and examples must meet before the study can start."""
 
     CLASSIFIER = "a checkpoint with a classifier of the task"
     LABELS = "rows with labels"
@@ -70,8 +69,7 @@ class Need(enum.Enum):
 
 @dataclass(frozen=True)
 class Unit:
-    """A unit of work of a job, run by one worker. `arguments` is a record of `core.studies.units`, and `size` the
-    amount of work as counted by `Study.counts`, usually tokens."""
+    """One unit of work of a job, computed by one worker. `size` is the amount of work, usually in tokens."""
 
     key: str
     arguments: Any = field(default_factory=dict)
@@ -80,8 +78,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of one unit of work, with its provenance. Provenance fields that are None are filled from the
-    options."""
+    """The partial result of one unit of work and its provenance. None fields are filled from the job's options."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -89,8 +86,7 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A finished run, as passed to `Study.keep`. `partials` reads the partial results of its units in order; it yields
-    none if the run was imported from a file of rows."""
+    """A finished run, as passed to `Study.keep`. An imported run has rows but no partial results."""
 
     run: str
     title: str
@@ -100,7 +96,7 @@ class Finished(Generic[O, P]):
 
 
 class Study(Generic[O, P]):
-    """An experiment: how it is divided into units of work, what each unit measures, and what is reported.
+    """Base class of experiments. It defines the units of work, what a worker measures in a unit, and what is reported.
 
     The docstring of a subclass is the help of its command.
 
@@ -141,75 +137,74 @@ class Study(Generic[O, P]):
     short_in: ClassVar[tuple[str, ...]] = ("table",)
 
     def units(self, options: O) -> list[Unit]:
-        """Divide a job into units of work. Raises an AtlasError for invalid options, before anything runs."""
+        """Divide a job into units of work. Raises an AtlasError for invalid options before any unit runs."""
         raise NotImplementedError
 
     def run(self, options: O, unit: Unit) -> Done[P]:
-        """Run one unit of work in a worker, and return its partial result."""
+        """Compute one unit of work in a worker process and return the partial result."""
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return the requirements of a job with these options (default: `needs`)."""
+        """Return what a job with these options requires of its checkpoint and examples. The default is `needs`."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
-        """Return the checkpoints that the options name, so that a missing one is reported before anything runs."""
+        """Return the checkpoints named in the options, so that a missing checkpoint is reported before the job starts."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Yield the paths that a job reads (False) or writes (True), from the options in READ_FROM and WRITTEN_TO. They
-        are checked before anything runs. Checkpoints, tasks and pipelines are checked when they are opened."""
+        """Yield each file path in the options, and True if the job writes to that path or False if it only reads it."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Estimate the amount of work of a job in the unit of `counts`, fast enough for a form that changes. None if it
-        is proportional to the number of examples, or unknown in advance."""
+        """Estimate the amount of work of a job without opening its data. None means unknown or proportional to the
+        examples."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
-        """Return the units of work of the next round, given all partial results so far; empty if there is none. The
-        units may depend on these results only, so that they are the same for any number of workers."""
+        """Return the units of work of the next round, or an empty list if the job is complete. The units must depend
+        only on the partial results so far, so that every number of workers gets the same units."""
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
-        """Merge partial results in the order of the units (see `core.studies.merging`)."""
+        """Merge the partial results of a job, given in the order of its units of work."""
         return merged(partials)
 
     def results(self, options: O, merged: P) -> Sequence[Result]:
-        """Return the results as records; each record becomes a row. Records with the fields statistic, layer, head and
-        value are stored as head scores."""
+        """Convert the merged result of a job to records, each of which is stored as one row. Records with the fields
+        statistic, layer, head and value are also stored as head scores."""
         raise NotImplementedError
 
     def rows(self, options: O, merged: P) -> list[Row]:
         return [result.as_row() for result in self.results(options, merged)]
 
     def records(self, rows: Iterable[Row]) -> Iterator[Result]:
-        """Convert stored rows to records. Rows of earlier versions that lack a column are left out."""
+        """Convert stored rows to records, and skip rows from earlier versions that lack a required column."""
         return records_among(self.kinds, rows)
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
-        """Summarise a stored run in one sentence; None if the study has no rows."""
+        """Summarise a stored run in one sentence, or return None if the run has no rows."""
         return None
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        """Return the tables and sentences that the terminal prints for a stored run, in order."""
+        """Return the tables and sentences that the terminal prints for a stored run, in that order."""
         return [list(rows)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
-        """Return warnings about unusable inputs or weak results, to be printed to standard error."""
+        """Return warnings about weak results or inputs that could not be used."""
         return []
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """Return sentences about one head, based on its scores. The default is none."""
+        """Describe one attention head in sentences, based on the scores of that head."""
         return []
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
-        """Store further results of a finished run, in the transaction that stores its rows."""
+        """Store data of a finished run other than its rows, in the same database transaction as the rows."""
 
     def title(self, options: O) -> str:
         """Return the default title of a job with these options."""
@@ -220,32 +215,32 @@ class Study(Generic[O, P]):
         return called.format_map(told)
 
     def typed(self, options: O) -> list[str]:
-        """Return the command-line words after `python -m core` that reproduce a run. Empty if the study has no command
-        of its own."""
+        """Return the command-line arguments that reproduce a run, or an empty list if the study has no command of its
+        own."""
         return []
 
     @property
     def in_rounds(self) -> bool:
-        """Return whether the study may request further units of work after the first round."""
+        """Return True if the study may request more units of work after the first round."""
         return type(self).more is not Study.more
 
     @property
     def help(self) -> str:
-        """Return the docstring of the study, which is the help of its command."""
+        """Return the docstring of the study, which its command shows as help."""
         return inspect.getdoc(type(self)) or ""
 
     def read(self, given: Mapping[str, Any]) -> O:
-        """Validate options by name and fill in defaults. Raises InputError."""
+        """Validate the options of a job and fill in defaults. Raises InputError for an invalid option."""
         return read_options(self.options, self.name, {k: v for k, v in given.items() if k not in WITHDRAWN})
 
     def summarize(self, options: O, partials: Sequence[P]) -> list[Row]:
-        """Return the result rows computed from the partial results of some or all units of work."""
+        """Compute result rows from the partial results of some or all units of work."""
         return self.rows(options, self.merge(options, partials)) if partials else []
 
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
-    """Validate options and return them as an instance of the options class `kind`. Raises InputError for the first
-    invalid one."""
+    """Validate the options of a study and return them as an instance of its options class. Raises InputError for the
+    first invalid option."""
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(
@@ -264,7 +259,7 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
 
 
 def as_json(options: Any) -> Row:
-    """Return the options of a study by name, as JSON types."""
+    """Return the options of a study as a dictionary of JSON values."""
     return plain({option.name: _as_mapping(getattr(options, option.name)) for option in fields(options)})
 
 
@@ -276,8 +271,7 @@ def _as_mapping(value: Any) -> Any:
 
 
 def identity(study: str, options: Any) -> str:
-    """Return a hash (64 hex digits) of the study's name and options. Equal options have equal hashes, however they are
-    written."""
+    """Return a SHA-256 hash of the name and options of a study. Equal options always have the same hash."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     text = json.dumps([current_name(study), plain(named)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -288,7 +282,7 @@ def identity(study: str, options: Any) -> str:
 
 @dataclass(frozen=True)
 class Declared:
-    """One option of a study, as declared in its options class. `default` is MISSING if the option is required."""
+    """One option of a study. `default` is MISSING if the option is required."""
 
     name: str
     hint: Any
@@ -301,12 +295,11 @@ class Declared:
 
     @property
     def help(self) -> str:
-        """Return a short description of the option, for forms and the terminal."""
         return self.flag.help if self.flag else ""
 
 
 def declared(kind: type) -> dict[str, Declared]:
-    """Return the options that an options class declares, by name and in order."""
+    """Return the options declared by an options class, as a dictionary in the order of declaration."""
     hints = get_type_hints(kind, include_extras=True)
     options = {}
     for option in fields(kind):

@@ -12,8 +12,7 @@ SIGNIFICANT = 0.05  # corrected p below which an effect is called significant
 
 @dataclass(frozen=True)
 class Headline:
-    """A one-sentence summary of a run. `n` is the sample size (None if unknown). `interval` is a 95 % CI or a sentence,
-    and `baseline` is a sentence; both may be ""."""
+    """A summary of a run in one sentence, with its sample size, confidence interval and baseline."""
 
     sentence: str
     n: int | None = None
@@ -23,20 +22,21 @@ class Headline:
 
 
 def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    """Format a 95 % interval, or return "" if there is none. Bounds are multiplied by `times` first."""
+    """Format a 95 % confidence interval as text after multiplying its bounds by `times`. Return "" if there is no
+    interval."""
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
 
 
 def head_interval(head: str, low: float | None, high: float | None, form: str = "{:.2f}", times: int = 1) -> str:
-    """Return a sentence with the 95 % interval of a head, or "" if there is no interval."""
+    """Return a sentence with the 95 % confidence interval of a head, or "" if there is no interval."""
     interval = percent(low, high, form, times)
     return f"{head} has a {interval.replace('CI', 'CI of', 1)}." if interval else ""
 
 
 def defined(value: float | None) -> float:
-    """Return the value unchanged. Raises ValueError if it is None."""
+    """Return the value unchanged, or raise ValueError if it is None."""
     if value is None:
         raise ValueError("undefined")
     return value
@@ -51,7 +51,7 @@ def points_more(share: float, than: str) -> str:
 
 
 def plural(count: int, of: int, what: str) -> str:
-    """Format a count with its total, such as "3 of 12 changes"."""
+    """Format a count out of a total, such as "3 of 12 changes"."""
     return f"{count} of {of} {what}"
 
 
@@ -60,8 +60,7 @@ MOST, WORTH = 2, 0.05  # features, and relations, that the sentence names; how f
 
 @dataclass(frozen=True)
 class Fact:
-    """A sentence about an attention head, which it calls "it". `about` is the kind of fact, and `source` the origin of
-    the number."""
+    """A sentence about one attention head. `source` states where its number comes from."""
 
     about: str
     text: str
@@ -70,15 +69,14 @@ class Fact:
 
 @dataclass(frozen=True)
 class HeadScores:
-    """The scores of one head from one study on one task (`own`), and the same scores of all heads (`every`). Names in
-    the column `score` do not include the name of the study."""
+    """The scores of one head (`own`) and of all heads (`every`) from one study on one task."""
 
     own: "pd.DataFrame"
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return up to MOST scores of the head that exceed their baseline significantly and by at least WORTH. The
-        largest difference comes first."""
+        """Return the scores in which the head exceeds its baseline significantly and clearly, the largest difference
+        first."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)
@@ -90,6 +88,6 @@ def each(rows: "pd.DataFrame") -> Iterable["pd.Series"]:
 
 
 def number(row: "pd.Series", digits: int = 2) -> str:
-    """Format the value in a row with its interval, such as "0.99 [0.98, 0.99]"."""
+    """Format a value and its confidence interval as text, such as "0.99 [0.98, 0.99]"."""
     value, low = f"{row['value']:.{digits}f}", row["low"]
     return value if low is None or low != low else f"{value} [{low:.{digits}f}, {row['high']:.{digits}f}]"

@@ -26,8 +26,7 @@ _WRONG_TYPE = ("_type", "_parsing", "finite_number", "literal_error")  # ends of
 
 
 def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
-    """Check the options and rows of a run from another database before it is stored. Unknown columns and studies are
-    ignored.
+    """Check the options and rows of a run from another database before storing the run.
 
     Args:
         whole: refuse rows that lack a column. If False (for runs of another version), `read_rows` leaves such rows out.
@@ -61,7 +60,7 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
 
 
 def read_rows(db: Database, run: str) -> list[Row]:
-    """Return the rows of a stored run that fit its study.
+    """Return the rows of a stored run that match the columns and types of its study.
 
     Rows that do not fit are reported (`core.store.bodies.leave_out`) and left out. Bundled rows are not checked.
     """
@@ -110,7 +109,7 @@ def _misfits_among(study: str, rows: Iterable[Any]) -> dict[int, str]:
 
 
 def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
-    """Raise InputError if an option has another type than the study declares. The study's own validation is not run."""
+    """Raise InputError if a stored option does not have the type that the study declares."""
     known = {one.name: options[one.name] for one in fields(kind) if one.name in options}
     try:
         TypeAdapter(kind).validate_python(known)
@@ -128,11 +127,11 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
 
 
 class RowError(ValueError):
-    """Error: a row does not fit the record class of its study."""
+    """Raised for a row that does not match the record class of its study."""
 
 
 class MissingColumnError(RowError):
-    """Error: a row lacks a column."""
+    """Raised for a row that lacks a required column."""
 
 
 def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: bool = False) -> None:

@@ -15,13 +15,13 @@ FOLDER = Path(__file__).parent
 
 
 def study_modules() -> dict[str, str]:
-    """Return the module of each study by name, without importing it. Every module that sets STUDY is a study."""
+    """Return the Python module of every study by the name of the study, without importing any module."""
     files = [file for file in sorted(FOLDER.glob("*/*.py")) if re.search(r"^STUDY = ", file.read_text("utf-8"), re.M)]
     return {file.stem.replace("_", "-"): f"{__package__}.{file.parent.name}.{file.stem}" for file in files}
 
 
 def module_of(name: str) -> str:
-    """Return the module of a study, given its current, former or dotted name. Raises JobError for an unknown name."""
+    """Return the name of the Python module that implements a study. Raises JobError for an unknown study."""
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
         raise JobError(
             f"A study's name must have letters, digits and dashes only; got {name!r}. See the list of studies."
@@ -40,7 +40,7 @@ def _folders() -> dict[str, str]:
 
 
 def find_study(name: str) -> Study[Any, Any]:
-    """Return the study with this name. Raises JobError if it does not exist, or its module does not export it."""
+    """Import and return the study with this name. Raises JobError if no such study exists."""
     module = module_of(name)
     try:
         imported = importlib.import_module(module)
@@ -57,7 +57,7 @@ def find_study(name: str) -> Study[Any, Any]:
 
 
 def section_of(study: str) -> str:
-    """Return the section of the page of a head that lists the scores of a study; "" if it has no head scores."""
+    """Return the section of a head's page that shows the scores of this study, or "" if the study has no head scores."""
     try:
         return find_study(study).section
     except JobError:

@@ -32,8 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Joined:
-    """Marks arrays of a partial result that are concatenated along an axis. `key` marks the array whose order the
-    others follow, and `per_key` a tuple with one item for each of its elements."""
+    """Marks the arrays of a partial result that are concatenated when partial results are merged."""
 
     axis: int = -1
     key: bool = False
@@ -41,31 +40,30 @@ class Joined:
 
 
 class Added:
-    """Marks a field of a partial result that is summed."""
+    """Marks a field that is summed when partial results are merged."""
 
 
 class Least:
-    """Marks a field of a partial result whose smallest value is used."""
+    """Marks a field that takes the smallest value when partial results are merged."""
 
 
 class Most:
-    """Marks a field of a partial result of which the largest value is retained."""
+    """Marks a field that takes the largest value when partial results are merged."""
 
 
 class First:
-    """Marks a field of a partial result whose value is taken from the first unit."""
+    """Marks a field that takes the value from the first unit when partial results are merged."""
 
 
 class SortedBy:
-    """Marks a tuple of records that are concatenated and then sorted by the named fields."""
+    """Marks tuples of records that are concatenated and sorted by the named fields when partial results are merged."""
 
     def __init__(self, *names: str) -> None:
         self.key = attrgetter(*names)
 
 
 class MergedBy:
-    """Marks a tuple of records in which records with equal named fields are merged. `order` lists the values in their
-    order."""
+    """Marks tuples of records in which records with the same key are merged. `order` gives the order of the keys."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
@@ -83,8 +81,7 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge partial results as declared by the types of their fields. Raises JobError if fields that must be equal
-    differ."""
+    """Merge partial results as their field types declare. Raises JobError if fields that must be equal differ."""
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)
@@ -143,7 +140,7 @@ def _merged_values(name: str, how: Any, values: list[Any]) -> Any:
 
 
 def added(first: Any, second: Any) -> Any:
-    """Return the sum of two values of the same type. An accumulator is changed in place."""
+    """Add two values of the same type. If they are accumulators, the first is changed in place."""
     if hasattr(first, "merge"):
         return first.merge(second)
     if isinstance(first, Mapping):

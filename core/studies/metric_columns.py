@@ -11,8 +11,7 @@ RANKING = ("accuracy", "f1", "pearson")  # the first that a row has ranks
 
 @dataclass(frozen=True)
 class Metric:
-    """A metric of predictions, with its change by an ablation. Fields are None if undefined. `apart` is the sum of the
-    changes by ablating the heads of a group one at a time."""
+    """The value of one metric, such as accuracy, and its change under an ablation. Undefined fields are None."""
 
     name: str
     value: float | None = None
@@ -26,13 +25,12 @@ class Metric:
 
 @dataclass(frozen=True)
 class Metrics:
-    """All metrics of a result row. Results are ranked by the first metric."""
+    """All metrics of one result row. Results are ranked by the first metric."""
 
     every: tuple[Metric, ...]
 
     @property
     def first(self) -> Metric:
-        """Return the metric by which results are ranked. Raises LookupError for a row without metrics."""
         return self.every[0]
 
     def of(self, name: str) -> Metric | None:

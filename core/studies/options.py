@@ -108,7 +108,7 @@ _SWITCHES = {"true": True, "false": False}
 
 
 def settings_of(given: Any) -> Any:
-    """Parse fine-tuning settings such as "epochs=1". Raises InputError."""
+    """Parse fine-tuning settings such as "epochs=1". Raises InputError for an invalid setting."""
     if not isinstance(given, (list, tuple)):
         return given
     settings: dict[str, int | float | str | bool] = {}

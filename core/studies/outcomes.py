@@ -12,18 +12,18 @@ from .metric_columns import Metric, Metrics
 
 
 def metrics_of(task: Task) -> tuple[str, ...]:
-    """Return the names of the metrics of a task that can be resampled. The first one ranks results."""
+    """Return the names of a task's metrics that can be bootstrapped. Results are ranked by the first metric."""
     return ("pearson",) if task.is_score else tuple(task.metrics)
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return a number per example whose mean is the metric of the task: 1 or 0 for a right or wrong class, or a summand
-    of Pearson's r."""
+    """Return one number per example, the mean of which is the metric of the task: accuracy or Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
 class ChangeFields(TypedDict, total=False):
-    """How an ablation changes predictions. Rates and McNemar's p are None for scores."""
+    """The changes that an ablation causes in the predictions of a model. Change rates and McNemar's p are None for
+    regression."""
 
     n: Required[int]
     metrics: Required[Metrics]
@@ -36,7 +36,7 @@ class ChangeFields(TypedDict, total=False):
 
 
 def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
-    """Return the metrics of the unmodified model's predictions, without intervals. An undefined metric is None."""
+    """Return the metrics of the unmodified model without confidence intervals. An undefined metric is None."""
     ones = np.ones((1, len(gold)))
     values = {name: finite(effects.counted(name, gold, plain[None], ones)[0, 0]) for name in metrics_of(task)}
     return Metrics(tuple(Metric(name, value) for name, value in values.items()))
@@ -45,8 +45,7 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 def prediction_changes(
     task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int
 ) -> list[ChangeFields]:
-    """Return how each ablation changes predictions: the metrics with paired intervals, and for classes the fraction of
-    changed predictions and McNemar's p.
+    """Measure how each ablation changes the predictions of a model, with paired confidence intervals for every metric.
 
     p is corrected over all ablations (max-T). `changed` holds the predictions under each ablation, [target, example].
     """
@@ -72,7 +71,7 @@ def _changed(before: Metric, change: Interval) -> Metric:
 
 
 def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
-    """Return the fraction of True values with its 95 % Wilson interval; NaN for an empty array."""
+    """Return the fraction of True values and its 95 % Wilson interval, or NaN for an empty array."""
     if not len(hits):
         return (float("nan"),) * 3
     value, low, high = share_intervals(hits.sum(), len(hits))
@@ -80,6 +79,6 @@ def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
 
 
 def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts as fractions of all examples, with their 95 % Wilson intervals."""
+    """Return counts as fractions of all examples, with 95 % Wilson intervals."""
     low, high = wilson_interval(np.asarray(counts), rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # exactly 0 or 1

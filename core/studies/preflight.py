@@ -15,8 +15,7 @@ from .contract import Need, Study
 
 
 def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
-    """Raise InputError if a study cannot run: its checkpoint is missing or is no classifier for the task, or its
-    examples lack labels. Hub IDs are checked when the checkpoint is opened."""
+    """Raise InputError if the checkpoint is missing, is not a classifier for the task, or the examples lack labels."""
     for name in ("checkpoint", "before", *(["compare"] if options.get("compare") else [])):
         chosen = str(options.get(name) or "")
         if chosen.startswith(("data/", "/", "./", "~")) and _folder(chosen) is None:
@@ -46,7 +45,7 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
 
 
 def check_paths(study: Study[Any, Any], options: Any) -> None:
-    """Raise InputError if the options of a study include a path that users may not access."""
+    """Raise InputError if an option of the study is a path that users may not access."""
     for path, to_write in study.paths(options):
         if path != HUB:
             config.inside(path, to_write=to_write)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Return the provenance of numbers measured on examples. None fields are filled from the options of the run.
+    """Return the provenance of results measured on some examples. None fields are later filled from the options of the
+    run.
 
     `dtype` is required if it differs from that of the checkpoint, and `split` if the options have none.
     """
@@ -26,7 +27,7 @@ def provenance(
 
 
 def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Provenance:
-    """Return the provenance of a run from its options and from the provenance of its units."""
+    """Combine the options of a run and the provenance of its units of work into the provenance of the run."""
     named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
     for name in ("checkpoint", "task"):
         several = options.get(f"{name}s")

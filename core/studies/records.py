@@ -27,18 +27,18 @@ Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
-    """Declare a field with a column name that Python does not allow as a field name, such as "class"."""
+    """Declare a record field whose column name, such as "class", is not allowed as a name in Python."""
     return field(metadata={"column": name}, default=default)
 
 
 def stated(default: Any = None) -> Any:
-    """Declare a field that is always written, even if it has its default. Rows of earlier versions may lack it."""
+    """Declare a record field that is stored even if it has its default value. Rows of earlier versions may lack it."""
     return field(default=default, metadata={"stated": True})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Declares which number of a record is shown in findings and plots, and how it is described.
+    """Declares which number of a record appears in findings and plots, and how it is described.
 
     Attributes:
         value: field of the number; None if the record overrides `numbers`.
@@ -54,8 +54,7 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """Base class of result records; one record is one row. `KINDS` lists the values of the column `BY` (empty if the
-    study has one kind of row), and `FIGURE` declares the number that findings and plots show."""
+    """Base class of result records. Each record is stored as one row."""
 
     BY: ClassVar[str] = "kind"
     KINDS: ClassVar[tuple[str, ...]] = ()
@@ -67,8 +66,8 @@ class Result:
         return record_of(cls, row)
 
     def as_row(self) -> dict[str, Any]:
-        """Return the record as a row: its kind, then one column per field. Fields with their default value are omitted
-        unless declared by `stated`."""
+        """Convert the record to a row with its kind and fields. Fields with default values are omitted unless marked by
+        `stated`."""
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
         for known in known_fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
@@ -81,22 +80,21 @@ class Result:
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the rows of this kind as records, in order. Raises StoreError if a row lacks a required column."""
+        """Convert the rows of this kind to records in the same order. Raises StoreError if a row lacks a required
+        column."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
     def columns(self, *names: str) -> dict[str, Any]:
-        """Return the named fields of the record as a dictionary."""
         return {name: getattr(self, name) for name in names}
 
     def numbers(self) -> list[Number]:
-        """Return the numbers of the record that findings and plots show."""
         if self.FIGURE is None or self.FIGURE.value is None:
             return []
         value = getattr(self, self.FIGURE.value)
         return [self.number(value, self.FIGURE.words, getattr(self, "low", None), getattr(self, "high", None))]
 
     def number(self, value: float | None, words: str, low: float | None, high: float | None) -> Number:
-        """Create a number for findings, with p and n of the record. `words` has the form of `Figure.words`."""
+        """Describe a number for findings, together with the p-value and sample size of the record."""
         told = defaultdict(str, {name: "" if known is None else known for name, known in vars(self).items()})
         parts = [" ".join(part.format_map(told).split()) for part in words.split("|")]
         corrected = getattr(self, "q", None)
@@ -120,7 +118,8 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert rows to records, and skip rows of other kinds. If several classes fit a row, the last one is used."""
+    """Convert rows to records and skip rows of other kinds. If several record classes match a row, the last one is
+    used."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # stored by an earlier version
@@ -128,7 +127,7 @@ def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any
 
 
 def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[Result] | None:
-    """Return the record class of a row: the last of `kinds` that fits, or None."""
+    """Return the last record class in `kinds` that matches the row, or None if no class matches."""
     return next((kind for kind in reversed(kinds) if not kind.KINDS or row.get(kind.BY) in kind.KINDS), None)
 
 
@@ -150,7 +149,7 @@ def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
 
 
 def picked(records: Iterable[R], **wanted: object) -> list[R]:
-    """Return the records whose fields have the given values."""
+    """Filter records by the values of their fields."""
     left = list(records)
     for name, value in wanted.items():  # one at a time: a report asks 2,000 times for a few of thousands of values
         value_of = attrgetter(name)
@@ -188,7 +187,7 @@ class _Field:
 
 @lru_cache(maxsize=256)
 def known_fields(kind: type) -> tuple[_Field, ...]:
-    """Return the fields of a record class, each with its column, its default and its conversions."""
+    """Return the fields of a record class with their columns, default values and conversions."""
     hints = get_type_hints(kind)
     return tuple(
         _Field(
@@ -219,7 +218,7 @@ V = TypeVar("V", bound="Valued")
 
 @dataclass(frozen=True, kw_only=True)
 class Valued(Result):
-    """Base class of records with a value, its 95 % interval and the sample size n. Fields are None if undefined."""
+    """Base class of records with a value, its 95 % confidence interval and sample size. Undefined values are None."""
 
     name: str
     value: float | None
@@ -230,7 +229,7 @@ class Valued(Result):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the value with its interval. If the value is undefined, it is 0 without an interval."""
+        """Return the value with its confidence interval. An undefined value becomes 0 without an interval."""
         return Estimate(float(self.value or 0.0), self.low, self.high)
 
     @classmethod

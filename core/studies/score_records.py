@@ -8,14 +8,14 @@ from .lookup import find_study
 
 
 def find_score(key: str) -> HeadScore:
-    """Return the definition of a head score by its key. Raises InputError if no study has this score."""
+    """Return the definition of a head score by its key "study/name". Raises InputError if no study has this score."""
     if score := _score_of(key):
         return score
     raise InputError(f"A score must be named study/name, as in the atlas; no study has {key!r}. Choose another score.")
 
 
 def label_of(key: str) -> str:
-    """Return the label of a head score with its feature. If no study has the score, return the names in its key."""
+    """Return the display label of a head score, or the names in its key if the score is unknown."""
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"
@@ -23,13 +23,13 @@ def label_of(key: str) -> str:
 
 
 def meaning_of(key: str) -> str:
-    """Return the label, formula and source of a head score, as text for captions."""
+    """Return the label, formula and source of a head score as text for a caption."""
     score = _score_of(key)
     return f"{label_of(key)}: {score.formula} ({score.source})" if score else label_of(key)
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Sort score keys by study, and within a study in the order that it declares. Unknown scores come last."""
+    """Sort the keys of head scores by study, and within a study in the order that the study declares."""
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

@@ -21,7 +21,8 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Return whether the checkpoints of a stored run still have the weights that it used ("present").
+    """Compare the weights used by a stored run with its checkpoints on this machine. "present" means that they are the
+    same.
 
     Other results are "earlier" (the weights have changed), "unrecorded" (the run does not state its weights) and
     "elsewhere" (no checkpoint is on this machine, or the run trained its models).
@@ -38,7 +39,7 @@ def standing(run: Mapping[str, Any]) -> Standing:
 
 
 def hashes_of(text: Any) -> list[str]:
-    """Split the text in which a run stores the weight hashes of its checkpoints."""
+    """Split the stored weight hashes of a run into a list with one hash per checkpoint."""
     return _BETWEEN.split(text) if isinstance(text, str) and text else []
 
 
@@ -55,7 +56,7 @@ def _names(run: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class TitledRun(Result):
-    """A stored run with its title, time and options."""
+    """A stored run with its title, creation time and options."""
 
     title: str
     created: datetime
@@ -64,7 +65,7 @@ class TitledRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class StoredRun(TitledRun):
-    """A stored run with its study and provenance."""
+    """A stored run with its study and the provenance of its results."""
 
     run: str
     study: str
@@ -81,5 +82,5 @@ class StoredRun(TitledRun):
 
 
 def one_run(db: Database, run: str) -> StoredRun:
-    """Return the stored run with this ID. Raises StoreError if it does not exist."""
+    """Load a stored run by its ID. Raises StoreError if no such run exists."""
     return StoredRun.of(runs.one_run(db, run))

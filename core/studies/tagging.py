@@ -19,19 +19,19 @@ BATCH_TEXTS = 64
 
 
 class NoParserError(InputError):
-    """Error: a language pipeline has no tagger or no dependency parser."""
+    """Raised for a language pipeline without a part-of-speech tagger or dependency parser."""
 
 
 def pipeline_names() -> list[str]:
-    """Return the names of the available language pipelines: the bundled one, then those installed as packages."""
+    """Return the names of the available spaCy pipelines: the bundled pipeline first, then installed packages."""
     from spacy.util import get_installed_models  # 2.6 s of start-up
 
     return [config.ENGLISH, *sorted(get_installed_models())]
 
 
 def open_pipeline(name: str | None = None) -> "Language":
-    """Open a language pipeline by package name or folder (None: the bundled one). Raises InputError if it is missing or
-    unsuitable, and NoParserError if it cannot tag or parse."""
+    """Open a spaCy pipeline from a package name or folder, or the bundled one for None. Raises InputError if it is
+    missing and NoParserError if it has no tagger or parser."""
     import spacy  # 2.6 s of start-up
 
     wanted = name or config.ENGLISH
@@ -62,7 +62,7 @@ def open_pipeline(name: str | None = None) -> "Language":
 
 
 def tag(texts: Sequence[str], pipeline: Any) -> list[TaggedSentence]:
-    """Tag the words of each text. Cached texts are not tagged again."""
+    """Tag and parse the words of each text with a spaCy pipeline. Results are cached by text."""
     with _LOCK:
         known = _KNOWN.setdefault(pipeline, OrderedDict())
         sentences = {text: known[text] for text in dict.fromkeys(texts) if text in known}

@@ -28,8 +28,7 @@ class ExampleUnit:
 
 @dataclass(frozen=True)
 class ChunkUnit:
-    """A unit of work on the inputs `start` to `stop` of one checkpoint. `inputs` names a task, a treebank split or a
-    list."""
+    """A unit of work on the inputs from `start` to `stop` of a task, treebank split or list, for one checkpoint."""
 
     checkpoint: str
     inputs: str
@@ -38,13 +37,13 @@ class ChunkUnit:
 
     @property
     def key(self) -> str:
-        """Return the name of the chunk, which no other unit of work has."""
+        """Return the unique key of this unit of work in its job."""
         return f"{self.checkpoint}|{self.inputs}|{self.start}"
 
 
 @dataclass(frozen=True)
 class NamedUnit:
-    """A unit of work about one named item of several, such as an ablation method, a property or a snapshot.
+    """A unit of work on one named item, such as an ablation method, a property or a snapshot.
 
     Attributes:
         source: weights that are measured.

@@ -24,8 +24,7 @@ _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
-    """Return a checkpoint, opened or from the cache of the last two. Files that have changed are read again. Raises
-    CheckpointError.
+    """Open a checkpoint or return it from the cache of the last two. Raises CheckpointError if it cannot be opened.
 
     A name from `random_name` opens random weights whose attention has the same mean entropy as in the trained model.
     """
@@ -36,14 +35,13 @@ def get_checkpoint(
 
 
 def noted(opened: Checkpoint) -> Checkpoint:
-    """Report what was left out of a checkpoint to who started the job, for a kept one too; return the checkpoint."""
+    """Report the loading notes of a checkpoint in its job's log, and return the checkpoint."""
     unit_progress.note(f"{opened.name}: {note}" for note in opened.notes)
     return opened
 
 
 def random_name(checkpoint: str, seed: int) -> str:
-    """Return the name under which `get_checkpoint` opens a model with random weights and the architecture of a
-    checkpoint."""
+    """Return the name under which `get_checkpoint` opens a randomly initialised copy of a checkpoint."""
     return f"{checkpoint} (random weights {seed})"
 
 
@@ -53,8 +51,7 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the attention scores of each random head so that its rows have the mean entropy of the same head in the
-    trained checkpoint, measured on bundled sentences.
+    """Scale the attention scores of each random head to match the mean attention entropy of the same trained head.
 
     Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
     families whose scores cannot be changed, are not scaled.
@@ -83,7 +80,6 @@ class _Rows:
         self.by_layer: dict[int, list[Tensor]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Store the attention maps of one layer in one batch as rows of each head."""
         del inputs
         self.by_layer.setdefault(layer, []).append(weights.float().cpu().transpose(0, 1).flatten(1, 2))
 
@@ -98,7 +94,7 @@ def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
 
 
 def pipeline(name: str | None) -> Any:
-    """Return a language pipeline (None: the bundled one), which is cached until another one is requested."""
+    """Open a spaCy pipeline, or the bundled one for None. The last pipeline is cached."""
     return _pipeline(name)
 
 

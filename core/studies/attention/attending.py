@@ -24,28 +24,27 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """A study that observes attention in forward passes. It processes inputs in chunks, and the partial result of a
-    chunk is a sum over its inputs. `ranked_by` is the column by which the terminal ranks heads; "" for a
-    study whose rows are all printed."""
+    """Base class of studies that observe attention during forward passes. The partial result of a chunk of inputs is a
+    sum over these inputs."""
 
     arguments = ChunkUnit
     looks_at_maps = True
     ranked_by: ClassVar[str] = "value"
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
-        """Create the object that accumulates the sums of this study for one checkpoint."""
+        """Create the accumulator that observes attention in one checkpoint."""
         raise NotImplementedError
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure attention on some inputs. The default is one forward pass."""
+        """Measure attention on some inputs. By default, the model runs once per input."""
         studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
-        """Compute the scores of one checkpoint and task from the sums over all its inputs."""
+        """Compute the scores of one checkpoint and task from sums over all inputs."""
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
-        """Validate options. Texts that a user typed replace the tasks."""
+        """Validate the options. If the user typed texts, they are used instead of the tasks."""
         return super().read({**given, "tasks": []} if given.get("texts") else given)
 
     def units(self, options: A) -> list[Unit]:
@@ -65,19 +64,16 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Make further measurements after each chunk of inputs, which begins at index `start`. The default does
-        nothing."""
+        """Make further measurements after a chunk of inputs. `start` is the index of its first input."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
-        """Return one record per head and statistic, for each checkpoint and task."""
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         return outstanding(rows, self.ranked_by) if self.ranked_by else super().shown(rows)
 
     def measured_now(self, options: A, checkpoint: Any, open_pipeline: Callable[[str | None], Any]) -> list[Row]:
-        """Measure the texts in the options with a checkpoint that is already open. Raises InputError for invalid
-        texts."""
+        """Measure the typed texts with a checkpoint that is already open. Raises InputError for invalid texts."""
         measure = self.measure(options, checkpoint)
         pipeline = open_pipeline(options.pipeline) if measure.tags else None
         self.observe(measure, checkpoint, pipeline, sources(options, PASTED))
@@ -85,13 +81,13 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score without a head for some sums. `note` states why no number could be computed."""
+    """Create a score without a head. `note` states why no value could be computed."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Return a copy of a score with the value and interval of one head. The upper bound is at most `most`."""
+    """Copy a score and fill in the value and confidence interval of one head. The upper bound is at most `most`."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -105,8 +101,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Return one score per head. If nothing was measured, return one score without a head, with the note
-    `otherwise`."""
+    """Create one score per head, or a single score with the note `otherwise` if nothing was measured."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -114,14 +109,14 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Return a copy of the score of a head with its baseline, and the difference between value and baseline."""
+    """Copy the score of a head and add its baseline and the difference from that baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Return a copy of a score with its contrast, the log weight corrected for other explanations (None: unchanged)."""
+    """Copy a score and add a log attention weight that is corrected for other explanations, unless `contrast` is None."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)
@@ -129,8 +124,7 @@ def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head:
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
-    """Return the value of one head with the bounds of its interval. The upper bound is at most `most` (1 for a
-    fraction)."""
+    """Return the value of one head and the bounds of its confidence interval. The upper bound is at most `most`."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),

@@ -47,7 +47,7 @@ WITHOUT = "none"  # the value for "no pipeline"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class BudgetOptions(AttendingOptions):
-    """Options of attention budgets. The pipeline "none" leaves out syntax, for languages without a parser."""
+    """Options of the study of attention budgets. Set the pipeline to "none" for languages without a parser."""
 
     pipeline: Pipeline = None
     parts_of_speech: Annotated[
@@ -56,8 +56,7 @@ class BudgetOptions(AttendingOptions):
 
 
 class Budget(Attending[BudgetOptions, BudgetSums]):
-    """Measure how each head's attention is divided between [CLS], [SEP], neighbours, syntax and other words; the shares
-    sum to 1."""
+    """Measure which share of each head's attention goes to [CLS], [SEP], neighbouring tokens, syntax and other words."""
 
     name, options, partial = "budget", BudgetOptions, Pieces[BudgetSums]
     question = "Where does each head's attention go?"
@@ -95,7 +94,6 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax, draws=draws, seed=options.seed)
 
     def scores(self, options: BudgetOptions, sums: BudgetSums) -> list[BudgetScore]:
-        """Return the share of every category for each head in both budgets, then of tokens in several categories."""
         layout, whole, scores = scoring.budget, sums.means.result(), []
         left_out = {"next"} if sums.causal else set()
         left_out |= set() if sums.syntax else set(SYNTAX)

@@ -48,8 +48,7 @@ SPLITS = ("dev", "test")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DependenciesOptions:
-    """Options of a test on gold dependencies. `limit` is the largest number of sentences, from the beginning of each
-    split."""
+    """Options of the study that evaluates attention heads on gold dependencies."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     treebank: Annotated[
@@ -61,7 +60,8 @@ class DependenciesOptions:
 
 
 class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
-    """Measure how well single heads predict gold dependencies; chosen on dev, evaluated on test (Clark et al.)."""
+    """Measure how well single heads predict gold dependencies. Heads are chosen on dev and evaluated on test (Clark et
+    al.)."""
 
     name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], ChunkUnit
     question = "Which head predicts each dependency relation best?"
@@ -97,7 +97,6 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         )
 
     def results(self, options: DependenciesOptions, merged: Pieces[RelationSums]) -> list[DependencyScore]:
-        """Return one record per relation and direction. Empty until both dev and test have been measured."""
         parts = {sums.at.checkpoint: sums for sums in merged.pieces}
         if set(parts) != set(SPLITS):
             return []
@@ -151,13 +150,12 @@ def _relations() -> list[Relation]:
 
 
 def sentences(options: DependenciesOptions, part: str) -> list[GoldSentence]:
-    """Return the first sentences of a treebank split, up to the limit in the options."""
+    """Load the first sentences of a treebank split, up to the limit in the options."""
     return read_conllu(file_of(options.treebank, part), options.limit)
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:
-    """Return (dependent, governor) for each link with this label or a subtype of it. ALL matches every label not in
-    SKIPPED."""
+    """Return the (dependent, governor) index pairs of all dependencies with this label or a subtype of it."""
     return [
         (k, word.head)
         for k, word in enumerate(words)
@@ -167,7 +165,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Add to a score how much more its head attends than distance and word classes predict, with p."""
+    """Add to a head's score how much attention exceeds the prediction from distance and word classes, with a p-value."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head
@@ -182,7 +180,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Return the test score of the head that is best on dev, compared with the fixed distance that is best on dev."""
+    """Choose the best head and the best fixed distance on the dev split, and return their accuracies on the test split."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

@@ -33,13 +33,13 @@ BIN = 8  # lengths of 1 to 8, 9 to 16 ... pieces are shown together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class EffectiveOptions(AttendingOptions):
-    """Options of effective attention: which inputs are measured."""
+    """Options of the study of effective attention."""
 
     limit: Limit = 100
 
 
 class Effective(Attending[EffectiveOptions, EffectiveSums]):
-    """Compare raw and effective attention to token types, and correlate them by input length (Brunner et al.)."""
+    """Compare raw and effective attention to token types, and correlate the two by input length (Brunner et al.)."""
 
     name, options, partial = "effective", EffectiveOptions, Pieces[EffectiveSums]
     question = "How much do raw and effective attention differ?"
@@ -74,7 +74,6 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
 
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
-        """Return raw and effective attention to every token type, their correlation r, and r by input length."""
         whole, scores = sums.means.result(), list[Result]()
         named: list[tuple[str, str | None]] = [
             (kind, kind_type) for kind in studies.attention.measures.KINDS for kind_type in TYPES
@@ -124,7 +123,7 @@ STUDY = Effective()
 
 
 def by_length(lengths: Sequence[LengthCorrelation], over: str = "") -> str:
-    """Return a sentence that compares raw and effective attention on short and on long inputs; "" without data."""
+    """Compare raw and effective attention on short and long inputs in one sentence, or return "" without data."""
     equal = max((length.length_to for length in lengths if length.mean > EQUAL), default=0)
     longer = [length for length in lengths if length.length_from > equal]
     if not longer:

@@ -59,7 +59,7 @@ FeatureNames = Annotated[
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FeaturesOptions(AttendingOptions):
-    """Options of attention to features. `word_types` also stores the attention to each word type."""
+    """Options of the study of attention to linguistic features."""
 
     compare: Annotated[
         str | None,
@@ -73,7 +73,8 @@ class FeaturesOptions(AttendingOptions):
 
 
 class Features(Attending[FeaturesOptions, FeatureSums]):
-    """Measure attention to token types (nouns, negation, [CLS] ...), compared with random tokens (Fig 6)."""
+    """Measure attention to token types (nouns, negation, [CLS] ...) compared with random tokens (Kovaleva et al., Fig.
+    6)."""
 
     name, options, partial = "features", FeaturesOptions, Pieces[FeatureSums]
     question = "Which heads attend to which token types?"
@@ -100,7 +101,6 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
         return scores_of(sums)
 
     def results(self, options: FeaturesOptions, merged: Pieces[FeatureSums]) -> list[Result]:
-        """Return the scores of each checkpoint and task, then the differences between two checkpoints."""
         by_place = {(sums.at.checkpoint, sums.at.task): sums for sums in merged.pieces}
         scores = list(super().results(options, merged))
         first, second = options.checkpoint, options.compare
@@ -138,7 +138,7 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Return one score per head, feature and definition. A feature that no input has gets one score without a head."""
+    """Compute one score per head, feature and definition. A feature that no input has gets one score without a head."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
@@ -161,7 +161,8 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
-    """Return the scores of the first checkpoint minus the second, paired by input. Empty if their shapes differ."""
+    """Subtract the scores of the second checkpoint from those of the first, paired by input. Return an empty list if
+    their numbers of heads differ."""
     if first.means.sums.shape != second.means.sums.shape:
         return []
     scores = []

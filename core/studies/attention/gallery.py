@@ -24,8 +24,7 @@ ENDS, DECILES = 3, range(10, 100, 10)
 
 @dataclass(frozen=True)
 class Chosen:
-    """An input in the gallery of a head. `input` is its index, and `where` its rank: "highest 1", "90 %", ... "lowest
-    1"."""
+    """An input in the gallery of a head, with its score and its rank, such as "highest 1" or "90 %"."""
 
     input: int
     where: str
@@ -33,7 +32,8 @@ class Chosen:
 
 
 class InputScores:
-    """Observer that computes one score for every input and head, as float32 [input, layer, head]; NaN if undefined."""
+    """Observer that computes one score for every input and head, as float32 [input, layer, head]. Undefined scores are
+    NaN."""
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
@@ -50,7 +50,6 @@ class InputScores:
         self.values = np.full(shape, np.nan, dtype=np.float32)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Compute the scores from the attention maps of one layer and batch."""
         maps = MapBatch(weights, [self.places[k] for k in inputs], self.causal)
         self.values[inputs, layer] = self.of(maps).float().cpu().numpy()
 
@@ -58,7 +57,7 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Return one score for every input and head, NaN if undefined. `by_norms` uses norm-based maps instead of weights.
+    """Compute one score for every input and attention head. Undefined scores are NaN.
 
     Raises InputError if the score requires the maps of several inputs.
     """
@@ -71,7 +70,7 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose inputs for a gallery: the ENDS highest values, one at each decile from 90 % down, and the ENDS lowest.
+    """Choose inputs for a gallery: those with the highest values, the lowest values, and one at each decile.
 
     The result is sorted from the highest value. Each input is chosen once, and inputs with NaN are left out.
     """

@@ -31,8 +31,7 @@ def _pairs(given: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class AttendingOptions:
-    """Options that studies of attention share: a checkpoint and its inputs. `compare` names a second checkpoint for the
-    same inputs."""
+    """Options that all attention studies share: a checkpoint, its inputs, and an optional second checkpoint."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     compare: str | None = None
@@ -56,8 +55,7 @@ class AttendingOptions:
 
 @dataclass(frozen=True)
 class SourceText:
-    """A text before it is encoded. `number` is its index among the inputs of its task. `windows` marks running text,
-    which is split into as many inputs as the checkpoint needs."""
+    """A text that has not been tokenised yet. If `windows` is True, it is split into inputs that fit the checkpoint."""
 
     number: int
     row_id: str
@@ -67,8 +65,7 @@ class SourceText:
 
 
 def pair_of(line: str) -> str | tuple[str, str]:
-    """Parse a line that a user typed: a sentence, or two sentences as "first | second". Raises InputError for more
-    parts."""
+    """Parse a typed sentence or a pair "first | second". Raises InputError for more than two parts."""
     first, _, second = line.partition(" | ")
     if " | " in second:
         raise InputError(
@@ -79,7 +76,7 @@ def pair_of(line: str) -> str | tuple[str, str]:
 
 
 def sources(options: AttendingOptions, task: str) -> list[SourceText]:
-    """Return the texts of a task, or the texts that a user typed, in order."""
+    """Return the texts of a task, or the texts that the user typed, in order."""
     if task == PASTED:
         pairs = [(text, None) if isinstance(text, str) else (text[0], text[1] or None) for text in options.texts]
         return [SourceText(k, f"text-{k}", text, pair) for k, (text, pair) in enumerate(pairs)]
@@ -90,8 +87,8 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 
 
 def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
-    """Divide the inputs of every checkpoint and task into chunks, and estimate the number of tokens in each. Raises
-    InputError for invalid options."""
+    """Divide the inputs of every checkpoint and task into chunks, and estimate the number of tokens in each chunk.
+    Raises InputError for invalid options."""
     if options.limit is not None and options.limit < 1:
         raise InputError(f"The number of inputs must be at least 1; got a limit of {options.limit}. Raise the limit.")
     all_chunks = []

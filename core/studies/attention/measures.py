@@ -44,9 +44,7 @@ from .passes import Prepared
 
 @dataclass(frozen=True)
 class TaggedPieces:
-    """Annotations of the tokens of an input: whether a token has the feature (`carried`), and numbers for the kind of
-    its word (part of speech, uninflected tag, first in its sentence) and for its lower-case spelling (-1 without a
-    word)."""
+    """The linguistic features, word class and lower-case spelling of each token in an input."""
 
     carried: Bool[np.ndarray, "feature key"]
     kinds: Int[np.ndarray, " key"]
@@ -54,7 +52,7 @@ class TaggedPieces:
 
 
 class FeatureFinder:
-    """Finds the tokens that have given features, and caches the features of words by their tags."""
+    """Finds the tokens that have certain linguistic features, and caches the features of words by their tags."""
 
     def __init__(self, features: Sequence[Feature]) -> None:
         self.features = tuple(features)
@@ -65,7 +63,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Return the annotations of each token. A token belongs to a word if they share characters."""
+        """Annotate the tokens of an input with linguistic features. A token belongs to a word if they share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -101,8 +99,8 @@ class FeatureFinder:
 
 
 def special_positions(name: str, encoding: Encoding) -> list[int]:
-    """Return the positions of special tokens: "start", "separator", "first" (the first token of the text) or "last"
-    (the last token of the first sentence)."""
+    """Return the positions of special tokens: "start", "separator", "first" (first token of the text) or "last" (last
+    token of the first sentence)."""
     if name == "start":
         return [] if encoding.first is None else [encoding.first]
     if name == "last":
@@ -115,7 +113,7 @@ KINDS = ("raw", "effective")
 
 
 def classifying(encoding: Encoding, *, causal: bool) -> int:
-    """Return the position of the token that classifiers use: [CLS] in encoders, the last token in decoders."""
+    """Return the position of the token that classifiers read: [CLS] in encoders, the last token in decoders."""
     return len(encoding) - 1 if causal else encoding.first or 0
 
 
@@ -123,8 +121,8 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 class FeatureMeasure:
-    """Accumulates attention to features over the inputs of one checkpoint, and to each word type if `word_types` is
-    set."""
+    """Accumulates attention to linguistic features, and optionally to each word type, over the inputs of one
+    checkpoint."""
 
     tags = True
 
@@ -178,7 +176,7 @@ class FeatureMeasure:
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
-    """Restore the observer of attention to features from stored sums, to compute its results."""
+    """Restore the accumulator of attention to features from stored sums."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1])  # partials of an older version without contrasts
     attention.means = sums.means
@@ -192,7 +190,7 @@ CLASS_OF = {tag: number for number, tags in enumerate(QUERY_CLASSES.values()) fo
 
 
 class BudgetMeasure:
-    """Accumulates attention budgets over the inputs of one checkpoint. `syntax` states whether the texts are parsed.
+    """Accumulates attention budgets over the inputs of one checkpoint.
 
     draws: permutations of the parts of speech of queries, with this seed; None if budgets are not measured by part of
     speech.
@@ -284,7 +282,6 @@ class RelationMeasure:
         )
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare to observe the next inputs: find the links between their words, and return the observers."""
         linked = []
         for ready in inputs:
             words = [tagged.words for tagged in ready.tagged]
@@ -298,7 +295,6 @@ class RelationMeasure:
         return [self.attention.take(linked, [ready.number for ready in inputs])]
 
     def sums(self, at: InputOffset) -> RelationSums:
-        """Return the sums so far, and the links by distance. `at` says which inputs they cover."""
         attention, names = self.attention, tuple(relation.name for relation in self.relations)
         distances = tuple(dict(counter) for counter in attention.distances)
         shape = attention.means.sums.shape[1:3]
@@ -306,7 +302,7 @@ class RelationMeasure:
 
 
 def relations_again(sums: RelationSums, relations: Sequence[Relation]) -> RelationAttention:
-    """Restore the observer of attention along relations from stored sums, so that its results can be computed."""
+    """Restore the accumulator of attention along relations from stored sums."""
     names, across = [relation.name for relation in relations], [relation.across for relation in relations]
     attention = RelationAttention(sums.layers, sums.heads, names, across=across, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1], blocks=2 * len(names))  # older partials lack some
@@ -321,7 +317,7 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Convert links between words that a language pipeline tagged to links between the words of an encoding.
+    """Convert links between words from a spaCy pipeline to links between the words of the model's tokens.
 
     A token that spans two words joins them. Links inside such a word, or to a word without tokens, are left out.
 
@@ -349,8 +345,8 @@ def linked_words(
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
-    """Number the words of an input so that words that differ only in case have the same number. Special tokens all
-    differ."""
+    """Number the words of an input so that words that differ only in case share a number. Every special token gets its
+    own number."""
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
     for number, word in enumerate(words):
@@ -365,7 +361,7 @@ def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[i
 
 
 class StatisticsMeasure:
-    """Accumulates statistics of heads, and distances between heads, over the inputs of one checkpoint."""
+    """Accumulates statistics of attention heads, and distances between heads, over the inputs of one checkpoint."""
 
     tags = False
 
@@ -379,7 +375,7 @@ class StatisticsMeasure:
         return [self.statistics_of(inputs), self.distances.take([ready.number for ready in inputs])]
 
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
-        """Return the observer of head statistics alone, prepared for these inputs."""
+        """Return the accumulator of head statistics, prepared for these inputs."""
         places = [
             SpecialPositions(
                 ready.encoding.first or 0, ready.encoding.separators, classifying(ready.encoding, causal=self.causal)
@@ -397,14 +393,14 @@ class StatisticsMeasure:
 
 
 def distances_again(sums: StatisticsSums) -> HeadDistances:
-    """Restore the observer of distances between heads from stored sums, to compute its results."""
+    """Restore the accumulator of distances between heads from stored sums."""
     distances = HeadDistances(sums.layers, sums.heads)
     distances.sums, distances.rows = sums.distances, sums.rows
     return distances
 
 
 class PatternMeasure:
-    """Accumulates distances between heads and mean maps of heads over the inputs of one checkpoint."""
+    """Accumulates distances between heads, and the mean attention map of each head, over the inputs of one checkpoint."""
 
     tags = False
 
@@ -419,7 +415,6 @@ class PatternMeasure:
         self.repeats = [OwnAndOthers(*shape) for _ in sets]
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Return the observers of the next inputs. Models with random weights process these inputs immediately."""
         encodings = [ready.encoding for ready in inputs]
         for number, observer in enumerate(self.repeats[1:]):
             drawn = random_copy(self.checkpoint, seed=self.seed + number)
@@ -444,7 +439,7 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Accumulates raw and effective attention to token types over inputs of one checkpoint, and their correlation r."""
+    """Accumulates raw and effective attention to token types, and their correlation, over the inputs of one checkpoint."""
 
     tags = False
 
@@ -455,12 +450,12 @@ class EffectiveMeasure:
         self.squares: dict[int, float] = {}  # length: sum of r squared
 
     def measure(self, inputs: Sequence[Prepared]) -> None:
-        """Measure raw and effective attention on some inputs, one after another."""
+        """Measure raw and effective attention on each input in turn."""
         for ready in inputs:
             self.add(ready.number, *both_maps(self.checkpoint, ready.encoding), ready.encoding)
 
     def add(self, number: int, raw: np.ndarray, effective: np.ndarray, encoding: Encoding) -> None:
-        """Add one input to the sums, given its raw and effective weights [layer, head, query, key]."""
+        """Add the raw and effective attention weights [layer, head, query, key] of one input to the sums."""
         types, causal = token_types(encoding), self.checkpoint.causal
         counts = np.array([[float(bool(keys)) for keys in types.values()] * len(KINDS) + [1.0]])
         filled = np.full(raw.shape[:2], np.nan)
@@ -486,7 +481,7 @@ class EffectiveMeasure:
 
 
 def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, np.ndarray]:
-    """Return the raw and the effective attention weights of one input, both float64 [layer, head, query, key]."""
+    """Return the raw and the effective attention weights of one input, both as float64 [layer, head, query, key]."""
     weights, values = maps_and_values(checkpoint, encoding)
     effective = np.empty_like(weights)
     for layer, head in np.ndindex(*weights.shape[:2]):
@@ -497,7 +492,7 @@ def both_maps(checkpoint: Checkpoint, encoding: Encoding) -> tuple[np.ndarray, n
 
 
 def token_types(encoding: Encoding) -> dict[str, tuple[int, ...]]:
-    """Divide the positions of an input by token type. Every position has exactly one of TYPES."""
+    """Group the positions of an input by token type. Every position belongs to exactly one type."""
     start = () if encoding.first is None else (encoding.first,)
     separators = tuple(k for k in encoding.separators if k not in start)
     points = tuple(

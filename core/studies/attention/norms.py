@@ -39,7 +39,7 @@ KOBAYASHI = "Kobayashi et al. 2020"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class NormsOptions(AttendingOptions):
-    """Options of norm-based attention: which features are measured, on which inputs."""
+    """Options of the study of norm-based attention."""
 
     pipeline: Pipeline = None
     features: FeatureNames = features.FEATURES
@@ -79,11 +79,9 @@ class Norms(Attending[NormsOptions, NormSums]):
         return NormMeasure(checkpoint, options.features, seed=options.seed)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Run one forward pass, which reads value vectors in addition to attention weights."""
         measure.observe(pipeline, inputs)
 
     def scores(self, options: NormsOptions, sums: NormSums) -> list[Score]:
-        """Return the norm-based scores of every statistic, token type and feature."""
         whole, lengths = sums.statistics.means.result(), sums.means.result()
         none, scores = "not defined on these inputs", []
         for number, name in enumerate(STATISTICS):
@@ -121,7 +119,8 @@ class NormMeasure:
         self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Run one forward pass. Raises InputError if value vectors are not available in this model family."""
+        """Measure norm-based attention in one forward pass. Raises InputError if the model family does not expose value
+        vectors."""
         for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
             prepared = studies.attention.passes.prepare(
                 self.checkpoint, pipeline, inputs[start : start + studies.attention.passes.ROWS_A_CHUNK]

@@ -12,7 +12,7 @@ from ..merging import MergedBy, OfFirst, Smallest, Summed
 
 @dataclass(frozen=True)
 class InputOffset:
-    """Identifies the inputs that some sums cover: those of a task on a checkpoint, starting at index `start`."""
+    """Identifies a chunk of inputs by its checkpoint, task and start index."""
 
     checkpoint: str
     task: str
@@ -32,12 +32,12 @@ class Sums:
 
     @property
     def names(self) -> list[Head]:
-        """Return the heads of all layers with attention, layer by layer."""
+        """Return the heads of all layers that have attention, layer by layer."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
     def numbers(self) -> list[int]:
-        """Return the flat indices (layer x heads + head) of the heads that exist."""
+        """Return the flat index (layer × heads + head) of every attention head."""
         return [head.layer * self.heads + head.head for head in self.names]
 
 
@@ -46,7 +46,7 @@ S = TypeVar("S", bound=Sums)
 
 @dataclass(frozen=True)
 class FeatureSums(Sums):
-    """Sums of attention to features, in the order of their names. `types` is empty if word types were not requested."""
+    """Sums of attention to linguistic features, and to word types if requested."""
 
     features: tuple[str, ...]
     types: Summed[dict[int, np.ndarray]] = field(default_factory=dict, kw_only=True)
@@ -54,7 +54,7 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations, in the order of their names, and counts of links by distance."""
+    """Sums of attention along relations between words, and counts of links by distance."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -62,7 +62,7 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of head statistics, and of distances [head, head] over `rows` rows of attention maps."""
+    """Sums of attention head statistics, and of distances between heads over `rows` rows of attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -70,7 +70,7 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of attention budgets. `syntax` states whether syntactic heads and dependents were measured.
+    """Sums of attention budgets. `syntax` is True if attention to syntactic heads and dependents was measured.
 
     `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
     """
@@ -84,9 +84,10 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to token types, and of their Pearson correlation r within each map.
+    """Sums of raw and effective attention to token types, and of the correlation r between raw and effective weights.
 
-    `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared."""
+    `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared.
+    """
 
     by_length: Summed[dict[int, tuple[float, float]]]
     squares: Summed[dict[int, float]] = field(default_factory=dict)
@@ -94,16 +95,14 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Sums of the scores of all head roles, and the OV copying scores [layer, head] (empty if they cannot be
-    computed)."""
+    """Sums of the scores of all head roles, and the OV copying score of each head if it can be computed."""
 
     copying: OfFirst[np.ndarray]
 
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums of norm-based attention: features and statistics of norm-based maps, and |f(x)| of token types relative to
-    the mean."""
+    """Sums of norm-based attention to linguistic features, of head statistics, and of the norms |f(x)| by token type."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -111,7 +110,7 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums of distances between heads, of mean maps, and of repeated patterns (`core.scoring.repetition`).
+    """Sums of distances between heads, of mean attention maps, and of repeated attention patterns.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).
@@ -132,6 +131,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """The sums of several units of work: one item per chunk of inputs or, once merged, per checkpoint and task."""
+    """The sums from several units of work. Sums of the same checkpoint and task are merged."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

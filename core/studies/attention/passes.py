@@ -27,7 +27,7 @@ ROWS_A_CHUNK = 1024  # inputs prepared together, so that batches are full and me
 
 @dataclass(frozen=True)
 class Prepared:
-    """An encoded input with the tags of its words (one entry per sentence)."""
+    """An encoded input together with the tagged words of its sentences."""
 
     number: int
     encoding: Encoding
@@ -35,17 +35,17 @@ class Prepared:
 
     @cached_property
     def pieces(self) -> list[list[tuple[int, ...]]]:
-        """Return, for each sentence, the token positions of every tagged word."""
+        """Return the token positions of every tagged word in each sentence."""
         return [self.encoding.pieces_of(tagged.spans, sentence) for sentence, tagged in enumerate(self.tagged)]
 
 
 class Measurement(Protocol):
-    """Accumulates one kind of measurement on one checkpoint. `tags` states whether it requires tagged words."""
+    """Accumulates one kind of measurement on one checkpoint. `tags` is True if it requires tagged words."""
 
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over all inputs so far. `at` identifies these inputs."""
+        """Return the sums over the inputs so far. `at` identifies these inputs."""
 
 
 @runtime_checkable
@@ -73,7 +73,7 @@ def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[Sou
 
 
 def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText]) -> list[Prepared]:
-    """Encode some inputs, and tag their words in batches (no tags if the pipeline is None)."""
+    """Encode some inputs and tag their words in batches. Without a pipeline, the inputs have no tags."""
     encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
     both = zip(inputs, encodings, strict=True)
     if pipeline is None:
@@ -89,7 +89,7 @@ def prepare(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText])
 
 
 def observe(checkpoint: Checkpoint, pipeline: Any, inputs: Sequence[SourceText], measures: Iterable[Measure]) -> None:
-    """Run one forward pass over all inputs, in chunks, for several measurements."""
+    """Run the model once on all inputs, in chunks, and update several measurements."""
     kept, inputs = list(measures), in_windows(checkpoint, inputs)
     for start in range(0, len(inputs), ROWS_A_CHUNK):
         with _uncollected():
@@ -111,5 +111,5 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the language pipeline that a measurement requires (cached), or None if it needs no tags."""
+    """Return the cached language pipeline that a measurement requires, or None if the measurement needs no tags."""
     return worker_cache.pipeline(name) if measure.tags else None

@@ -15,7 +15,7 @@ S = TypeVar("S", bound="Score")
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Result):
-    """A score of a head or layer, as most studies store it. Fields are None if the stored row lacks the column.
+    """The score of one attention head or layer. Columns that are missing in the stored row are None.
 
     Attributes:
         layer, head: from 0.
@@ -57,25 +57,24 @@ class Score(Result):
 
     @property
     def effect_estimate(self) -> Estimate:
-        """Return the value minus its baseline, with an interval."""
+        """Return the difference between the value and its baseline, with a confidence interval."""
         return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the contrast (log weight corrected for other explanations) with its interval; None if the row has no
-        contrast."""
+        """Return the log weight corrected for other explanations, with a confidence interval."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the scores of heads that have a value. Rows with only a note are left out."""
+        """Return the head scores that have a value, and skip rows that contain only a note."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """The score of a head for one relation in one direction (`statistic`). `accuracy` is how often its largest weight
-    is on the related word, compared with the best fixed distance, the previous word and the next word."""
+    """The score of a head for one syntactic relation and direction. `accuracy` is how often its largest weight is on
+    the related word."""
 
     accuracy: float | None = None
     accuracy_low: float | None = None
@@ -88,9 +87,7 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test score of the head that is best on dev for one dependency relation and direction. `dev` is its accuracy
-    there on `dev_n` links. The baseline is the fixed distance that is best on dev, and `chosen` marks the better
-    direction."""
+    """The test accuracy of the head that is best on dev for one dependency relation and direction."""
 
     distance: int | None = None
     dev: float | None = None
@@ -100,7 +97,7 @@ class DependencyScore(Score):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the accuracy on test with its interval. Bounds are limited to 1, which early results may exceed."""
+        """Return the accuracy on the test split with its confidence interval, limited to at most 1."""
         return Estimate(
             float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0), "accuracy"
         )
@@ -108,7 +105,7 @@ class DependencyScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetScore(Score):
-    """The share of a head's attention that goes to one category of keys (`feature`).
+    """The share of a head's attention that goes to one category of keys, such as separators.
 
     `baseline` is the share under uniform attention, `enrichment` is value / baseline, and `effect` is the share minus
     that of other words at the same distances.
@@ -121,8 +118,8 @@ class BudgetScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):
-    """The score of a head for a role. `has` states whether the head has the role after correction (None: not
-    tested)."""
+    """The score of a head for one role, such as "induction". `has` is True if the head has the role after correction
+    for multiple tests."""
 
     role: str | None = None
     has: bool | None = None
@@ -130,8 +127,8 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """A statistic of a head. The statistic "place" also has the position of the head in the similarity plot (x, y,
-    stress), its most frequent behaviour (`kind`), and as its value the mean distance from the other heads."""
+    """A statistic of an attention head. The statistic "place" also has the coordinates of the head in the similarity
+    plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -142,15 +139,14 @@ class PlaceScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class EffectiveScore(Score):
-    """The raw or effective attention (`statistic`) of a head to one token type (`feature`; None for the correlation
-    r)."""
+    """The raw or effective attention of a head to one token type, or the correlation between the two."""
 
     feature: str | None = stated()
 
 
 @dataclass(frozen=True, kw_only=True)
 class LengthCorrelation(Result):
-    """The mean correlation r between raw and effective attention over n inputs with lengths in a range of tokens."""
+    """The mean correlation between raw and effective attention over n inputs within a range of lengths."""
 
     BY: ClassVar[str] = "statistic"
     KINDS: ClassVar[tuple[str, ...]] = ("correlation by length",)
@@ -167,8 +163,7 @@ class LengthCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedInput(Result):
-    """An input for which fine-tuning changed the map of a head much: its ID, and the cosine of the maps before and
-    after."""
+    """An input on which fine-tuning changed the attention map of a head, with the cosine similarity of both maps."""
 
     row: Any
     cosine: float
@@ -176,7 +171,7 @@ class ChangedInput(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeScore(Result):
-    """The similarity of attention maps before and after fine-tuning over n inputs, for a head or layer (`kind`)."""
+    """The similarity of attention maps before and after fine-tuning, for one head or layer over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head", "layer")
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -196,7 +191,7 @@ class ChangeScore(Result):
 
     @property
     def name(self) -> str:
-        """Return "L1H2" for a head, or "L1" for a layer."""
+        """Return the name of the head or layer, such as "L1H2" or "L1"."""
         return f"L{self.layer + 1}" if self.head is None else str(Head(self.layer, self.head))
 
     @property
@@ -210,7 +205,7 @@ class ChangeScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlikeHead(Result):
-    """A head with its nearest head (`other`, at the distance `value`), and its group of similar heads."""
+    """An attention head with its nearest head (`other`), their distance, and its group of similar heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "distance to the nearest head|{task}")
@@ -230,7 +225,7 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """The group of similar heads that a head belongs to: its number (statistic "group"), and how clearly ("clear")."""
+    """The number of the group of similar heads to which a head belongs, or how clearly the head belongs to that group."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -247,8 +242,7 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """The distance of a head to itself on other inputs minus the distance to its nearest head (`other`) on the same
-    inputs, with an interval over n pairs of inputs."""
+    """The distance of a head to itself on other inputs, minus its distance to the nearest head on the same inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
     FIGURE = Figure("value", "nearer to another head than to itself|{task}")
@@ -289,7 +283,7 @@ class RepeatedShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadGroup(Result):
-    """A group of similar heads in one checkpoint and task, with its mean pattern [query, key]."""
+    """A group of similar attention heads in one checkpoint and task, with their mean attention map [query, key]."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("group",)
     checkpoint: str
@@ -302,7 +296,7 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """The correlation r, over pairs of heads, between the head similarities of two (checkpoint, task) pairs."""
+    """The correlation of head similarities between two pairs of checkpoint and task."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str
@@ -320,7 +314,7 @@ class LikenessKept(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSimilarity(Result):
-    """A statistic of the word vectors in one layer, over n rows."""
+    """A statistic of the word vectors in one layer, over n examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     FIGURE = Figure("value", "{similarity}|{task}")
@@ -347,7 +341,7 @@ SHOWN = (
 def above_null(
     scores: Sequence[Score], what: str, look: Callable[[Score], str], *, baseline: str, of: str = "inputs"
 ) -> Headline:
-    """Return a one-sentence summary: how many heads are significantly above their baseline, and which is the strongest.
+    """Summarise in one sentence how many heads are significantly above their baseline, and which head is the strongest.
 
     Only the first checkpoint is counted. `baseline` describes the baseline, and `of` what the sample size counts.
     """
@@ -382,8 +376,7 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Return the rows to print: the largest values in column `by` for each checkpoint, task, statistic and feature,
-    then notes about missing values. Differences are ranked by their absolute value."""
+    """Select the rows with the largest values in the column `by` for each checkpoint, task, statistic and feature."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RedundancyOptions(AttendingOptions):
-    """Options of a search for redundant heads. `queries` is the number of map rows per input that are compared."""
+    """Options of the search for redundant attention heads."""
 
     compare: Annotated[str | None, Flag("second checkpoint, such as one that was fine-tuned from the first")] = None
     queries: Annotated[
@@ -44,7 +44,7 @@ class RedundancyOptions(AttendingOptions):
 
 
 class Redundancy(Attending[RedundancyOptions, PatternSums]):
-    """Find redundant heads: nearest heads, groups by mean pattern, and stability over tasks and fine-tuning."""
+    """Find redundant attention heads: nearest heads, groups by mean pattern, and stability over tasks and fine-tuning."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     question = "Which heads have similar attention patterns?"
@@ -76,7 +76,6 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
         )
 
     def results(self, options: RedundancyOptions, merged: Pieces[PatternSums]) -> list[Result]:
-        """Return records of heads and groups of heads, then of pairs of (checkpoint, task)."""
         results: list[Result] = [result for sums in merged.pieces for result in alike(sums, groups=options.groups)]
         results += [result for sums in merged.pieces for result in repeated(sums)]
         return results + list(likeness_kept(merged.pieces, seed=options.seed))
@@ -139,8 +138,8 @@ def _head(sums: PatternSums, number: int) -> Row:
 
 
 def repeated(sums: PatternSums) -> list[Result]:
-    """Return how much nearer other heads are than the same head on other inputs: one record per head, then the fraction
-    of such heads, also for each draw of random weights. Empty if not requested, or with too few inputs."""
+    """Measure for every head whether another head on the same inputs is nearer than the same head on other inputs.
+    Return an empty list if there are too few inputs."""
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
         return []
@@ -162,7 +161,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """Return how well head similarities agree between every two (checkpoint, task) pairs of the same shape."""
+    """Correlate head similarities between every two pairs of checkpoint and task that have the same heads."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

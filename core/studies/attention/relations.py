@@ -38,7 +38,7 @@ RELATIONS = ("verb-subject", "verb-object", "determiner-noun", "noun-pronoun", "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RelationsOptions(AttendingOptions):
-    """Options of attention along relations: which relations are measured, on which inputs."""
+    """Options of the study of attention along syntactic relations."""
 
     tasks: Tasks = ("mrpc",)
     pipeline: Pipeline = None
@@ -52,7 +52,8 @@ class RelationsOptions(AttendingOptions):
 
 
 class Relations(Attending[RelationsOptions, RelationSums]):
-    """Measure attention along links between words, compared with the same distance (Kovaleva et al., 4.5)."""
+    """Measure attention along links between words, compared with other words at the same distance (Kovaleva et al.,
+    4.5)."""
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
     question = "Which heads attend along syntactic relations?"
@@ -78,7 +79,6 @@ class Relations(Attending[RelationsOptions, RelationSums]):
         return studies.attention.measures.RelationMeasure(checkpoint, relations)
 
     def scores(self, options: RelationsOptions, sums: RelationSums) -> list[RelationScore]:
-        """Return one score per head, relation and direction. A relation without links gets one score without a head."""
         scores, relations = [], [relation_of(name) for name in sums.relations]
         results = list(studies.attention.measures.relations_again(sums, relations).result())
         p_of = [
@@ -141,8 +141,7 @@ STUDY = Relations()
 
 
 def visible(distances: Mapping[int, int], direction: str, *, causal: bool) -> "Counter[int]":
-    """Count links by distance in one direction. In causal models, only links whose key the query can see are
-    counted."""
+    """Count links by distance in one direction. In causal models, only links to earlier words are counted."""
     if not causal:
         return Counter(distances)
     return Counter({d: n for d, n in distances.items() if (d < 0) == (direction == "forward")})

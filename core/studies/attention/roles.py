@@ -82,7 +82,7 @@ OWN_LABELS = {score.name: score.label.removeprefix("role: ") for score in ROLE_S
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RolesOptions(AttendingOptions):
-    """Options of tests of head roles: which inputs are measured, and how many random sequences."""
+    """Options of the study of attention head roles."""
 
     pipeline: Pipeline = None
     sequences: Annotated[int, Flag("number of sequences of random words that are repeated once", least=2)] = 50
@@ -91,7 +91,8 @@ class RolesOptions(AttendingOptions):
 
 
 class Roles(Attending[RolesOptions, RoleSums]):
-    """Test which heads have a role, with and without the sink, corrected over heads and roles (Pande et al. 2021)."""
+    """Test which heads have a role, with and without the attention sink, corrected over heads and roles (Pande et al.
+    2021)."""
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     kinds = (RoleScore,)
@@ -101,7 +102,6 @@ class Roles(Attending[RolesOptions, RoleSums]):
     gives = "roles against baselines"
 
     def units(self, options: RolesOptions) -> list[Unit]:
-        """Divide the inputs into chunks. The first chunk of each task includes the random sequences."""
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
                 "Roles need at least 2 sequences, a period of at least 2 words, and a threshold of at least "
@@ -114,13 +114,10 @@ class Roles(Attending[RolesOptions, RoleSums]):
         return RoleMeasure(checkpoint)
 
     def after(self, options: RolesOptions, measure: Any, start: int) -> None:
-        """Measure repeated random sequences, once per task."""
         if start == 0:
             measure.repeats(sequences=options.sequences, period=options.period, seed=options.seed)
 
     def scores(self, options: RolesOptions, sums: RoleSums) -> list[RoleScore]:
-        """Return the scores of every role with and without the first token (the sink), and of copying. A role that does
-        not occur gets one score without a head."""
         roles = RoleMeans(sums.layers, sums.heads)
         roles.means = sums.means
         q, scores = role_q(roles, times=options.times), []
@@ -180,7 +177,7 @@ STUDY = Roles()
 
 
 class RoleMeasure:
-    """Accumulates the scores of all roles of all heads over the inputs of one checkpoint."""
+    """Accumulates the scores of all attention head roles over the inputs of one checkpoint."""
 
     tags = True
 
@@ -193,14 +190,11 @@ class RoleMeasure:
         self._blocks: dict[int, RoleBlocks] = {}
 
     def take(self, inputs: "Sequence[Prepared]") -> "list[Observer]":
-        """Find the target positions of each role in the next inputs, and return the observers."""
         self._places = [role_positions_of(ready, causal=self.checkpoint.causal) for ready in inputs]
         self._numbers = [ready.number for ready in inputs]
         return [self]
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """Process the maps [batch, head, query, key] of one layer. Inputs with equal positions are processed
-        together."""
         maps = weights.double().cpu().numpy()
         groups: dict[RolePositions, list[int]] = {}
         for row, k in enumerate(inputs):
@@ -209,18 +203,15 @@ class RoleMeasure:
             self.roles.update_layer(layer, maps[rows], places, [self._numbers[inputs[row]] for row in rows])
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:
-        """Process the maps of all layers at once, as [batch, layer and head, query, key]."""
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request long inputs in blocks of queries, so that whole maps are never stored."""
         if queries != keys:
             return None
         self._begin(inputs)
         return [Needs(blocks=partial(self._take, number)) for number in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Process one layer of long inputs from sums over blocks of queries."""
         blocks = np.stack([columns_of(self._blocks[number].scores()) for number in inputs])
         self.roles.add(layer, blocks, [self._numbers[number] for number in inputs])
         self._begin(inputs)
@@ -232,7 +223,8 @@ class RoleMeasure:
         self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
-        """Measure repeated random sequences, with controls without repeats, and the copying scores of all heads.
+        """Measure the roles of heads on repeated random sequences and on controls without repeats, and compute copying
+        scores.
 
         Raises InputError if the vocabulary has too few whole words.
         """
@@ -269,7 +261,6 @@ class _Pairs:
         self.roles, self.places, self.first = roles, places, first
 
     def update(self, layer: int | slice, weights: Any, inputs: list[int]) -> None:
-        """Process the maps of one layer. Inputs with even numbers have repeats; those with odd numbers are controls."""
         maps = weights.double().cpu().numpy()[np.argsort(inputs)]
         pairs = len(maps) // 2
         self.roles.update_layer(
@@ -277,12 +268,11 @@ class _Pairs:
         )
 
     def update_layers(self, weights: Any, inputs: list[int]) -> None:
-        """Process the attention maps of all layers at once, as [batch, layer and head, query, key]."""
         self.update(EVERY_LAYER, weights, inputs)
 
 
 def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
-    """Return the positions of separators, of the least frequent word, and of syntactic dependencies in an input."""
+    """Find the positions of separators, the rarest word and syntactic dependencies in an input."""
     encoding, links = ready.encoding, []
     for sentence, tagged in enumerate(ready.tagged):
         for word, (start, end) in zip(tagged.words, tagged.spans, strict=True):
@@ -316,7 +306,7 @@ def _rare(encoding: Encoding) -> tuple[int, ...]:
 
 
 def whole_words(checkpoint: "Checkpoint") -> list[int]:
-    """Return the IDs of tokens that are whole words of letters."""
+    """Return the IDs of vocabulary tokens that are whole words."""
     marked = ("Ġ", "▁")
     vocabulary: dict[str, int] = checkpoint.tokenizer.get_vocab()
     starts = any(piece.startswith(marked) for piece in vocabulary)

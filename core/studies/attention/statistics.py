@@ -45,8 +45,7 @@ BEHAVIOUR = {  # kind of head: what it does, in a sentence
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class StatisticsOptions(AttendingOptions):
-    """Options of head statistics. `queries` is the number of map rows per input from which distances are computed
-    (None: all)."""
+    """Options of the study of attention head statistics."""
 
     queries: Annotated[
         int | None, Flag("number of rows (queries) per input that are used for distances between heads", least=1)
@@ -54,7 +53,8 @@ class StatisticsOptions(AttendingOptions):
 
 
 class Statistics(Attending[StatisticsOptions, StatisticsSums]):
-    """Measure entropy, attention to neighbours and special tokens, distance, and similarity of rows (Clark et al.)."""
+    """Measure entropy, attention to neighbours and special tokens, attention distance, and row similarity (Clark et
+    al.)."""
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
     question = "What do the heads mostly do?"
@@ -79,7 +79,6 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)
 
     def scores(self, options: StatisticsOptions, sums: StatisticsSums) -> list[PlaceScore]:
-        """Return every statistic of every head, then the positions of the heads in the similarity plot."""
         whole, scores = sums.means.result(), []
         for number, name in enumerate(STATISTICS):
             scores += of_heads(PlaceScore, sums, whole.part(number), name, otherwise="not defined on these inputs")
@@ -114,6 +113,6 @@ STUDY = Statistics()
 
 
 def kinds_of(whole: StatisticEstimate) -> list[str]:
-    """Return the most frequent behaviour of every head according to its mean statistics, layer by layer."""
+    """Name the most frequent behaviour of every attention head, based on its mean statistics."""
     heads = whole.value.reshape(-1, whole.value.shape[-1])
     return [kind_of({name: float(value) for name, value in zip(STATISTICS, means, strict=True)}) for means in heads]
