@@ -41,7 +41,7 @@ TARGETS = ("heads", "layers")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedOptions(cross_fitting.CrossFitting):
-    """How examples are divided into folds, and how the heads of each fold's model are ablated."""
+    """Options of cross-fitted ablation: how examples are divided into folds and which heads or layers are ablated."""
 
     operator: Annotated[
         str, Flag("ablation method: disable (uniform attention), zero, previous, current, next or first")
@@ -52,8 +52,8 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation results on examples that the ablated models were not trained on. `folds` holds the fold of each example,
-    from 0."""
+    """Ablation results for examples that the ablated models were not trained on. `folds` is the fold number of each
+    example."""
 
     rows: Positions
     folds: PerExample
@@ -62,7 +62,7 @@ class CrossFitted:
 
 
 class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, CrossFitted]):
-    """Ablate every head or layer on all train examples, by models that were fine-tuned without these examples."""
+    """Ablate every head or layer on all training examples, with models that were fine-tuned without these examples."""
 
     name, options, partial = "cross-fitted", CrossFittedOptions, CrossFitted
     question = "Which head does the score depend on, tested on all train examples?"
@@ -80,7 +80,6 @@ class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, Cro
         return super().units(options)
 
     def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:
-        """Return the units that recompute possibly significant effects in float32."""
         if any(not len(part.swept.changed) for part in partials):
             return []
         near = disable.near_claims(_sweep(options), self.merge(options, partials).swept)
@@ -96,7 +95,6 @@ class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, Cro
         return CrossFitted(swept.rows, np.full(len(swept.rows), of.fold), swept, models), dtype
 
     def results(self, options: CrossFittedOptions, merged: CrossFitted) -> list[Result]:
-        """Return the records of `disable`, with the number of folds that agree in sign, then one record per fold."""
         task, swept, folds = task_of(options.task), merged.swept, np.unique(merged.folds)
         difference = outcomes(task, swept.gold, swept.changed) - outcomes(task, swept.gold, swept.plain)
         overall = np.sign(difference.mean(1))

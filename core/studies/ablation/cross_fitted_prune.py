@@ -24,7 +24,7 @@ from .records import CrossFittedPart, PruneStep
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedPruneOptions(cross_fitting.CrossFitting):
-    """How examples are divided into folds, and the orders in which each fold's model is pruned."""
+    """Options of cross-fitted pruning: how examples are divided into folds and in which orders heads are pruned."""
 
     orders: Annotated[
         tuple[str, ...],
@@ -45,14 +45,14 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """The model and the pruning curves of each cross-fitting fold."""
+    """The fine-tuned models and the pruning curves of all cross-fitting folds."""
 
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]
 
 
 class CrossFittedPrune(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, PartCurves]):
-    """Prune heads on all train examples, by models that were fine-tuned without these examples."""
+    """Prune heads on all training examples, with models that were fine-tuned without these examples."""
 
     name, options, partial = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves
     question = "How many heads can be removed, tested on all train examples?"
@@ -75,7 +75,6 @@ class CrossFittedPrune(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, P
         return PartCurves((fold.model,), (prune.Curves(tuple(curves)),)), dtype
 
     def results(self, options: CrossFittedPruneOptions, merged: PartCurves) -> list[PruneStep | CrossFittedPart]:
-        """Return one record per pruning order and step, over all examples, then one record per fold."""
         task = task_of(options.task)
         by_order = zip(*(part.curves for part in merged.curves), strict=True)
         steps = [step for curves in by_order for step in prune.curve_steps(task, _together(curves))]

@@ -31,7 +31,8 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """How examples are divided into folds, and from which initialisations models are trained."""
+    """Options of cross-fitted scores: how examples are divided into folds and from which initial weights models are
+    trained."""
 
     initialisations: Annotated[
         tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
@@ -41,8 +42,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedModels:
-    """Predictions of the `models` that were fine-tuned from one initialisation with one seed, each for the fold that it
-    was not trained on. `constant` counts the models whose predictions are all equal."""
+    """Predictions of models with the same initialisation and seed, each for the cross-fitting fold that it was not
+    trained on."""
 
     initialisation: str
     seed: int
@@ -56,13 +57,13 @@ class TestedModels:
 
 @dataclass(frozen=True)
 class CrossFittedPredictions:
-    """Predictions of models from several initialisations and seeds."""
+    """Cross-fitted predictions of models with several initialisations and seeds."""
 
     tested: Annotated[tuple[TestedModels, ...], MergedBy("initialisation", "seed")]
 
 
 class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions, CrossFittedPredictions]):
-    """Score every train example by a model that was fine-tuned on the other folds, for each initialisation and seed."""
+    """Score every training example with a model fine-tuned on the other folds, for each initialisation and seed."""
 
     name, options, partial = "cross-fitted-scores", CrossFittedScoresOptions, CrossFittedPredictions
     question = "How well does the model score, tested on all train examples?"
@@ -98,8 +99,6 @@ class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions,
         return CrossFittedPredictions((tested,)), opened.checkpoint.dtype
 
     def results(self, options: CrossFittedScoresOptions, merged: CrossFittedPredictions) -> list[TunedScore]:
-        """Return one score per initialisation and seed, the means over seeds, and the score of the constant
-        prediction."""
         return table_scores([_over_all_rows(task_of(options.task), tested) for tested in merged.tested])
 
     def headline(self, rows: Sequence[Row]) -> Headline:

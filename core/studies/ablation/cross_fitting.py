@@ -28,8 +28,7 @@ from .records import CrossFittedPart
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFitting:
-    """Options of cross-fitting: checkpoint, task, examples, number of folds and training recipe. `seed` samples the
-    examples and divides them into folds."""
+    """Options of cross-fitting: the checkpoint, the examples, the number of folds and the training recipe."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "mrpc"
@@ -48,8 +47,8 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model that was fine-tuned on all folds but one, `number`, from 0. `constant` says whether all its predictions
-    are equal; `baseline` is the score of the constant predictor on the left-out fold, by metric (None if undefined)."""
+    """A model fine-tuned on all cross-fitting folds except `number`, with the constant-prediction baseline on that
+    fold."""
 
     number: int
     folder: str
@@ -60,8 +59,7 @@ class TunedPart:
 
 @dataclass(frozen=True)
 class Fold:
-    """A fold of the examples with the model that was fine-tuned on the others, `learned`. `places` are the positions of
-    its examples among all."""
+    """A cross-fitting fold: its examples, their positions, and the model fine-tuned on the other examples."""
 
     model: TunedPart
     learned: list[TaskRow]
@@ -70,14 +68,13 @@ class Fold:
 
 
 class CrossFittedStudy(Study[O, P]):
-    """Base class of studies that are run fold by fold, each on a model that was fine-tuned on the other folds."""
+    """Base class of studies that test each fold of the examples with a model fine-tuned on the other folds."""
 
     arguments = TrainingUnit
     one_by_one = True
     needs = frozenset({Need.LABELS})
 
     def units(self, options: O) -> list[Unit]:
-        """Return one unit of work per fold. Raises InputError if the examples cannot be divided."""
         recipe_of(options)
         cut_rows(options)
         return fold_units(options)
@@ -101,20 +98,19 @@ class CrossFittedStudy(Study[O, P]):
         return Done(partial, facts)
 
     def on_fold(self, options: O, fold: Fold, of: TrainingUnit) -> tuple[P, str]:
-        """Measure the model of one fold on the fold's examples, and return the partial result and its dtype."""
+        """Test a model on the fold that it was not trained on. Return the partial result and the number format used."""
         raise NotImplementedError
 
 
 def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **about: Any) -> list[Unit]:
-    """Return one unit of work per fold, of a size of 1 / `part` of a training. Keyword arguments become fields of each
-    `TrainingUnit`."""
+    """Create one unit of work per cross-fitting fold. Keyword arguments become fields of each `TrainingUnit`."""
     about = {"seeds": Seeds.all(options.seed)} | about
     size = max(1, finetune.STUDY.units(_on_all_rows(options))[0].size // part)
     return [Unit(f"{name}-{number}", TrainingUnit(fold=number, **about), size) for number in range(options.folds)]
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the recipe. Raises InputError if it would choose the best epoch on the left-out fold."""
+    """Return the training recipe. Raises InputError if the recipe would choose the best epoch on the held-out fold."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -137,7 +133,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Return the training examples and the fold of each example, with classes spread evenly over the folds.
+    """Divide the training examples into folds with similar class frequencies, and return the fold of each example.
 
     Examples that share a sentence (ignoring case) are in one fold. Raises InputError if there are too few examples.
     """
@@ -177,7 +173,7 @@ def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
 
 
 def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
-    """Return the group of each example. Examples that share a sentence (ignoring case) are in one group."""
+    """Assign a group number to each example. Examples that share a sentence (ignoring case) are in the same group."""
     group: dict[str, str] = {}
 
     def root(text: str) -> str:
@@ -195,7 +191,7 @@ def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
 
 
 def run_without(options: CrossFitting, number: int, initialisation: str, seed: int) -> FinetuningRun:
-    """Describe the fine-tuning on all folds but `number`. The name of its folder identifies all settings."""
+    """Describe the fine-tuning run on all cross-fitting folds except `number`."""
     task = task_of(options.task)
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"
@@ -206,7 +202,7 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Return the score of a model on the fold that it was not trained on, with that of the constant prediction."""
+    """Score a model on the fold that it was not trained on, and add the score of the constant prediction."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

@@ -90,7 +90,7 @@ class DisableOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Float32 predictions without ablation and of some ablation targets. *Shape* of `changed`: (target, example)."""
+    """Float32 predictions with and without ablation, for some of the ablation targets."""
 
     targets: tuple[int, ...]
     rows: Positions
@@ -124,8 +124,8 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the float32 predictions without ablation and under every ablation, NaN where none were computed; None
-        if there are none at all."""
+        """Return float32 predictions without ablation and under each ablation. Predictions not computed in float32 are
+        NaN."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -151,7 +151,7 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Validate options. Named heads are ablated as groups; another target in addition raises InputError."""
+        """Validate the options. Named heads are ablated as groups. Raises InputError if another target is given too."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the only operator for parts
@@ -172,7 +172,6 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
         return super().units(options)
 
     def more(self, options: DisableOptions, partials: Sequence[Ablations]) -> list[Unit]:
-        """Return the units that recompute possibly significant effects in float32."""
         if any(not len(part.changed) for part in partials):
             return []
         near = near_claims(options, self.merge(options, partials))
@@ -184,8 +183,6 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
         return swept_rows(options, opened, rows, unit)
 
     def results(self, options: DisableOptions, merged: Ablations) -> list[Result]:
-        """Return the scores of the unmodified model, one record per ablation target, and a split-half test of the best
-        target."""
         return _Table(options, task_of(options.task), merged).results()
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -210,8 +207,7 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest deviation of low-precision results from float32: `effect` for a mean difference, `t` for its t
-    statistic. `variants` counts the targets that were computed in both."""
+    """The largest deviation of low-precision ablation effects from float32, for a mean difference and its t statistic."""
 
     effect: float
     t: float
@@ -219,18 +215,18 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Return evenly spaced indices of ablation targets that are computed in low precision and in float32."""
+    """Choose evenly spaced ablation targets that are computed both in low precision and in float32."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
 
 def exactly_known(exact: Differences) -> np.ndarray:
-    """Return, for each ablation target, whether all examples have float32 outcomes."""
+    """Mark the ablation targets for which the outcomes of all examples were computed in float32."""
     return ~np.isnan(exact).any(1)
 
 
 def deviation_of(low: Differences, exact: Differences) -> Deviation:
-    """Return the largest deviations of low precision from float32, multiplied by the factor SAFETY."""
+    """Measure the largest deviations of low-precision results from float32, and multiply them by a safety factor."""
     both = exactly_known(exact)
     means = np.abs(low[both].mean(1) - exact[both].mean(1))
     scores = np.abs(np.abs(effects.t_values(low[both])) - np.abs(effects.t_values(exact[both])))
@@ -238,7 +234,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Return the indices of targets whose corrected p could be significant, given the error of low precision."""
+    """Find the ablation targets whose corrected p-value could be significant, given the error of low precision."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -247,7 +243,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the change of each outcome by ablation, in float32 for targets with float32 outcomes for all examples."""
+    """Combine float32 changes, where all examples have them, with low-precision changes for other ablation targets."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -255,12 +251,12 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def check_within(within: float) -> None:
-    """Raise InputError if `within`, the fraction of the mean distance that defines near-duplicate heads, is invalid."""
+    """Raise InputError if the distance threshold for near-duplicate heads is invalid."""
     scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=within)
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Return the targets for every group of near-duplicate heads: the group, its single heads, and random controls."""
+    """Group near-duplicate heads, and return each group, its single heads and random heads as ablation targets."""
     checkpoint = opened.checkpoint
     key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
@@ -293,8 +289,7 @@ def group_targets(opened: Opened, data: str | None, *, seed: int, within: float)
 
 
 class Contrast(TypedDict, total=False):
-    """The effect of ablating a group of heads, compared with the sum of the effects of its single heads and with random
-    heads. Fields with the prefix `beyond_` are differences."""
+    """The effect of ablating a group of heads, compared with its single heads and with random heads."""
 
     apart: Estimate | None
     control: Estimate | None
@@ -306,7 +301,7 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Return the targets that are whole groups of near-duplicate heads, and the predictions when these are ablated."""
+    """Select the ablation targets that are whole groups of near-duplicate heads, with the predictions under ablation."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -318,8 +313,7 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare the effect of each group with the sum of its single effects ("apart") and with random heads
-    ("control")."""
+    """Compare the effect of ablating a group with the sum of the effects of its single heads and with random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -343,7 +337,7 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Return predictions for some examples with and without ablation, and the dtype of the computation.
+    """Predict some examples with and without ablation. Return the predictions and the number format used.
 
     If `unit` names targets, these are computed in float32. Otherwise, all targets are computed in the dtype of the
     options.
@@ -357,7 +351,6 @@ def swept_rows(
     encodings = opened.encoded(rows)
 
     def swept(some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str, float]:
-        """Return predictions [example] and [target, example], the number format that the machine used, and `moved`."""
         components, changed, moved = [variants[k].components for k in some], [], 0.0
         for source in references.sources(options.operator, opened, options):
             outcome = capture.sweeping.sweep(
@@ -382,7 +375,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Return the indices of targets to recompute in float32, because their effects might be significant."""
+    """Find the ablation targets to recompute in float32, because their effects might be significant."""
     return tuple(_Table(options, task_of(options.task), merged).near()) if merged.in_float32 else ()
 
 
@@ -391,7 +384,7 @@ def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple
 
 
 class About(TypedDict):
-    """The fields that every record of an ablation study has, such as checkpoint and task."""
+    """The fields that every record of an ablation study shares, such as method and task."""
 
     operator: str
     what: str
@@ -400,7 +393,7 @@ class About(TypedDict):
 
 
 class ScoreColumns(TypedDict, total=False):
-    """The columns by which the store recognises a record as a head score."""
+    """The columns that mark a stored row as a head score."""
 
     statistic: str
     feature: str
@@ -449,11 +442,9 @@ class _Table:
         )
 
     def near(self) -> list[int]:
-        """Return indices of targets to recompute in float32."""
         return possible_claims(self.low, self.exact, seed=self.options.seed)
 
     def results(self) -> list[Result]:
-        """Return the unmodified model, one record per target, their mean, and a split-half check."""
         return [self._untouched(), *self._variants(), *self._mean(), *self._checked_on_the_other_half()]
 
     def _mean(self) -> list[MeanOverHeads]:

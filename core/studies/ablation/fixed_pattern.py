@@ -40,7 +40,7 @@ FREE, HELD = "free", "held"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FixedPatternOptions:
-    """Options of a study of fixed patterns: checkpoint, tasks, and which heads are fixed at which pattern."""
+    """Options of fine-tuning with fixed attention patterns: the checkpoint, the tasks, the heads and their patterns."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -62,7 +62,7 @@ class FixedPatternOptions:
 
 
 class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
-    """Fine-tune with heads replaced by fixed patterns, compared with the unmodified model (Raganato et al.)."""
+    """Fine-tune with heads replaced by fixed attention patterns, and compare with unrestricted heads (Raganato et al.)."""
 
     name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, TrainingUnit
     question = "How well does a model learn with fixed attention patterns?"
@@ -99,7 +99,6 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids))
 
     def results(self, options: FixedPatternOptions, merged: TunedRuns) -> list[Result]:
-        """Return the scores with learned and with fixed attention, then the difference for each task."""
         results: list[Result] = [*table_scores(merged.runs)]
         for task in dict.fromkeys(run.score.task for run in merged.runs):
             mine = [run for run in merged.runs if run.score.task == task]
@@ -141,7 +140,7 @@ STUDY = FixedPattern()
 
 
 def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
-    """Return a fixed pattern for every head except the last of each layer, cycling through the patterns."""
+    """Assign a fixed pattern to every head except the last of each layer, cycling through the patterns."""
     turns = [name for name in TURNS if not (causal and name == "next")]
     held: dict[str, set[Head]] = {}
     for head in range(heads - 1):
@@ -150,7 +149,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return the fixed heads with their patterns, as interventions. Raises InputError or InterventionError."""
+    """Return the heads with fixed attention patterns as interventions. Raises InputError for unknown heads or patterns."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)

@@ -42,8 +42,7 @@ def _operator(value: Any) -> Any:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ImportanceOptions(AblationOptions):
-    """Options of gradient-based head importance. `sweep` names an ablation method whose effects are compared with
-    importance (None: no comparison)."""
+    """Options of gradient-based head importance."""
 
     split: Split = "train"
     reading: Reading = "example"
@@ -61,11 +60,12 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Summed gradients of the loss with respect to a gate on every head, and predictions with each head ablated, if
-    requested.
+    """Sums of loss gradients with respect to a gate on every head, and predictions with each head ablated.
 
     Attributes:
-        example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).
+        example, token: sums of 
+    dL/dxi
+     over inputs, and over inputs and positions. *Shape:* (layer, head).
         inputs, tokens: numbers of terms of these sums.
         changed: predictions with each head ablated. *Shape:* (head, example).
         moved: mean absolute change of the logits. *Shape:* (head, example).
@@ -131,7 +131,6 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
         return weighed, dtype
 
     def results(self, options: ImportanceOptions, merged: Weighed) -> list[Result]:
-        """Return one record per head, most important first, then rank correlations with the effects of ablation."""
         import torch  # 1.3 s of start-up
 
         total = capture.importance.Gradients(

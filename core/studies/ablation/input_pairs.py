@@ -23,8 +23,7 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs compared word by word. `maps` holds the attention between words. *Shape:* (layer, head, word,
-    word)."""
+    """Two inputs aligned word by word, with their attention maps between words."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -33,7 +32,7 @@ class Beside:
 
 
 def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[Word, ...], ...], WordAlignment]:
-    """Return the words of two inputs, including special tokens, and which words correspond to each other."""
+    """Align the words of two inputs, including special tokens. Return the words and their alignment."""
     words = tuple(words_of(encoding) for encoding in (first, second))
     texts = [[word.text for word in side] for side in words]
     marks = ([word.sentence for word in words[0]], [word.sentence for word in words[1]])
@@ -41,8 +40,7 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Return the aligned token positions of two inputs. Tokens of corresponding words are aligned one to one; if their
-    numbers differ, their last tokens are aligned."""
+    """Align the token positions of two inputs. Within a pair of words, tokens are aligned from the last."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:
@@ -67,7 +65,7 @@ def aligned(
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """The difference m between the logits of two outputs (or the score itself) on two inputs A and B.
+    """The difference between the logits of two classes on two inputs, A and B.
 
     `choices` holds both outputs, starting with the one predicted for A; (0,) for a score.
     """
@@ -77,13 +75,13 @@ class LogitDifference:
     second: float
 
     def of(self, logits: "Tensor") -> "Tensor":
-        """Return m from logits whose last axis is the output."""
+        """Compute the logit difference from logits whose last axis is the class."""
         if len(self.choices) == 1:
             return logits[..., 0]
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
 
     def whole(self) -> float:
-        """Return m(A) - m(B), the difference that patching can recover. Raises InputError if it is too small."""
+        """Return the logit difference on A minus that on B. Raises InputError if it is too small to divide by."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
                 "The logit differences of the two inputs must differ; those of these inputs differ by only "
@@ -93,8 +91,7 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Choose the outputs to compare: the predictions for A and B, or, if these are equal, the prediction and the
-    runner-up on A. Logits have shape (1, output)."""
+    """Choose the two classes to compare: those predicted for A and B or, if they are equal, the top two for A."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))
@@ -105,8 +102,7 @@ def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
 
 
 def beside(checkpoint: "Checkpoint", first: "Encoding", second: "Encoding") -> Beside:
-    """Return the attention maps between the words of two inputs and their change. Raises InputError if no words are
-    common."""
+    """Compare the attention maps of two inputs word by word. Raises InputError if the inputs have no word in common."""
     words, alignment = word_alignment(first, second)
     maps = tuple(
         word_weights(capture(checkpoint, encoding).weights, side)

@@ -74,8 +74,7 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions for some examples, unmodified and with attention edges of each kind cut in single layers and in all
-    layers.
+    """Predictions with and without attention edges of each kind, which are cut in single layers and in all layers.
 
     Attributes:
         changed: *Shape:* (cut, example).
@@ -96,7 +95,7 @@ class Knocked:
 
 
 class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
-    """Cut attention edges (to separators, on diagonals, across sentences) by layer, and test the predictions."""
+    """Cut attention edges (to separators, on diagonals, across sentences) layer by layer, and test the predictions."""
 
     name, options, partial = "knockout", KnockoutOptions, Knocked
     kinds = (Unmodified, EdgeCut, LinkContrast)
@@ -152,8 +151,6 @@ class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
         return partial, None
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:
-        """Return the unmodified scores, one record per kind of edge and layer, then comparisons between kinds of word
-        links."""
         task = task_of(options.task)
         how = f"knockout, {'renormalised' if options.renormalise else 'weights set to 0'}"
         cuts = [
@@ -191,8 +188,7 @@ def _of_words(options: KnockoutOptions) -> list[str]:
 
 
 def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
-    """Return the sets of layers in which edges are cut: each layer with attention (`attending`; empty: all), then all
-    together."""
+    """List the sets of layers in which attention edges are cut: each layer alone, then all layers together."""
     own = list(attending or range(layers))
     return [*([layer] for layer in own), *([own] if len(own) > 1 else [])]
 
@@ -201,8 +197,8 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Return whether a kind of edge links word classes, such as "noun-adjective". Raises InputError for an unknown
-    kind."""
+    """Return True if a kind of attention edge links word classes, such as "noun-adjective". Raises InputError for
+    unknown classes."""
     first, dash, other = kind.partition("-")
     if not dash:
         return False
@@ -211,7 +207,7 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Return the position pairs (earlier, later) of words of two classes. Words of several tokens are skipped."""
+    """Find the position pairs (earlier, later) of words from two word classes. Words with several tokens are skipped."""
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):
@@ -227,7 +223,7 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
 
 
 def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[list[Link]]:
-    """Sample links so that every kind has the same number of links at each distance."""
+    """Sample links between words so that every kind of link has the same number of links at each distance."""
     chance = np.random.default_rng([seed, zlib.crc32(text.encode())])
     counts = [Counter(later - earlier for earlier, later in links) for links in kinds]
     chosen: list[list[Link]] = []
@@ -242,8 +238,7 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Return by how much the originally predicted label leads the next one after links are cut, in logits; for score
-    tasks, the score.
+    """Measure in logits how far the originally predicted label leads the runner-up after attention edges are cut.
 
     `logits` are computed with links cut, [example, label], and `plain` without; `plain` determines both labels.
     """
@@ -255,7 +250,8 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare how much cutting the first kind of links changes the logits with every other kind (paired t-test)."""
+    """Test whether cutting the first kind of links changes the logits more than cutting each other kind (paired
+    t-test)."""
     names = list(moved)
     found = []
     for name in names[1:]:

@@ -36,7 +36,7 @@ DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class OperatorsOptions(AblationOptions, references.ReferenceOptions):
-    """Options of a comparison between ablation methods: which methods, on which checkpoint and examples."""
+    """Options of a comparison between ablation methods."""
 
     limit: Limit = 200
     operators: Annotated[tuple[str, ...], Flag("ablation methods to compare; can be repeated", name="--operator")] = (
@@ -46,7 +46,7 @@ class OperatorsOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Effects:
-    """Losses of some examples without ablation, and their changes by each ablation method.
+    """The loss on some examples without ablation, and its change under each ablation method.
 
     Attributes:
         numbers: indices of the methods in the options.
@@ -67,7 +67,7 @@ class Effects:
 
 
 class OperatorsStudy(Study[OperatorsOptions, Effects]):
-    """Compare ablation methods: the change of the loss for every head, and the agreement of rankings."""
+    """Compare ablation methods: the change of the loss for every head, and the agreement of head rankings."""
 
     name, options, partial, arguments = "operators", OperatorsOptions, Effects, NamedUnit
     question = "Do ablation methods agree on which heads matter?"
@@ -129,7 +129,6 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         return Done(partial, provenance(checkpoint, names, dtype=outcomes[0].dtype))
 
     def results(self, options: OperatorsOptions, merged: Effects) -> list[Result]:
-        """Return the unmodified scores, one record per head and method, then the agreement between methods."""
         task = task_of(options.task).key
         about: Any = {"task": task, "n": len(merged.plain)}
         baseline = Unmodified(name="untouched", loss=float(merged.plain.mean()), metrics=Metrics(()), **about)

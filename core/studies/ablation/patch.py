@@ -58,8 +58,7 @@ class PatchOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class PatchPartial:
-    """Logit differences m for pairs of inputs A and B, with and without patching; 0 if a pair could not be created
-    (`made`).
+    """Logit differences for pairs of inputs A and B, with and without patching activations from A into B.
 
     Attributes:
         first, second: m of A and of B. *Shape:* (pair,).
@@ -77,7 +76,7 @@ class PatchPartial:
 
 
 class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
-    """Patch outputs of components from original into perturbed examples; measure the recovered logit difference."""
+    """Patch activations from original examples into perturbed examples, and measure the recovered logit difference."""
 
     name, options, partial = "patch", PatchOptions, PatchPartial
     one_by_one = True
@@ -124,7 +123,6 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
         return partial, None
 
     def results(self, options: PatchOptions, merged: PatchPartial) -> list[Patched]:
-        """Return one record per patched component: the recovered logit difference with its interval and corrected p."""
         made = merged.made.astype(bool)
         if not made.any():
             raise InputError(
@@ -174,8 +172,7 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the logit difference m of A, of B, and of B with each component patched, from logits whose last axis is
-    the output."""
+    """Compute the logit differences for input A, input B, and B with each component patched."""
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

@@ -39,7 +39,7 @@ DEFAULT = tuple(kind for kind in PERTURBATIONS if kind not in ("typed", "same"))
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PerturbOptions(ExampleOptions):
-    """Options of a perturbation study: how inputs are changed, on which checkpoint and examples."""
+    """Options of a perturbation study: how inputs are changed, and on which checkpoint and examples."""
 
     kinds: Annotated[
         tuple[str, ...], Flag(f"perturbation of the input: {', '.join(DEFAULT)}; can be repeated", name="--kind")
@@ -48,7 +48,7 @@ class PerturbOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Perturbations:
-    """Predictions for some examples, unchanged and after each kind of perturbation. Arrays are [kind, example].
+    """Predictions for some examples before and after each kind of perturbation.
 
     Attributes:
         changed: equal to `plain` if the perturbation does not apply (`made` is False).
@@ -104,7 +104,6 @@ class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
         return partial, None
 
     def results(self, options: PerturbOptions, merged: Perturbations) -> list[Result]:
-        """Return the unmodified scores, then one record per perturbation (n = 0 if it applies to no example)."""
         task = task_of(options.task)
         before, constant = metrics_before(task, merged.gold, merged.plain), _constant(task, merged.gold)
         untouched = Unmodified(task=task.key, n=len(merged.gold), metrics=before, constant=constant)
@@ -141,7 +140,7 @@ class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
 
 
 def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
-    """Correct p by Holm's method. Max-T cannot be used, because perturbations apply to different examples."""
+    """Correct the p-values of perturbations for multiple tests by Holm's method."""
     tested = [k for k, kind in enumerate(kinds) if kind.p is not None]
     changed = list(kinds)
     if tested:
@@ -152,7 +151,7 @@ def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
-    """Return the texts of an example after a perturbation, or None if the perturbation does not apply."""
+    """Apply a perturbation to an example and return the texts, or None if the perturbation does not apply."""
     try:
         made = perturb(kind, row.text, row.pair, seed=seed, choice=PerturbationChoice(mask=mask)).made  # type: ignore[attr-defined]
     except InputError:

@@ -37,7 +37,7 @@ ORDERS = ("importance", "recomputed", "sweep", "random")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PruneOptions(AblationOptions):
-    """Options of head pruning: which heads are pruned, in which orders, and how many per step."""
+    """Options of head pruning: the pruning orders, the number of steps, and the examples."""
 
     orders: Annotated[
         tuple[str, ...],
@@ -61,8 +61,7 @@ class PruneOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Curve:
-    """A pruning order of the heads, with predictions before pruning (`plain`) and after each step (`changed`: [step,
-    example])."""
+    """A pruning order of the heads, with the predictions before pruning and after each step."""
 
     order: str
     heads: tuple[Head, ...]
@@ -80,7 +79,7 @@ class Curves:
 
 
 class Prune(Study[PruneOptions, Curves]):
-    """Remove heads one after another by importance, compared with random orders."""
+    """Prune heads one after another by importance, compared with random orders."""
 
     name, options, partial, arguments = "prune", PruneOptions, Curves, NamedUnit
     question = "How many heads can be removed before the score falls?"
@@ -107,7 +106,6 @@ class Prune(Study[PruneOptions, Curves]):
         return Done(Curves((curve,)), provenance(opened.checkpoint, [row.id for row in dev], dtype=dtype))
 
     def results(self, options: PruneOptions, merged: Curves) -> list[PruneStep]:
-        """Return one record per order and step: the metric on dev examples, and its change with an interval."""
         return [step for curve in merged.curves for step in curve_steps(task_of(options.task), curve)]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -118,7 +116,7 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """Return the names of the pruning orders; each random order has its own. Raises InputError if there are none."""
+    """Return the names of the pruning orders. Raises InputError if the options define no pruning order or step."""
     check_choice("A pruning order", options.orders, ORDERS)
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
@@ -132,7 +130,7 @@ def order_names(options: PruneOptions) -> list[str]:
 
 
 def pruning_headline(rows: Sequence[Row]) -> Headline:
-    """Return a one-sentence summary: the metric after half of the heads are pruned in the first order."""
+    """Summarise in one sentence how the metric changes when half of the heads are pruned."""
     steps = PruneStep.among(rows)
     order = steps[0].order
     half = min(picked(steps, order=order), key=lambda step: abs(step.share - 0.5))
@@ -153,7 +151,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Compute the pruning curve of one order, and its dtype. The order is determined on the examples `learned`."""
+    """Compute the pruning curve of one order, which is determined on the examples `learned`. Return it and the number
+    format used."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
@@ -163,7 +162,7 @@ def drawn_curve(
 
 
 def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
-    """Return one record per step of a pruning curve, starting with the unpruned model."""
+    """Convert a pruning curve to one record per step, starting with the unpruned model."""
     metric = metrics_of(task)[0]
     whole = float(effects.counted(metric, curve.gold, curve.plain[None], np.ones((1, len(curve.gold))))[0, 0])
     changes = effects.metric_intervals(metric, curve.gold, curve.plain, curve.changed)
@@ -182,7 +181,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in the order of pruning, as determined on the examples `learned`."""
+    """Return all heads in pruning order, as determined on the examples `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Return the score definitions of a study that ablates heads, one per template and ablation method.
+    """Define the head scores of an ablation study, one per template and ablation method.
 
     Each template holds the name, label and formula of a score, with {} in place of the method.
     """
@@ -66,8 +66,7 @@ SEED_WORDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class SeededRun(Result):
-    """One fine-tuning run in a Latin square of seeds: its seeds, its score and its most important heads (as one
-    text)."""
+    """One fine-tuning run in a Latin square of seeds, with its seeds, its score and its most important heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     task: str
@@ -87,8 +86,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The part of the variance of scores that one seed causes (see `VarianceSource`). The name "rest" is the
-    residual."""
+    """The share of the variance in scores that one source of randomness explains."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -107,8 +105,7 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """The spread of scores over fine-tuning runs; None if a score is undefined. `dev_error` is the standard error of
-    the score of one run due to the number of dev examples."""
+    """The spread of scores over fine-tuning runs, with the standard error due to the number of dev examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
     task: str
@@ -124,7 +121,7 @@ class SeedSpread(Result):
 
     @property
     def ends(self) -> str:
-        """Return the lowest and the highest score over runs as text, in points."""
+        """Format the lowest and the highest score over fine-tuning runs as text."""
         if self.least is None or self.most is None:
             return "is undefined in some run"
         return f"ranges from {100 * self.least:.1f} to {100 * self.most:.1f}"
@@ -132,8 +129,7 @@ class SeedSpread(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadOverlap(Result):
-    """The fraction of the `top` most important heads that two fine-tuning runs share, averaged over pairs. `by_chance`
-    is the expected fraction for two random sets of heads."""
+    """The mean fraction of the most important heads that two fine-tuning runs share, compared with chance."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
     FIGURE = Figure("value", "overlap of the most important heads|{task}")
@@ -166,8 +162,7 @@ class StableHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CrossFittedPart(Result):
-    """The score on one cross-fitting fold by the model that was not trained on it. `baseline` is the constant
-    prediction."""
+    """The score of a model on the cross-fitting fold that it was not trained on."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("fold",)
     name: str
@@ -186,8 +181,7 @@ class CrossFittedPart(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportantHead(Result):
-    """The importance of a head, normalised as requested, and the unnormalised gradient. Rank 1 is the most important
-    head."""
+    """The gradient-based importance of a head, normalised and unnormalised. Rank 1 is the most important head."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("gradient", "gradient of the loss|{task}")  # `value` may be normalised within each layer
@@ -218,7 +212,7 @@ class RankCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PruneStep(Result):
-    """One point of a pruning curve: the metric after `removed` heads are pruned, with its interval (`low`, `high`)."""
+    """One point of a pruning curve: the metric after `removed` heads are pruned, with its confidence interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("step",)
     FIGURE = Figure("score", "{metric}, heads removed by {order}", "{share:.0%} of heads")
@@ -241,8 +235,7 @@ class PruneStep(Result):
 
 @dataclass(frozen=True)
 class SharedEffect:
-    """An ablation target that two ablation runs share, with the change of the first metric in each run (None if
-    undefined)."""
+    """An ablation target in two ablation runs, with the change of the main metric in each run."""
 
     name: str
     this: float | None
@@ -250,8 +243,7 @@ class SharedEffect:
 
 
 def shared_effects(rows: Sequence[Row], others: Sequence[Row]) -> tuple[list[SharedEffect], effects.Agreement]:
-    """Return the ablation targets that two ablation runs share, and the rank correlation between their effects in both
-    runs."""
+    """Match the ablation targets of two runs, and compute the rank correlation between their effects."""
     first, second = _shared_effects_changes(rows), _shared_effects_changes(others)
     pairs = [SharedEffect(name, first[name], second[name]) for name in first if name in second]
     columns = [np.array([getattr(pair, side) for pair in pairs], dtype=float) for side in ("this", "other")]
@@ -266,9 +258,7 @@ def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Unmodified(Result):
-    """Scores of the unmodified model. `constant` is the score of the best constant prediction (`perturb` only), `loss`
-    the mean loss (`operators` only), and `effect_within` the largest deviation of an effect from float32, among
-    `in_float32` targets. `logits_move` is the largest change of a logit, if no ablation changes a prediction."""
+    """The scores of the unmodified model, with the precision of the computed ablation effects."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str = stated("untouched")
@@ -286,8 +276,7 @@ class Unmodified(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Component(Result):
-    """A head, sublayer, layer or group of heads. `layer` and `head` count from 0 and are None for a group; `heads`
-    names the heads of a group. `role`, `group` and `distance` describe groups of near-duplicate heads."""
+    """A head, sublayer, layer or group of heads. Layer and head indices count from 0 and are None for a group."""
 
     name: str
     layer: int | None = stated()
@@ -300,8 +289,7 @@ class Component(Result):
 
 
 def too_few_flips(flipped: int | None, n: int) -> str:
-    """Return the reason why no interval for a change of accuracy or F1 is shown (too few changed predictions),
-    otherwise "". `flipped` is None for scores."""
+    """Explain why a change of accuracy has no confidence interval, or return "" if enough predictions changed."""
     if flipped is None or flipped >= FEW_FLIPS:
         return ""
     least = "at least " if not flipped else "about "
@@ -318,7 +306,7 @@ def _changes(record: Result, metrics: Metrics) -> list[Number]:
 
 @dataclass(frozen=True, kw_only=True)
 class AblatedTarget(Component):
-    """The effect of one ablation target in the study `disable`, with p corrected over all targets.
+    """The effect of one ablation target on the metrics, with a p-value corrected over all targets.
 
     `flipped` counts changed predictions and `mcnemar` is McNemar's p; both are None for scores. For a head, `value`,
     `low` and `high` are the change of the main metric. After cross-fitting, `folds_agree` of `folds` folds have its
@@ -346,15 +334,12 @@ class AblatedTarget(Component):
     folds_agree: int | None = None
 
     def numbers(self) -> list[Number]:
-        """Return the changes shown in findings and plots: of the main metric for a single head, otherwise of all
-        metrics."""
         return super().numbers() if self.value is not None else _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """A split-half test of the best ablation target: its gain on the half of the examples that selected it (`chosen`),
-    and on the other half with an interval (`held_out`). `same` is how often both halves select the same target."""
+    """A split-half test of the best ablation target: its gain on the half that selected it and on the held-out half."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -370,14 +355,13 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the gain of the best target on the half that did not select it; NaN if undefined."""
+        """Return the gain of the best ablation target on the held-out half of the examples, or NaN if undefined."""
         return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MeanOverHeads(Result):
-    """The mean change of a metric over all ablated heads, which is the expected effect of ablating a random head. The
-    interval is a bootstrap over the n examples, so it preserves the dependence between heads."""
+    """The mean change of a metric over all ablated heads, which is the expected effect of ablating a random head."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mean over heads",)
     FIGURE = Figure("value", "mean change of {metric}|{task}")
@@ -394,13 +378,13 @@ class MeanOverHeads(Result):
 
     @property
     def estimate(self) -> Estimate | None:
-        """Return the mean change over heads with its interval; None if undefined."""
+        """Return the mean change over heads with its confidence interval, or None if undefined."""
         return None if self.value is None else Estimate(self.value, self.low, self.high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """The effect of ablating a head by one method: the mean change of the loss over n examples, with corrected p.
+    """The effect of ablating a head by one method: the mean change of the loss, with a corrected p-value.
 
     For the method `constant`, the fields `fit_...` are the squared errors of the mean, of zero and of the fitted
     constant.
@@ -428,8 +412,7 @@ class OperatorEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorAgreement(Result):
-    """The agreement of two ablation methods in ranking heads (Kendall's tau with its interval), on the same examples;
-    for a method and itself, between two sets of examples."""
+    """The agreement (Kendall's tau) of two ablation methods in ranking heads on the same examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     name: str
@@ -448,9 +431,7 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """The overall result of a sequential test. `clip` is the largest loss that one example counts, and `fewest` the
-    smallest number of examples that can show that a head does not matter. `hopeless` counts the heads stopped for
-    futility. Fields are None in results of earlier versions."""
+    """The overall result of a sequential test of ablation targets, with the counts of verdicts and of forward passes."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -481,9 +462,7 @@ class SequentialTestSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestVerdict(Component):
-    """The verdict of a sequential test on one ablation target. `rows` is the number of examples used. `effect` is the
-    mean change of the clipped loss; its interval holds jointly for all heads and interim analyses. `exact_first` and
-    `gradient_first` are the exact and the estimated effect at the first interim analysis."""
+    """The verdict of a sequential test on one ablation target, with its effect on the clipped loss."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -509,8 +488,7 @@ class SequentialTestVerdict(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class InterimAnalysis(Result):
-    """One interim analysis of a sequential test: how many targets were undecided before it, were decided, and
-    matter."""
+    """One interim analysis of a sequential test, with counts of undecided and decided ablation targets."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("look",)
     name: str
@@ -529,8 +507,7 @@ class InterimAnalysis(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Changed(Result):
-    """Predictions after an intervention, compared with the unmodified model. `changed_rate` is the fraction of changed
-    predictions with its Wilson interval. p is corrected over all interventions."""
+    """Predictions after an intervention, compared with the unmodified model. p is corrected over all interventions."""
 
     name: str
     task: str | None = None
@@ -544,14 +521,12 @@ class Changed(Result):
     p: float | None = stated()
 
     def numbers(self) -> list[Number]:
-        """Return the changes of all metrics, for findings and plots."""
         return _changes(self, self.metrics)
 
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCut(Changed):
-    """The effect of cutting one kind of attention edge in a layer, or in all layers if `layer` is None. `with_edges`
-    counts the examples with such edges."""
+    """The effect of cutting one kind of attention edge in a layer, or in all layers if `layer` is None."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cut",)
     edges: str
@@ -562,7 +537,7 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """A comparison of two kinds of word links that are cut in all layers, with equally many links of both kinds per
+    """A comparison of two kinds of word links that are cut in all layers, with equally many links of both kinds at each
     distance.
 
     Attributes:
@@ -616,8 +591,7 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(Component):
-    """The effect of patching one component. `recovered` is the recovered fraction of the logit difference over n pairs,
-    with corrected p. `under_floor` and `not_made` count excluded pairs."""
+    """The effect of patching one component: the recovered fraction of the logit difference, with a corrected p-value."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("recovered", "share recovered|{task}")
@@ -640,9 +614,7 @@ class Patched(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class Perturbation(Changed):
-    """The effect of one perturbation on the n examples to which it applies. `full` is the metric on the unperturbed
-    inputs, `probability_change` concerns the predicted class, and `constant` is the score of the best constant
-    prediction."""
+    """The effect of one input perturbation on the predictions for the n examples to which it applies."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("perturbation", "partial input")
     kind: str
@@ -653,7 +625,6 @@ class Perturbation(Changed):
     note: str | None = None
 
     def numbers(self) -> list[Number]:
-        """Return the changes of all metrics and of the probability of the predicted class, for findings and plots."""
         of_class = [self.number(self.probability_change, "change of probability", None, None)]
         return super().numbers() + (of_class if self.probability_change is not None else [])
 
@@ -662,8 +633,7 @@ class Perturbation(Changed):
 
 
 def ablation_headline(rows: Sequence[Row]) -> Headline:
-    """Return a one-sentence summary of an ablation: the largest change of the metric, and the number of significant
-    changes."""
+    """Summarise an ablation in one sentence: the largest change of the metric and the number of significant changes."""
     untouched, variants = Unmodified.among(rows)[0], AblatedTarget.among(rows)
     changes = [(variant, variant.metrics.first.change) for variant in variants]
     told = [(variant, change) for variant, change in changes if change]
@@ -694,18 +664,18 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
 
 
 def interval_of(change: Estimate, flipped: int | None, n: int) -> str:
-    """Format the interval of the change of a metric, or return the reason why no interval is shown."""
+    """Format the confidence interval of a metric's change, or explain why there is no interval."""
     few = too_few_flips(flipped, n)
     return f"{few[:1].upper()}{few[1:]}." if few else percent(change.low, change.high)
 
 
 def score_of(untouched: Unmodified) -> str:
-    """Return a sentence with the score of the unmodified model."""
+    """State the score of the unmodified model in a sentence."""
     return f"The unmodified model scores {100 * defined(untouched.metrics.first.value):.1f}."
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
-    """Return a one-sentence summary of a knockout: the kind of edge whose removal changes the metric most."""
+    """Name the kind of attention edge whose removal changes the metric most, in one sentence."""
     untouched = Unmodified.among(rows)[0]
     told = [(name, change, cut) for name, cut in cuts if (change := cut.metrics.first.change)]
     name, most, cut = max(told, key=lambda one: abs(one[1].value))
@@ -724,7 +694,7 @@ def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> He
 
 
 def effect_facts(scores: HeadScores) -> list[Fact]:
-    """Return sentences about the effect of ablating a head, by ablation method and metric, with their significance."""
+    """Describe the effects of ablating one head in sentences, with their significance."""
     told = []
     for row in each(scores.own[scores.own["score"].str.match(r"\S+ heads")]):
         operator, metric = row["score"].split()[0], row["score"].rpartition("/")[2].split()[-1]
