@@ -207,7 +207,8 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest deviation of low-precision ablation effects from float32, for a mean difference and its t statistic."""
+    """The largest deviation of low-precision ablation effects from float32, for a mean difference and its t
+    statistic."""
 
     effect: float
     t: float
@@ -301,7 +302,8 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Select the ablation targets that are whole groups of near-duplicate heads, with the predictions under ablation."""
+    """Select the ablation targets that are whole groups of near-duplicate heads, with the predictions under
+    ablation."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 

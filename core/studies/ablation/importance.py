@@ -63,9 +63,7 @@ class Weighed:
     """Sums of loss gradients with respect to a gate on every head, and predictions with each head ablated.
 
     Attributes:
-        example, token: sums of 
-    dL/dxi
-     over inputs, and over inputs and positions. *Shape:* (layer, head).
+        example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).
         inputs, tokens: numbers of terms of these sums.
         changed: predictions with each head ablated. *Shape:* (head, example).
         moved: mean absolute change of the logits. *Shape:* (head, example).

@@ -207,7 +207,8 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Find the position pairs (earlier, later) of words from two word classes. Words with several tokens are skipped."""
+    """Find the position pairs (earlier, later) of words from two word classes. Words with several tokens are
+    skipped."""
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):

@@ -431,7 +431,8 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """The overall result of a sequential test of ablation targets, with the counts of verdicts and of forward passes."""
+    """The overall result of a sequential test of ablation targets, with the counts of verdicts and of forward
+    passes."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -591,7 +592,8 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(Component):
-    """The effect of patching one component: the recovered fraction of the logit difference, with a corrected p-value."""
+    """The effect of patching one component: the recovered fraction of the logit difference, with a corrected
+    p-value."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("recovered", "share recovered|{task}")
@@ -717,7 +719,7 @@ def _significance(row: Any) -> str:
 
 
 def ablation_table(rows: Sequence[Row]) -> list[Row]:
-    """Return the table of an ablation for the terminal: the unmodified model, then the ablation targets."""
+    """Create the terminal's table of an ablation: the unmodified model, then one row per ablation target."""
     variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
     untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Unmodified.among(rows)]
@@ -749,8 +751,8 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Return a sentence with the significant effects of an ablation, and the effect of the best target on examples that
-    did not select it."""
+    """Describe the significant effects of an ablation in sentences, with the best target's effect on held-out
+    examples."""
     variants = AblatedTarget.among(rows)
     significant = [variant.name for variant in variants if variant.p < SIGNIFICANT]
     sentence = f"Significant (p < {SIGNIFICANT}, corrected over all): {', '.join(significant) or 'none'}."

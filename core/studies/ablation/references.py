@@ -27,7 +27,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(ExampleOptions):
-    """Options that select a checkpoint, a task, examples, and the source of replacement outputs."""
+    """Options for the source of replacement outputs in mean, resample and constant ablation."""
 
     reference: Reference = ROWS
     draws: DrawnRows = DRAWS
@@ -35,7 +35,7 @@ class ReferenceOptions(ExampleOptions):
 
 
 def check(operator: str, options: ReferenceOptions) -> None:
-    """Raise InputError if the reference settings are invalid, or the method needs more reference examples."""
+    """Raise InputError if the settings for replacement outputs are invalid for the ablation method."""
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
             f'The ablation method "{operator}" needs at least two reference examples; got '
@@ -53,7 +53,7 @@ def check(operator: str, options: ReferenceOptions) -> None:
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Return a source of replacement outputs for each draw of "resample"; [None] for methods without a source."""
+    """Create one source of replacement outputs per draw. Methods that need no source get [None]."""
     check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
@@ -68,13 +68,13 @@ def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[S
 
 
 def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
-    """Return a random sample of training examples, from which replacement outputs are computed."""
+    """Sample the training examples from which replacement outputs are computed."""
     limit = options.reference if most is None else min(most, options.reference)
     return read_rows(opened.task, "train", folder=options.data, limit=limit, seed=options.seed)
 
 
 def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
-    """Return the constant output of every head that minimises the loss. It is fitted once per worker."""
+    """Return the constant output of every head that minimises the loss. The constants are cached in the worker."""
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
     if key not in _FITTED:
@@ -84,7 +84,7 @@ def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
 
 
 def fit(opened: Opened, rows: list[TaskRow], heads: "Collection[Head] | None" = None) -> "Fitted":
-    """Fit the constant output of every head (or of `heads`) that minimises the loss when it replaces the head."""
+    """Fit the constant outputs that minimise the loss when they replace the outputs of heads."""
     return capture.constants.optimal_constants(
         opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=STEPS, heads=heads
     )
@@ -94,7 +94,7 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """Average logits over draws of replacement outputs: the log of mean probabilities, or mean scores."""
+    """Average logits over draws of replacement outputs: the log of mean probabilities, or the mean of scores."""
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

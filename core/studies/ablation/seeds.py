@@ -46,8 +46,7 @@ DRAWS = 1000  # of dev rows, for the standard error of one run's score
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeedsOptions:
-    """Options of a study of seeds: what is fine-tuned, how often, and on how many dev examples importance is
-    computed."""
+    """Options of the study of random seeds: what is fine-tuned, and how often."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -73,8 +72,8 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One fine-tuning run in a Latin square of seeds. `importance` is the mean |dL/dxi| of each head on each half of
-    the dev examples. *Shape:* (half, layer, head)."""
+    """One fine-tuning run in a Latin square of seeds, with the importance of each head on both halves of the dev
+    examples."""
 
     seeds: Seeds
     tuned: TunedRun
@@ -89,7 +88,7 @@ class SeedRuns:
 
 
 class SeedStudy(Study[SeedsOptions, SeedRuns]):
-    """Measure how much of the variance of a score is due to head weights, examples and order."""
+    """Measure how much of the variance of a score is due to output-head weights, training examples and batch order."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, TrainingUnit
     question = "How much do scores and important heads vary with the random seed?"
@@ -129,12 +128,9 @@ class SeedStudy(Study[SeedsOptions, SeedRuns]):
         return Done(SeedRuns((SeedRun(cell, tuned, np.stack(weighed)),)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: SeedsOptions, merged: SeedRuns) -> list[Result]:
-        """Return the runs, the sources of variance, the spread of scores, the overlaps of important heads, and the
-        heads."""
         return _Table(options, merged.runs).results()
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        """Summarise which seed causes most of the variance, and how many important heads two runs share."""
         spread, shared = SeedSpread.among(rows)[0], HeadOverlap.among(rows)[0]
         task, largest_source = task_of(spread.task).name, _largest_source(SeedSource.among(rows))
         heads, heads_by_chance = shared.value * shared.top, shared.by_chance * shared.top
@@ -193,7 +189,6 @@ class _Table:
         self.about: Any = {"task": self.task.key, "metric": self.metric, "n": len(runs)}
 
     def results(self) -> list[Result]:
-        """Return what the finished runs allow: sources need a full square, spread and overlaps two runs."""
         if len(self.runs) < 2:
             return [*self._runs()]
         return [*self._runs(), *self._sources(), self._spread(), *self._overlaps(), *self._heads()]
@@ -299,7 +294,7 @@ FEWEST_RUNS = 5  # for an interval of the variance they share
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """The part of the variance of scores in a Latin square that one factor explains, or the residual.
+    """The share of the variance in a Latin square that one factor, or the residual, explains.
 
     For the residual, only the first three fields are set. If all scores are equal, `share` and `deviation` are None.
 
@@ -321,8 +316,7 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """Return the levels of the three factors in each run of a Latin square. Raises ValueError if the side is below
-    3."""
+    """List the levels of the three factors in each run of a Latin square. Raises ValueError if the side is below 3."""
     if side < 3:
         raise ValueError(
             f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. "
@@ -332,7 +326,7 @@ def square(side: int) -> list[tuple[int, int, int]]:
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """Divide the variance of the scores in a Latin square into parts for the three factors and the residual.
+    """Decompose the variance of scores in a Latin square into parts for three factors and the residual.
 
     Scores must be in the order of `square`. Raises ValueError if the side is below 3, or the number of scores is wrong.
     """
@@ -381,7 +375,7 @@ def _main(part: float, residual: float, side: int, total: float, chance: float) 
 
 
 def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarray, "run head"]:
-    """Mark the `top` heads with the highest values in each run; the first of equal values is preferred."""
+    """Mark the `top` heads with the highest values in each run. Ties are broken in favour of the lower index."""
     order = np.argsort(-values, axis=1, kind="stable")[:, :top]
     chosen = np.zeros(values.shape, bool)
     np.put_along_axis(chosen, order, True, axis=1)
@@ -389,12 +383,12 @@ def top_heads(values: Float[np.ndarray, "run head"], top: int) -> Bool[np.ndarra
 
 
 def by_chance(heads: int, top: int) -> float:
-    """Return the expected fraction of heads that two random sets of `top` heads, out of `heads`, share."""
+    """Return the expected fraction of heads shared by two random sets of `top` heads."""
     return top / heads
 
 
 def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Estimate:
-    """Return the mean fraction of most important heads that pairs of runs share, with an interval.
+    """Compute the mean fraction of most important heads that pairs of runs share, with a jackknife confidence interval.
 
     The interval is Student's t on the jackknife over runs, because pairs that share a run are dependent; fewer than
     FEWEST_RUNS runs have no interval. `pairs` selects pairs of runs (None: all). n is the number of pairs.

@@ -34,15 +34,14 @@ FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_hi
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeparatorsOptions(ExampleOptions):
-    """Options of a study of attention to separators: which checkpoint, and which examples."""
+    """Options of the study of attention to separators."""
 
     limit: Limit = 200
 
 
 @dataclass(frozen=True)
 class Slopes:
-    """Gradients, weights and predictions that concern attention to separators. Arrays are [layer, example]; NaN for
-    examples without separators.
+    """Loss gradients, attention weights and predictions that concern separator tokens, by layer and example.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible
@@ -67,7 +66,7 @@ class Slopes:
 
 
 class SeparatorsStudy(setup.ExampleStudy[SeparatorsOptions, Slopes]):
-    """Test whether attention to [SEP] is a no-op, by gradients and by cutting its edges."""
+    """Test whether attention to [SEP] is a no-op, by gradients of the loss and by cutting attention to [SEP]."""
 
     name, options, partial = "separators", SeparatorsOptions, Slopes
     kinds = (Unmodified, SeparatorLayer)
@@ -98,7 +97,6 @@ class SeparatorsStudy(setup.ExampleStudy[SeparatorsOptions, Slopes]):
         return partial, None
 
     def results(self, options: SeparatorsOptions, merged: Slopes) -> list[Result]:
-        """Return the scores of the unmodified model, one record per layer, and one record for all layers."""
         task = task_of(options.task)
         before = metrics_before(task, merged.gold, merged.plain)
         changes = prediction_changes(task, merged.gold, merged.plain, merged.changed, seed=options.seed)
@@ -119,7 +117,7 @@ class SeparatorsStudy(setup.ExampleStudy[SeparatorsOptions, Slopes]):
 
 
 def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float | None, float | None]:
-    """Return a ratio of means with its 95 % interval (linearised, at least 0); the bounds are None for one example."""
+    """Compute a ratio of means with its 95 % confidence interval. For a single example, the bounds are None."""
     ratio = float(above.mean() / below.mean())
     influence = (above - ratio * below) / below.mean()
     low, high = (float(end[0]) for end in mean_interval(influence[:, None]))
@@ -127,8 +125,7 @@ def ratio_interval(above: np.ndarray, below: np.ndarray) -> tuple[float, float |
 
 
 def gradient_facts(merged: Slopes, layer: int) -> Row:
-    """Return the gradients of a layer, their ratio, and the fractions of weight, norm and tokens that separators
-    have."""
+    """Summarise one layer: loss gradients for separators and other tokens, and the share of attention on separators."""
     is_finite = np.isfinite(merged.to_separator[layer])
     if not is_finite.any():
         return dict.fromkeys(FACTS)

@@ -98,8 +98,7 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Taken:
-    """The measurements of a sequential test so far, for some examples. Values are NaN for targets that were not
-    measured.
+    """The measurements of a sequential test so far. Values that were not measured are NaN.
 
     Attributes:
         rows: positions of the examples in the task.
@@ -140,11 +139,10 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Validate options. Named heads are tested as groups; another target in addition raises InputError."""
+        """Validate the options. Named heads are tested as groups. Raises InputError if another target is given too."""
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
-        """Return the units that measure exact and first-order effects of all targets for the first interim analysis."""
         references.check(capture.interventions.known_operator(options.operator), options)
         if options.what not in TARGETS:
             raise InputError(f'Only {", ".join(TARGETS)} can be tested; got "{options.what}". Choose one of them.')
@@ -161,8 +159,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units for the next interim analysis; after the last one, those that measure the metric of heads
-        that matter."""
+        """Return the units for the next interim analysis. After the last analysis, return units that measure the metric
+        of heads that matter."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -225,7 +223,6 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         )  # fmt: skip
 
     def results(self, options: SequentialTestOptions, merged: Taken) -> list[Result]:
-        """Return a summary, one record per ablation target with its verdict, and one record per interim analysis."""
         state = state_of(options, merged)
         rules, found = state.rules, state.standings
         about: Any = {
@@ -282,8 +279,7 @@ def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
 
 
 def constant_loss(task: Task, gold: np.ndarray) -> float:
-    """Return the mean loss of the best constant prediction: the entropy of the labels in nats, or the variance of
-    scores.
+    """Compute the loss of the best constant prediction: the entropy of the labels in nats, or the variance of scores.
 
     Raises InputError if all labels or scores are equal.
     """
@@ -314,13 +310,13 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Return the effects [target, example] on the loss clipped at `clip`; NaN remains NaN."""
+    """Compute ablation effects [target, example] on the loss after clipping the loss at `clip`."""
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
 @dataclass(frozen=True)
 class SequentialTestState:
-    """The state of a sequential test after some measurements (`taken`). `rows` holds all examples of the task."""
+    """The state of a sequential test after some measurements."""
 
     options: SequentialTestOptions
     task: Task
@@ -335,12 +331,12 @@ class SequentialTestState:
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the rules of the test: margin, clip, error level and interim analyses."""
+        """Return the rules of the sequential test: margin, clipping limit, error level and interim analyses."""
         return rules_of(self.options, self.task, self.rows, len(self.variants))
 
     @cached_property
     def costs(self) -> np.ndarray:
-        """Return the cost of each target per example, in forward passes in addition to that of the unmodified model."""
+        """Return the cost of ablating each target for one example, in additional forward passes."""
         layers = self.taken.layers
         return np.array([
             capture.sweeping.cost_of(variant.heads, layers) if self.taken.fast else 1.0 for variant in self.variants
@@ -348,12 +344,13 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return exact effects on the clipped loss, [target, example] in sampling order; NaN if not measured."""
+        """Return exact effects on the clipped loss, as [target, example] in sampling order. Effects not measured are
+        NaN."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return first-order effects, [target, example] in sampling order; NaN if not measured."""
+        """Return first-order effects as [target, example] in sampling order. Effects not measured are NaN."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -363,7 +360,7 @@ class SequentialTestState:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether all examples of the first interim analysis have been measured."""
+        """Return True if all examples of the first interim analysis have been measured."""
         first = self.rules.first
         return bool(np.isfinite(self.exact[:, :first]).all() and np.isfinite(self.first_order[:, :first]).all())
 
@@ -373,8 +370,8 @@ class SequentialTestState:
         return standings(self.exact, self.rules)
 
     def next(self) -> NextStep:
-        """Return the targets to measure next and the examples. Raises InterventionError if no example changed in the
-        first round."""
+        """Return the ablation targets and examples to measure next. Raises InterventionError if ablation changed no
+        loss in the first round."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
                 f"Ablating a head must change the loss of at least one example; {self.options.operator} "
@@ -385,8 +382,7 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets that matter and the examples on which they must still be measured for the metric; both
-        empty if the metric is not requested."""
+        """Return the targets that matter, and the examples on which their metric has not been measured yet."""
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]
@@ -398,12 +394,12 @@ class SequentialTestState:
 
 
 def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestState:
-    """Return the state of a sequential test after the given measurements."""
+    """Compute the state of a sequential test from its measurements so far."""
     return SequentialTestState(options, task_of(options.task), setup.rows_of(options), taken)
 
 
 def left_over(summary: SequentialTestSummary) -> str:
-    """Return text with the numbers of other targets, such as "1 does not, 30 are undecided"."""
+    """Format the numbers of ablation targets that do not matter or are undecided as text."""
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 
@@ -471,8 +467,7 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
 
 
 def verdict_sentence(summary: SequentialTestSummary) -> str:
-    """Return sentences with the result of a sequential test, the examples used, and the verdicts from gradients
-    alone."""
+    """Describe the result of a sequential test in sentences."""
     futile = (
         f" ({summary.hopeless} of them stopped for futility: with all examples, the chance of a verdict is below "
         f"{HOPELESS:.0%})"

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return the dev examples, and the training examples that share no sentence with the fine-tuning data of a
-    checkpoint.
+    """Return dev examples, and training examples that share no sentence with the fine-tuning data of the checkpoint.
 
     Raises InputError if the checkpoint does not record its fine-tuning data.
     """
@@ -62,7 +61,7 @@ TARGETS = ("heads", "layers", "all-but-one", "groups", "duplicates", *WHOLE)
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ExampleOptions:
-    """Options that select the checkpoint, the task and its examples."""
+    """Options that select a checkpoint, a task and examples."""
 
     checkpoint: Classifier
     task: TaskName = "sst2"
@@ -92,13 +91,13 @@ class Opened:
     order: tuple[int, ...]
 
     def predicted(self, logits: "Tensor") -> np.ndarray:
-        """Return predicted task labels, or scores, with shape [..., input], from logits [..., input, label]."""
+        """Convert logits [..., input, label] to predicted task labels or scores."""
         if self.task.is_score:
             return logits[..., 0].double().numpy()
         return np.array(self.order)[logits.argmax(-1).numpy()]
 
     def outputs(self, rows: Sequence[TaskRow]) -> list[int | float]:
-        """Return the gold labels of examples as indices of the model's outputs; scores are returned unchanged."""
+        """Convert the gold labels of examples to the model's output indices. Scores are returned unchanged."""
         return [row.label if self.task.is_score else list(self.order).index(int(row.label)) for row in rows]
 
     def encoded(self, rows: Sequence[TaskRow]) -> "list[Encoding]":
@@ -106,7 +105,7 @@ class Opened:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier that the options name in float32, and cache it in this worker. Raises CheckpointError.
+    """Open the classifier named in the options, in float32. Raises CheckpointError if it cannot be opened.
 
     The dtype of the options applies only to layers that an ablation recomputes.
     """
@@ -116,7 +115,7 @@ def opened(options: ExampleOptions) -> Opened:
 
 
 class ExampleStudy(Study[O, P]):
-    """Base class of studies that measure a classifier on labelled examples of a task, some of them in each unit."""
+    """Base class of studies that measure a classifier on labelled examples of a task."""
 
     arguments = ExampleUnit
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
@@ -133,13 +132,13 @@ class ExampleStudy(Study[O, P]):
     def on_examples(
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
-        """Measure the classifier on some examples. Return the partial result, and the number format if it is not that
-        of the checkpoint."""
+        """Measure the classifier on some examples. Return the partial result, and the number format if it differs from
+        the checkpoint's."""
         raise NotImplementedError
 
 
 def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
-    """Return the examples of the task that the options select."""
+    """Load the examples of the task that the options select."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
         raise InputError(f"The number of examples must be at least two; got {limit}. Raise the limit.")
@@ -150,7 +149,7 @@ def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None
 
 
 def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = None, **about: Any) -> list[Unit]:
-    """Divide the selected examples into units. Keyword arguments are fields of each `ExampleUnit`."""
+    """Divide the selected examples into units of work. Keyword arguments become fields of each `ExampleUnit`."""
     rows = rows_of(options)
     return units_of_rows(rows, range(len(rows)), name, most=most or ROWS_A_UNIT, **about)
 
@@ -158,8 +157,7 @@ def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = 
 def units_of_rows(
     rows: Sequence[TaskRow], positions: Iterable[int], name: str, *, most: int, **about: Any
 ) -> list[Unit]:
-    """Divide the examples at some positions into units of at most `most` examples, grouped by similar length for
-    batching."""
+    """Divide the examples at some positions into units of at most `most` examples of similar length."""
     sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in positions}
     order = sorted(sizes, key=lambda k: (sizes[k], k))
     parts = [tuple(order[k : k + most]) for k in range(0, len(order), most)]
@@ -174,8 +172,7 @@ def units_of_rows(
 
 @dataclass(frozen=True)
 class AblationTarget:
-    """The components that are ablated together. `layer` and `head` count from 0 and are None unless the target is a
-    single layer or head. `role`, `group` and `distance` are set only for near-duplicate heads."""
+    """Components of a model that are ablated together, such as one head, a layer or a group of heads."""
 
     name: str
     layer: int | None
@@ -192,7 +189,7 @@ class AblationTarget:
         return frozenset((*self.heads, *self.parts))
 
     def facts(self) -> "TargetFields":
-        """Return the fields of a result record that describe the target."""
+        """Return the fields that describe the ablation target in a result record."""
         variant_facts = TargetFields(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
             variant_facts["parts"] = group_name(self.parts)
@@ -202,7 +199,7 @@ class AblationTarget:
 
 
 class TargetFields(TypedDict, total=False):
-    """The fields of a record that describe an ablation target; those for near-duplicates are optional."""
+    """The fields of a result record that describe an ablation target."""
 
     name: Required[str]
     layer: Required[int | None]
@@ -215,8 +212,7 @@ class TargetFields(TypedDict, total=False):
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:
-    """Parse groups of components such as "L1H2,L7H6; L4H1,L2-attention". Semicolons separate groups, commas
-    components."""
+    """Parse groups of components such as "L1H2,L7H6; L4H1,L2-attention". Semicolons separate groups."""
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
         raise InputError(f'Groups of heads must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Correct them.')
@@ -230,7 +226,7 @@ def _group(components: Sequence[Component]) -> AblationTarget:
 
 
 def head_groups_of(text: str) -> list[tuple[Head, ...]]:
-    """Parse groups of heads like `groups_of`. Raises InputError for a sublayer or layer."""
+    """Parse groups of heads such as "L1H2,L7H6; L4H1". Raises InputError for a sublayer or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
         raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or a layer. Remove it.")
@@ -238,14 +234,15 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
 
 
 def has_parts(what: str, heads: str) -> bool:
-    """Return whether a target includes sublayers or layers, which can only be ablated by "zero"."""
+    """Return True if the ablation target includes sublayers or whole layers, which can only be zeroed."""
     if what != "groups":
         return what in WHOLE
     return any(isinstance(component, LayerBlock) for group in groups_of(heads) for component in group)
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert named heads to groups to ablate. Raises InputError if another target is named as well."""
+    """Convert heads named in the options to groups that are ablated. Raises InputError if another target is given
+    too."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given
@@ -258,12 +255,12 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def group_name(heads: Sequence[Component]) -> str:
-    """Format the components of a group as users type them."""
+    """Format a group of components as text, such as "L1H2,L7H6"."""
     return ",".join(str(head) for head in heads)
 
 
 def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[AblationTarget]:
-    """Return the ablation targets in the order of the heads. `what` is one of TARGETS except "duplicates"."""
+    """List the ablation targets (heads, layers, groups or all heads but one) in the order of the heads."""
     all_sets = [[Head(layer, head) for head in range(width)] for layer in attending or range(layers)]
     if what == "heads":
         return [AblationTarget(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]

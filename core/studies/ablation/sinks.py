@@ -58,7 +58,7 @@ VERDICTS = {
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SinksOptions:
-    """Options of a study of attention sinks: which checkpoint, on which examples, and the smallest effect."""
+    """Options of the study of attention sinks."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     task: TaskName = "sst2"
@@ -75,7 +75,7 @@ class SinksOptions:
 
 @dataclass(frozen=True)
 class SinkPartial:
-    """Where the sinks of a checkpoint are, and the effects of their removal on some examples.
+    """The attention sinks of a checkpoint, and the effects of removing them on some examples.
 
     Attributes:
         targets: what is changed: "L1H2" or "L1", which is all sink heads of the layer; the rows of `effects` are each
@@ -107,8 +107,7 @@ class SinkPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class SinkScore(Score):
-    """A score of one head: its attention to the kind of key that it attends to most (statistic "sink share"; baseline:
-    uniform attention), or the effect of a change on the output (baseline: the margin; n: other examples).
+    """The attention of a head to its sink (the kind of token it attends to most), or the effect of changing that sink.
 
     Attributes:
         verdict: one of VERDICTS; None for heads without a sink.
@@ -127,7 +126,7 @@ class SinkScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class SinkLayer(Result):
-    """The verdict on all sinks of one layer together. `value` is the effect of removing them, with its interval."""
+    """The verdict on all attention sinks of one layer together, with the effect of removing them."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sinks of a layer",)
     FIGURE = Figure("value", "effect of removing all sinks|{task}")
@@ -151,7 +150,7 @@ class SinkLayer(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class MassiveLayer(Result):
-    """The largest activation after a layer, in multiples of the median magnitude of the same input.
+    """The largest activation after a layer, in multiples of the median magnitude in the same input.
 
     Also the number of entries per input above 100 and 1,000 times the median. `at` is the kind of token.
     """
@@ -187,12 +186,10 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
     called = "Attention sinks of {checkpoint}"
 
     def units(self, options: SinksOptions) -> list[Unit]:
-        """Divide the examples on which effects are measured into units of work."""
         rows = _rows(options)
         return units_of_rows(rows, range(1, len(rows), 2), "rows", most=ROWS_A_UNIT)
 
     def run(self, options: SinksOptions, unit: Unit) -> Done[SinkPartial]:
-        """Find the sinks of the checkpoint, and measure effects on some other examples."""
         checkpoint, rows = _opened(options.checkpoint), _rows(options)
         partial, targets = _found(options, checkpoint)
         some = [rows[k] for k in unit.arguments.positions]
@@ -202,8 +199,6 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         return Done(done, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: SinksOptions, merged: SinkPartial) -> list[Result]:
-        """Return every head's attention to its sink, the effects of sink heads, then one record per layer with several
-        sink heads, then the largest activation of each layer."""
         task, results = task_of(options.task).key, list[Result]()
         about: dict[str, Any] = {"checkpoint": options.checkpoint, "task": task}
         effects = merged.effects.reshape(len(merged.targets), len(EFFECTS), len(merged.rows))
@@ -331,7 +326,7 @@ def _found(options: SinksOptions, checkpoint: Any) -> tuple[SinkPartial, list[li
 
 
 def find(checkpoint: Any, encodings: Sequence[Any]) -> tuple[SinkPartial, list[list[Any]]]:
-    """Return where the sinks of a checkpoint are, without effects, and the changes that each row of `effects` needs."""
+    """Find the attention sinks of a checkpoint, and list the changes whose effects are measured."""
     massive = np.array(capture.sinks.massive_activations(checkpoint, encodings), dtype=float)
     sums = capture.sinks.find_sinks(checkpoint, encodings)
     layers, heads, kinds = sums.share.shape[1:]
@@ -377,14 +372,14 @@ def _change(head: Head, how: str, kind: int, values: np.ndarray) -> Any:
 
 
 def sink_of(found: SinkPartial, head: Head) -> int | None:
-    """Return the kind of key that is the sink of a head, as an index into KINDS; None if the head has no sink."""
+    """Return the index of the token kind (in KINDS) that is the sink of a head, or None if the head has no sink."""
     at = (head.layer, head.head)
     is_sink = (found.low[at] >= LEAST) & (found.over[at] >= 0)
     return int(np.where(is_sink, found.share[at], -1).argmax()) if is_sink.any() else None
 
 
 def joint_intervals(effects: np.ndarray) -> np.ndarray:
-    """Return mean, lower and upper end of each effect; the intervals hold jointly at 95 % (Bonferroni).
+    """Compute the mean of each effect with confidence intervals that hold jointly at 95 % (Bonferroni).
 
     If only one effect differs from 0, the interval is the range of the effects.
 
@@ -407,8 +402,7 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Return the verdict on a sink from the intervals (low, high) of three effects on the output: without the whole
-    head, without the contribution of the sink, and with the mean over inputs as the value of the sink."""
+    """Classify an attention sink as no-op, constant or broadcast, based on intervals of three effects on the output."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

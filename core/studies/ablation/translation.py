@@ -46,7 +46,7 @@ _FORM = "A line of a translation file must be source, tab, target, and optionall
 
 @dataclass(frozen=True)
 class Translation:
-    """An example for translation: a source sentence, its translation, and optionally the word alignment.
+    """A translation example: a source sentence, its translation and an optional word alignment.
 
     Attributes:
         links: zero-based pairs (source word, target word), of words separated by spaces; empty if unknown.
@@ -60,14 +60,13 @@ class Translation:
 
     @property
     def id(self) -> str:
-        """Return the ID of the example within its file, such as "line-3"."""
         return f"line-{self.number}"
 
 
 def read_translations(
     file: str | Path | None = None, *, split: str = "dev", limit: int | None = None
 ) -> list[Translation]:
-    """Read a translation file, or a bundled split (dev, train). Errors name the line."""
+    """Read translation examples from a file or a bundled split. Raises InputError that names the invalid line."""
     path = config.inside(file) if file else BUNDLED / f"{split}.tsv"
     try:
         lines = lines_of(read_text(path, given=True))
@@ -112,8 +111,7 @@ COLUMNS = {"encoder": "Enc-Enc", "cross": "Enc-Dec", "decoder": "Dec-Dec"}  # Mi
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TranslationOptions:
-    """Options of a study of an encoder-decoder. `data` is a file of test examples (source, target, alignment); `train`
-    is a file of examples that determine the pruning order."""
+    """Options of the study of an encoder-decoder for translation."""
 
     checkpoint: Checkpoint = "atlas-translator"
     what: Annotated[
@@ -135,7 +133,7 @@ class TranslationOptions:
 
 @dataclass(frozen=True)
 class TranslationMeasurement:
-    """The result of one measurement of the heads of an encoder-decoder. Fields that do not apply are empty.
+    """The result of one measurement on the heads of an encoder-decoder. Fields that do not apply are empty.
 
     Attributes:
         names: heads ("Cross L1H2"); for pruning, in the order of removal within each kind.
@@ -163,7 +161,7 @@ class TranslationPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class UnmodifiedTranslation(Result):
-    """Scores of the unmodified translation model: the fractions of exact translations and of correct tokens."""
+    """The scores of the unmodified translation model: the fractions of exact translations and of correct tokens."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str
@@ -174,7 +172,7 @@ class UnmodifiedTranslation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationHead(Result):
-    """Base class of records about one head of an encoder-decoder. `part` is its stack: encoder, decoder or cross."""
+    """Base class of records about one head of an encoder-decoder. `part` is encoder, decoder or cross."""
 
     name: str
     part: str
@@ -186,8 +184,7 @@ class TranslationHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ZeroedHead(TranslationHead):
-    """The effect of zeroing one head of an encoder-decoder: the change in exact translations (`value`) and correct
-    tokens, and the number of changed translations (`flipped`). p is corrected over heads."""
+    """The effect of zeroing one head of an encoder-decoder on exact translations and correct tokens."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("zeroed",)
     FIGURE = Figure("value", "change of exact rows", "{name}")
@@ -203,7 +200,7 @@ class ZeroedHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class ImportantTranslationHead(TranslationHead):
-    """The importance of one head of an encoder-decoder."""
+    """The gradient-based importance of one head of an encoder-decoder."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("importance",)
     FIGURE = Figure("value", "importance", "{name}")
@@ -211,8 +208,7 @@ class ImportantTranslationHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class PrunedColumn(Result):
-    """A pruning step in one stack of an encoder-decoder, after `removed` heads. `change`, `low` and `high` concern the
-    fraction of exact translations."""
+    """A pruning step in one part of an encoder-decoder: the scores after `removed` heads are pruned."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pruned",)
     column: str
@@ -229,7 +225,7 @@ class PrunedColumn(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedHead(TranslationHead):
-    """How often a cross-attention head has its largest weight on the aligned word, over n sentences.
+    """The accuracy with which the largest weight of a cross-attention head is on the aligned word, over n sentences.
 
     `baseline` is the best guess from positions and `above` the difference. `best` marks the best head on training
     examples.
@@ -278,7 +274,6 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         )
 
     def results(self, options: TranslationOptions, merged: TranslationPartial) -> list[Result]:
-        """Return the scores of the unmodified model, then one record per head or pruning step of each measurement."""
         made = {"sweep": _swept, "importance": _important, "prune": _pruned, "align": _aligned}
         return [result for measurement in merged.seen for result in made[measurement.what](measurement, options.seed)]
 

@@ -56,7 +56,8 @@ class BudgetOptions(AttendingOptions):
 
 
 class Budget(Attending[BudgetOptions, BudgetSums]):
-    """Measure which share of each head's attention goes to [CLS], [SEP], neighbouring tokens, syntax and other words."""
+    """Measure which share of each head's attention goes to [CLS], [SEP], neighbouring tokens, syntax and other
+    words."""
 
     name, options, partial = "budget", BudgetOptions, Pieces[BudgetSums]
     question = "Where does each head's attention go?"

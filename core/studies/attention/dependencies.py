@@ -165,7 +165,8 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Add to a head's score how much attention exceeds the prediction from distance and word classes, with a p-value."""
+    """Add to a head's score how much attention exceeds the prediction from distance and word classes, with a
+    p-value."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head
@@ -180,7 +181,8 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Choose the best head and the best fixed distance on the dev split, and return their accuracies on the test split."""
+    """Choose the best head and the best fixed distance on the dev split, and return their accuracies on the test
+    split."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

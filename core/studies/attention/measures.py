@@ -63,7 +63,8 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Annotate the tokens of an input with linguistic features. A token belongs to a word if they share characters."""
+        """Annotate the tokens of an input with linguistic features. A token belongs to a word if they share
+        characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -400,7 +401,8 @@ def distances_again(sums: StatisticsSums) -> HeadDistances:
 
 
 class PatternMeasure:
-    """Accumulates distances between heads, and the mean attention map of each head, over the inputs of one checkpoint."""
+    """Accumulates distances between heads, and the mean attention map of each head, over the inputs of one
+    checkpoint."""
 
     tags = False
 
@@ -439,7 +441,8 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Accumulates raw and effective attention to token types, and their correlation, over the inputs of one checkpoint."""
+    """Accumulates raw and effective attention to token types, and their correlation, over the inputs of one
+    checkpoint."""
 
     tags = False
 

@@ -225,7 +225,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """The number of the group of similar heads to which a head belongs, or how clearly the head belongs to that group."""
+    """The number of the group of similar heads to which a head belongs, or how clearly the head belongs to that
+    group."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
