@@ -77,7 +77,7 @@ EVERY_EDGE = 2500  # up to which all edges race; beyond, the strongest by attrib
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CircuitOptions(ExampleOptions):
-    """Options of a circuit search: checkpoint, pairs of inputs, and the rules of the statistical test."""
+    """Options of a circuit search: the checkpoint, the pairs of inputs, and the rules of the statistical test."""
 
     limit: Limit = 400
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
@@ -114,7 +114,7 @@ class CircuitOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class CircuitPartial:
-    """Measurements of a circuit search. Fields are None, and values NaN, for what the unit of work did not measure.
+    """Measurements of a circuit search. Fields that the unit of work did not measure are None.
 
     Attributes:
         pairs: all pairs, from the first unit.
@@ -143,11 +143,11 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return a classifier and labels, unless the pairs name words that a language model predicts."""
+        """Return the requirements: a classifier and labels, unless the pairs name words that a language model
+        predicts."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
-        """Return the first unit of work, which finds the pairs of inputs. Raises an AtlasError for invalid options."""
         if not 0 < options.margin < 1:
             raise InputError(
                 "The margin must be above 0 and below 1, as a fraction of the difference between the two "
@@ -204,7 +204,6 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return CircuitPartial(pairs, np.arange(count), whole["attribution"], whole["exact"], by_circuit)
 
     def results(self, options: CircuitOptions, merged: CircuitPartial) -> list[Result]:
-        """Return the summary, edges, mean effects, faithfulness and pairs. Empty until everything is measured."""
         if merged.kept is None:
             return []
         state = CircuitState(options, merged)
@@ -304,7 +303,7 @@ NAMED = 3  # edges that the headline names
 
 @dataclass(frozen=True)
 class CircuitState:
-    """The state of a circuit search after some measurements (`taken`)."""
+    """The state of a circuit search after some measurements."""
 
     options: "CircuitOptions"
     taken: CircuitPartial
@@ -316,37 +315,36 @@ class CircuitState:
 
     @cached_property
     def graph(self) -> Graph:
-        """Return the graph of the components of the checkpoint and the edges between them."""
+        """Return the graph of the model's components and the edges between them."""
         return Graph(self.pairs.layers, self.pairs.heads)
 
     @cached_property
     def division(self) -> "Division":
-        """Return which pairs test edges, evaluate circuits, or serve as controls."""
+        """Divide the pairs of inputs into those that test edges, those that evaluate circuits, and controls."""
         return division_of(self.options, self.pairs)
 
     @cached_property
     def attributed(self) -> np.ndarray:
-        """Return the numbers of the pairs on which attribution is computed: all pairs that test edges if attribution
-        selects edges, otherwise those of the first interim analysis."""
+        """Return the indices of the pairs of inputs on which attribution is computed."""
         deciding, count_of_edges = self.division.deciding, len(self.graph.edges)
         proposes = self.options.strongest > 0 or count_of_edges > EVERY_EDGE
         return deciding if proposes else deciding[: self.options.first]
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Return the attributed effects [edge, pair]."""
+        """Return the attributed effects of edges, as [edge, pair]."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact effects [edge, pair] on the pairs that test edges; NaN if not measured."""
+        """Return the exact effects of edges, as [edge, pair]. Effects that were not measured are NaN."""
         assert self.taken.exact is not None  # noqa: S101
         return self.taken.exact[:, self.division.deciding]
 
     @cached_property
     def proposed(self) -> np.ndarray:
-        """Return the numbers of the edges that attribution proposes for testing."""
+        """Return the indices of the edges that attribution selects for exact tests."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
         edge_count = len(self.graph.edges)
         count = (
@@ -358,25 +356,26 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the numbers of further edges to test, drawn at random. They show which edges attribution misses."""
+        """Return the indices of randomly drawn further edges, which show what attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
 
     @cached_property
     def raced(self) -> np.ndarray:
-        """Return the numbers of all edges to test."""
+        """Return the indices of all edges that are tested exactly."""
         return np.sort(np.concatenate([self.proposed, self.sampled]))
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean |m(A) - m(B)| over the pairs that test edges. Margins are fractions of this value."""
+        """Return the mean absolute difference between the two inputs of a pair, in logits. Margins are fractions of
+        it."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the margin, clip and error level of the test, in logits."""
+        """Return the margin, clipping limit and error level of the test, in logits."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
@@ -387,11 +386,11 @@ class CircuitState:
 
     @cached_property
     def mattering(self) -> np.ndarray:
-        """Return the numbers of the edges that matter according to the test."""
+        """Return the indices of the edges that matter according to the test."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
-        """Return what is measured next, and on which pairs."""
+        """Return the next measurement of the circuit search, and the pairs of inputs to measure."""
         deciding = self.division.deciding
         if np.isnan(self.attribution).any():
             return ExampleUnit(tuple(map(int, self.attributed)), "attribution")
@@ -413,7 +412,7 @@ class CircuitState:
 
     @cached_property
     def ranked(self) -> np.ndarray:
-        """Return all edges, strongest first: tested edges by |effect|, then the others by |attribution|."""
+        """Rank all edges: tested edges by absolute effect, then the other edges by absolute attribution."""
         means = np.zeros(len(self.graph.edges))
         raced = self.exact[self.raced]
         means[self.raced] = np.abs(np.nanmean(raced, 1)) + 1e-12
@@ -428,7 +427,7 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """Return the circuits to evaluate: order of edges, number of edges, and random draw or layer."""
+    """List the circuits to evaluate by edge order, number of edges, and random draw or layer."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -439,7 +438,7 @@ def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
 
 
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
-    """Return which senders each receiver reads in every circuit. *Shape:* (circuit, receiver, sender), bool."""
+    """Build boolean masks [circuit, receiver, sender] of the edges in every circuit."""
     edges, masks = graph.edges, []
     for order, size, number in circuits_of(graph):
         if order == "random":
@@ -531,7 +530,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Return a sentence about the edges that were found in most half-samples of the pairs."""
+    """Describe in a sentence how many edges were found in most half-samples of the pairs."""
     if circuit.level is None:
         return "an earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -546,7 +545,7 @@ def said_of_stability(circuit: CircuitSummary) -> str:
 
 
 def columns_of(path: str) -> list[list[str]]:
-    """Read a file of pairs with two or four columns. Raises InputError for an invalid file."""
+    """Read a file of input pairs with two or four columns. Raises InputError for an invalid file."""
     try:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
@@ -568,18 +567,18 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return whether the lines of a file of pairs end in a word and a foil, whose logits a language model is tested
-    on."""
+    """Return True if each line of a pairs file also has a word and a foil whose logits a language model compares."""
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
 def fills_words(options: "CircuitOptions") -> bool:
-    """Return whether the options name a file of pairs with words that a language model predicts."""
+    """Return True if the options name a file of pairs with words that a language model predicts."""
     return names_words(options.pairs_file)
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Open the classifier, or the language model if the pairs name words. Raises CheckpointError."""
+    """Open the classifier, or a language model if the pairs name words. Raises CheckpointError if it cannot be
+    opened."""
     if not fills_words(options):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -587,14 +586,14 @@ def opened_model(options: "CircuitOptions") -> setup.Opened:
 
 
 def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encoding":
-    """Encode a text (or two), with [MASK] replaced by the mask token of the checkpoint."""
+    """Tokenise a text or pair of texts after replacing [MASK] with the checkpoint's own mask token."""
     mask = checkpoint.tokenizer.mask_token or MASK
     return checkpoint.encode(texts[0].replace(MASK, mask), texts[1])
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Return the position at which a language model predicts the word: the last token in a decoder, otherwise the mask.
-    Raises InputError unless an encoder's text has exactly one mask."""
+    """Return the position at which a language model predicts the word. Raises InputError if an encoder's text does not
+    have exactly one mask."""
     if checkpoint.causal:
         return len(encoding) - 1
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
@@ -607,7 +606,7 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
 
 
 def piece_of(checkpoint: "Checkpoint", word: str) -> int:
-    """Return the vocabulary ID of a word that is a single token after a space. Raises InputError for other words."""
+    """Return the vocabulary ID of a word that is a single token. Raises InputError for other words."""
     tokenizer = checkpoint.tokenizer
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
@@ -621,8 +620,7 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return, for each pair of inputs A and B, the logit of the word minus that of its foil on A and on B, and both
-    token IDs.
+    """Compute the logit of each word minus that of its foil on both inputs of a pair. Also return their token IDs.
 
     `sides` holds the encodings of all A, then of all B. Raises InputError for a word that is not a single token or
     equals its foil.
@@ -671,8 +669,7 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """The numbers of the pairs that test edges (`deciding`), that evaluate circuits (`judging`), and that serve as
-    controls because both inputs have the same answer."""
+    """The indices of the pairs that test edges, that evaluate circuits, and that serve as controls."""
 
     deciding: np.ndarray
     judging: np.ndarray
@@ -680,7 +677,7 @@ class Division:
 
 
 def check(options: "CircuitOptions") -> None:
-    """Raise InputError if the options do not fit the way in which pairs of inputs are created."""
+    """Raise InputError if the options of a circuit search contradict how pairs of inputs are created."""
     check_choice("The kind of pair", options.kind, PAIR_KINDS)
     check_choice("Answers", options.answers, ANSWERS)
     if options.pairs < 12:
@@ -692,14 +689,14 @@ def check(options: "CircuitOptions") -> None:
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
-    """Return the texts of each input A and, for a file of pairs, of input B (otherwise None)."""
+    """Return the texts of every input A, and of input B if the pairs come from a file."""
     if options.pairs_file is None:
         return [((row.text, row.pair), None) for row in setup.rows_of(options)]
     return [((parts[0], None), (parts[1], None)) for parts in columns_of(options.pairs_file)]
 
 
 def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
-    """Return all pairs of inputs with their logit differences. Raises InputError if there are none."""
+    """Create all pairs of inputs with their logit differences. Raises InputError if no pair can be created."""
     every = texts_of(options)
     if fills_words(options):
         words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
@@ -766,7 +763,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """Return the texts of the input B that belongs to an input A, or None if B cannot be created."""
+    """Create the text of input B from input A, or return None if that is impossible."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)
@@ -793,8 +790,8 @@ def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int)
 
 
 def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
-    """Divide the pairs at random into those that test edges and those that evaluate circuits. If there are too few, two
-    thirds test edges. Raises InputError if no pair can test edges."""
+    """Divide the pairs at random into those that test edges and those that evaluate circuits. Raises InputError if
+    there are too few pairs."""
     same = pairs.same.astype(bool)
     wanted = np.ones(len(same), dtype=bool) if options.answers == "any" else same == (options.answers == "same")
     order = np.random.default_rng([options.seed, len(same)]).permutation(len(same))
@@ -816,8 +813,7 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Group the numbered pairs into batches with equal length and answer position of A. Each batch holds indices in
-    `numbers`, and the inputs."""
+    """Group pairs of inputs into batches in which input A has the same length and answer position."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:
@@ -883,8 +879,7 @@ def _stack(
 
 
 def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
-    """Measure attribution, exact effects or the faithfulness of circuits (`wanted.step`) on the pairs of one unit of
-    work."""
+    """Measure attribution, exact edge effects or circuit faithfulness on the pairs in one unit of work."""
     numbers = np.array(wanted.positions, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = run_inputs(options, opened, pairs, wanted.positions)
@@ -914,7 +909,7 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
-    """Return a function that computes logit differences m [..., pair] from logits [..., pair, choice]."""
+    """Return a function that computes the logit difference of each pair from logits [..., pair, choice]."""
     at, answer, rival = np.arange(len(numbers)), pairs.answer[numbers], pairs.rival[numbers]
 
     def difference(logits: "Tensor") -> "Tensor":
@@ -925,7 +920,7 @@ def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Differenc
 
 
 def circuit_values(options: CircuitOptions, run: object, wanted: ExampleUnit, difference: object) -> np.ndarray:
-    """Return m of every circuit from `circuits_of` on some pairs. *Shape:* (circuit, pair), float64."""
+    """Compute the logit difference of every circuit on some pairs, as [circuit, pair]."""
     import torch  # 1.3 s of start-up
 
     graph = run.graph  # type: ignore[attr-defined]

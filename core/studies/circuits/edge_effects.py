@@ -29,7 +29,7 @@ from .records import EdgeEffect
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class EdgeEffectsOptions(ExampleOptions):
-    """Options of a test of named edges: which edges, of which checkpoint, on which pairs of inputs."""
+    """Options of a test of named edges: the edges, the checkpoint, and the pairs of inputs."""
 
     limit: Limit = 100
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(circuit.PAIR_KINDS)}")] = (
@@ -103,7 +103,6 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in setup.rows_of(options)]))
 
     def results(self, options: EdgeEffectsOptions, merged: EdgePartial) -> list[EdgeEffect]:
-        """Return the mean effect of each edge on pairs with different answers, and on pairs with the same answer."""
         different, results = ~merged.same.astype(bool), []
         for number, name in enumerate(merged.names):
             sender, reader, kind = ends_of(name)

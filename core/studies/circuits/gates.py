@@ -45,7 +45,7 @@ TOGETHER = ("irrelevant", "interfering")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class GatesOptions(ExampleOptions):
-    """Options of fitting gates on heads: checkpoint, and the examples on which gates are fitted and evaluated."""
+    """Options of fitting gates on heads: the checkpoint, and the examples on which gates are fitted and evaluated."""
 
     limit: Limit = 200
     fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
@@ -60,7 +60,7 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of gates on heads, ordered by layer. Fields are None for what the unit did not measure.
+    """Measurements of gates on heads, ordered by layer. Fields that the unit did not measure are None.
 
     Attributes:
         margin: in units of the loss.
@@ -90,7 +90,7 @@ class GatePartial:
 
 
 class Gates(Study[GatesOptions, GatePartial]):
-    """Fit a gate on every head to find facilitating, irrelevant and interfering heads of a task."""
+    """Fit a gate on every head to find the heads that help, hinder or do not affect a task."""
 
     name, options, partial, arguments = "gates", GatesOptions, GatePartial, ExampleUnit
     question = "Which heads does the task need?"
@@ -109,7 +109,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of the next step: fits at the chosen price, then held-out tests of the classes."""
+        """Return the units of the next step: gate fits at the chosen penalty, then tests on held-out examples."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
@@ -135,8 +135,6 @@ class Gates(Study[GatesOptions, GatePartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: GatesOptions, merged: GatePartial) -> list[Result]:
-        """Return the fits by price, the heads, the classes and the agreement of rankings. Empty until everything is
-        measured."""
         if merged.effects is None:
             return []
         assert merged.up is not None  # noqa: S101 - all stages are there
@@ -225,8 +223,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates, pushed up and pushed down, at the chosen price on several bootstrap samples and from several
-    starts."""
+    """Fit gates on bootstrap samples from several starting points, once rewarding open and once closed gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -254,7 +251,7 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
 
 
 def margin_of(options: GatesOptions) -> float:
-    """Return the smallest change of the loss that counts; by default 5 % of the loss of the best constant
+    """Return the smallest change of the loss that counts. The default is 5 % of the loss of the best constant
     prediction."""
     if options.margin is not None:
         return options.margin
@@ -263,7 +260,7 @@ def margin_of(options: GatesOptions) -> float:
 
 
 def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -> GatePartial:
-    """Fit the gates of all heads at each price of an open gate, with equal weights for all examples."""
+    """Fit the gates of all heads once for each penalty on open gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, labels, encodings = opened.checkpoint, opened.outputs(rows), opened.encoded(rows)
@@ -284,8 +281,7 @@ def path(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow]) -
 
 
 def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Measure exact effects on the loss of held-out examples of zeroing each head, each class of heads, and random
-    heads."""
+    """Measure how zeroing each head, each class of heads and random heads changes the loss on held-out examples."""
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
@@ -311,14 +307,14 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """Return the largest price at which closing gates adds at most the margin to the loss, otherwise the smallest
-    price."""
+    """Choose the largest penalty on open gates that raises the loss by at most the margin, or else the smallest
+    penalty."""
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:
-    """Return Spearman's correlation between two rankings of heads, with its interval; None if undefined."""
+    """Compute Spearman's correlation between two rankings of heads, with its confidence interval."""
     rho = rank_correlation(ways[first], ways[second], seed=seed)
     return RankingCorrelation(name=f"{first} and {second}", first=first, second=second, **rho.fields())
 

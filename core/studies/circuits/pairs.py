@@ -46,7 +46,7 @@ OPERATORS = ("zero", "mean")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PairsOptions(references.ReferenceOptions):
-    """Options of a test of interactions: which pairs of heads, of which checkpoint, on which examples."""
+    """Options of a test of interactions between heads: the checkpoint, the examples and the pairs of heads."""
 
     limit: Limit = 200
     operator: Annotated[str, Flag("ablation method: zero or mean")] = "zero"
@@ -95,7 +95,6 @@ class Pairs(Study[PairsOptions, PairPartial]):
     p_is_corrected = True
 
     def units(self, options: PairsOptions) -> list[Unit]:
-        """Return the unit that counts the heads and, if there are more than 48, selects the pairs to measure."""
         check_operator(options.operator)
         references.check(options.operator, options)
         setup.rows_of(options)
@@ -136,7 +135,6 @@ class Pairs(Study[PairsOptions, PairPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: PairsOptions, merged: PairPartial) -> list[Result]:
-        """Return the pairs, strongest interaction first, then how many of the random pairs interact."""
         if merged.pairs is None or merged.sampled is None or not len(merged.pairs):
             return []
         tested = interactions(merged.alone, merged.together, merged.pairs)
@@ -205,7 +203,7 @@ def check_operator(operator: str) -> None:
 def measured(
     options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the fall of the logit difference and the rise of the loss without each head and each pair of heads."""
+    """Measure the fall of the logit difference and the rise of the loss without each head and each pair of heads."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
@@ -224,8 +222,7 @@ def measured(
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the logit difference m per example without ablation [example] and with each ablation [target, example],
-    float64.
+    """Compute the logit difference per example without ablation [example] and under each ablation [target, example].
 
     m is the logit of the gold label minus that of its strongest rival without ablation, so it is linear in the logits.
     For a score task, m is the score.

@@ -9,7 +9,7 @@ from ..records import Figure, Result, stated
 
 
 def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
-    """Return result rows as one table per kind of row, without the given kinds."""
+    """Split result rows into one table per kind of row, leaving out the kinds in `kinds`."""
     left_out = {name for kind in kinds for name in kind.KINDS}
     tables: dict[str, list[Row]] = {}
     for row in rows:
@@ -20,7 +20,7 @@ def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] |
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """A head with its fitted gates and the class that follows from them.
+    """A head with its fitted gates and the resulting class.
 
     Attributes:
         gate_class: "undecided" if no class holds.
@@ -50,8 +50,7 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The effect of ablating all heads of a class together. `effect` is the rise of the loss (None for an empty class).
-    The `random` fields are the mean, smallest and largest effect of equally many random heads."""
+    """The effect of ablating all heads of a gate class together, compared with equally many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -70,8 +69,7 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One price of an open gate: how many gates stay open when pushed down, and how much this adds to the loss of the
-    fitted examples. `chosen` marks the largest price that adds at most the margin."""
+    """One penalty on open gates, with the number of gates that stay open and the loss that closing the others adds."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -83,7 +81,7 @@ class PricePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RankingCorrelation(Result):
-    """Spearman's correlation between two rankings of n heads, with its interval over heads."""
+    """Spearman's correlation between two rankings of n heads, with its confidence interval."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("agreement",)
     FIGURE = Figure("value", "rank correlation")
@@ -98,9 +96,7 @@ class RankingCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadPair(Result):
-    """The interaction between two heads, in logits. `first`, `second` and `both` are the fall of the logit difference
-    without one head and without both. `loss_interaction` is the interaction in the loss, where additive heads appear
-    redundant. `sampled` marks randomly drawn pairs."""
+    """The interaction between two heads in logits, with the effects of ablating each head and both heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     FIGURE = Figure("interaction", "interaction of two heads")
@@ -123,8 +119,8 @@ class HeadPair(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSample(Result):
-    """How many randomly drawn pairs of heads interact significantly, with the Clopper-Pearson interval of their
-    fraction. It shows how many interactions the selection of pairs missed."""
+    """The number of randomly drawn head pairs that interact significantly, with a confidence interval of their
+    fraction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
     interacting: int
@@ -136,7 +132,7 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """The Shapley value of a head: the logits that it adds, as a mean over orders and examples. Rank 1 adds most."""
+    """The Shapley value of a head: the logits that the head adds, averaged over orders and examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -156,7 +152,7 @@ class ShapleyHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleySum(Result):
-    """The mean logit difference with all heads and without any head; the Shapley values add up to the difference."""
+    """The mean logit difference with all heads and with none. The Shapley values sum to the difference of these two."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sum",)
     with_all: float
@@ -181,9 +177,7 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """A comparison of two pruning orders: the mean over steps of the logit difference when pruning by Shapley value
-    minus that when pruning by gradient (Michel et al.), paired by example. `verdict` names the order that retains more,
-    if significant."""
+    """A comparison of pruning by Shapley value with pruning by gradient, as a mean difference over pruning steps."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")
@@ -235,7 +229,7 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of an edge in logits, without clipping, and its interval, on `pairs` of one kind."""
+    """The mean effect of an edge in logits, without clipping, on pairs of one kind."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -250,8 +244,7 @@ class EdgeMean(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeEffect(Result):
-    """An edge named by the user, with its mean effect (the fall of the logit difference) over n pairs with different
-    answers."""
+    """The mean effect of an edge that the user named, over n pairs of inputs with different answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge effect",)
     FIGURE = Figure("effect", "effect of an edge")
@@ -269,7 +262,7 @@ class EdgeEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
-    """The summary of a circuit search: margins, number of edges that matter, and what attribution missed.
+    """The summary of a circuit search: margins, the number of edges that matter, and what attribution missed.
 
     Attributes:
         margin_share: fraction of the difference that an edge must carry.
@@ -318,9 +311,7 @@ class CircuitSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Faithfulness(Result):
-    """The fraction of m(A) - m(all from B) that a circuit preserves on n held-out pairs, with its interval. `order` is
-    "effect" (the strongest edges), "random" (mean of draws), or "without L3" (all edges except those into one layer).
-    """
+    """The fraction of the logit difference between inputs A and B that a circuit preserves on n held-out pairs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("faithfulness",)
     FIGURE = Figure("value", "faithfulness, edges by {order}", "{size} edges")
@@ -334,8 +325,7 @@ class Faithfulness(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitPair(Result):
-    """A pair of inputs, by the zero-based indices of its examples (`second` is -1 if B was created from A). `use` is
-    "decides" (tests edges), "judges" (evaluates circuits) or "control"."""
+    """A pair of inputs in a circuit search, with its purpose: to test edges, to evaluate circuits, or as a control."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     use: str

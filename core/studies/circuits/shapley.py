@@ -45,7 +45,7 @@ ORDERS = ("Shapley value", "gradient")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ShapleyOptions(references.ReferenceOptions):
-    """Options of Shapley values: checkpoint, examples, and the number of random orders of the heads."""
+    """Options of Shapley values: the checkpoint, the examples, and the number of random orders of the heads."""
 
     limit: Limit = 100
     orders: Annotated[
@@ -103,7 +103,6 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return setup.units_of(options, most=ROWS_A_UNIT)
 
     def more(self, options: ShapleyOptions, partials: Sequence[ShapleyPartial]) -> list[Unit]:
-        """Return the units that compare pruning orders on held-out examples, once the values are known."""
         if not options.judge_rows or any(part.kept is not None for part in partials):
             return []
         ranked = weakest_first(self.merge(options, partials))
@@ -121,7 +120,6 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         return Done(partial, provenance(opened.checkpoint, [row.id for row in rows]))
 
     def results(self, options: ShapleyOptions, merged: ShapleyPartial) -> list[Result]:
-        """Return one record per head, the sum of values, rank correlations, and the comparison of pruning orders."""
         means, n = merged.values.mean(1), len(merged.rows)
         ends = effects.mean_intervals(np.zeros(n), merged.values, most=None)
         ranks = {int(k): rank + 1 for rank, k in enumerate(np.argsort(-means, kind="stable"))}
@@ -189,7 +187,7 @@ STUDY = Shapley()
 def values_of(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
-    """Estimate the Shapley value of every head for some examples, each with its own random orders."""
+    """Estimate the Shapley value of every head on some examples, with random head orders for each example."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     source, columns = references.sources(options.operator, opened, options)[0], []
@@ -221,7 +219,7 @@ def values_of(
 def along_orders(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], ranked: Sequence[Sequence[int]]
 ) -> ShapleyPartial:
-    """Return the logit difference on held-out examples while heads are pruned one after another in each order."""
+    """Compute the logit difference on held-out examples while heads are pruned one after another in each order."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
@@ -241,7 +239,7 @@ def along_orders(
 
 
 def weakest_first(partial: "ShapleyPartial") -> tuple[tuple[int, ...], ...]:
-    """Return the heads sorted by Shapley value and by gradient-based importance, weakest first."""
+    """Rank the heads by Shapley value and by gradient-based importance, weakest first."""
     ways = (partial.values.mean(1), _gradient(partial))
     return tuple(tuple(int(k) for k in np.argsort(way, kind="stable")) for way in ways)
 

@@ -59,7 +59,7 @@ class CounterpartsOptions(AttendingOptions):
 
 @dataclass(frozen=True)
 class Compared:
-    """Sums of the similarities between all heads of two checkpoints (`core.scoring.counterparts.SimilaritySums`).
+    """Sums of the similarities between all heads of two checkpoints.
 
     Attributes:
         keys: "tokens" or "words".
@@ -80,19 +80,20 @@ class Compared:
     other_layers: tuple[int, ...] = ()
 
     def head_of(self, number: int) -> Head:
-        """Return the head of the first checkpoint with the given index in the similarity sums."""
+        """Convert an index in the similarity sums to a head of the first checkpoint."""
         layer, head = divmod(number, self.heads)
         return Head(self.layers[layer] if self.layers else layer, head)
 
     def other_of(self, number: int) -> Head:
-        """Return the head of the other checkpoint with the given index in the similarity sums."""
+        """Convert an index in the similarity sums to a head of the other checkpoint."""
         layer, head = divmod(number, self.others)
         return Head(self.other_layers[layer] if self.other_layers else layer, head)
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Similarities between the first checkpoint and random weights in the shape of the other checkpoint, as a baseline.
+    """Head similarities between the first checkpoint and random weights in the shape of the other checkpoint, as a
+    baseline.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
@@ -107,7 +108,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class CounterpartsPartial:
-    """Similarities measured by some units of work."""
+    """Head similarities between checkpoints, as measured by some units of work."""
 
     compared: Annotated[tuple[Compared, ...], MergedBy("compare")] = ()
     drawn: tuple[Drawn, ...] = ()
@@ -196,7 +197,6 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         return Done(partial, provenance)
 
     def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
-        """Return one record per head, a summary per checkpoint and, for several checkpoints, how often heads recur."""
         by_name = {whole.compare: whole for whole in merged.compared}
         rows: list[Result] = []
         counterparts_of_all: list[Counterpart] = []
@@ -264,7 +264,7 @@ def inputs_of(options: CounterpartsOptions) -> list[SourceText]:
 
 
 def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> list[Counterpart]:
-    """Return one record per head of the first checkpoint: its match in the other checkpoint and their similarity."""
+    """Match each head of the first checkpoint with a head of the other checkpoint, and return one record per head."""
     whole = merged.compared[0]
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     similarity, widths, matches = sums.similarity(), sums.half_widths(), scoring.counterparts.matching(sums)
@@ -306,7 +306,7 @@ def _number(value: float) -> float | None:
 def summary(
     options: CounterpartsOptions, merged: CounterpartsPartial, heads: Sequence[Counterpart]
 ) -> CounterpartsSummary:
-    """Return a summary of the comparison of two checkpoints, with the number of heads that have a counterpart."""
+    """Summarise the comparison of two checkpoints, with the number of heads that have a counterpart."""
     whole, matched = merged.compared[0], [head for head in heads if head.matched]
     places = [(head.layer, head.head) == (head.match_layer, head.match_head) for head in matched]
     return CounterpartsSummary(
@@ -323,7 +323,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """Return, for each head and in summary, the number of other checkpoints in which the head has a counterpart."""
+    """Count for each head the other checkpoints in which the head has a counterpart, and summarise these counts."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

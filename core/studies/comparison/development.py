@@ -41,7 +41,7 @@ OF_ITS_WEIGHTS, OF_SEEDS = "curve.csv", "development.parquet"  # beside the weig
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DevelopmentOptions(AttendingOptions):
-    """Options of a study of training: which snapshots are measured, in which order, and on which inputs."""
+    """Options of a study of training: the snapshots, the inputs, and the scores to follow."""
 
     checkpoint: str = ""  # no checkpoint of its own, only the snapshots
     checkpoints: Annotated[
@@ -95,7 +95,7 @@ class StageScores:
 
 @dataclass(frozen=True)
 class Stages:
-    """The scores of several snapshots of training."""
+    """The scores of all heads in several snapshots of training."""
 
     stages: Annotated[tuple[StageScores, ...], SortedBy("order")]
 
@@ -115,7 +115,6 @@ class Development(Study[DevelopmentOptions, Stages]):
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
-        """Return one unit per snapshot. Revisions of a repository are resolved here."""
         check_choice("A score over training", options.scores, STATISTICS)
         snapshots = snapshots_of(options.checkpoints)
         return [
@@ -144,7 +143,6 @@ class Development(Study[DevelopmentOptions, Stages]):
         return Done(Stages((measured,)), provenance(checkpoint, [source.row_id for source in inputs]))
 
     def results(self, options: DevelopmentOptions, merged: Stages) -> Sequence[Result]:
-        """Return the curves, beginnings and order of roles. Raises InputError if the shapes of snapshots differ."""
         last = merged.stages[-1]
         if other := next((stage for stage in merged.stages if stage.value.shape != last.value.shape), None):
             raise InputError(
@@ -173,7 +171,8 @@ def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Return the mean and interval of each score of all heads, [layer, head], and the number of inputs."""
+    """Measure each score of all heads. Return means and confidence intervals [layer, head], and the number of
+    inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.passes.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -184,8 +183,8 @@ def map_scores(
 def class_shares(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], class_set: str
 ) -> dict[str, Ends]:
-    """Return the fraction of the maps of each head in every pattern class, with Wilson intervals, by a bundled
-    classifier.
+    """Classify the attention maps of each head with a bundled classifier, and return the fraction in each pattern
+    class.
 
     Inputs of up to three tokens are left out, because they have no pattern. Raises InputError if all are that short.
     """
@@ -205,7 +204,7 @@ def class_shares(
 
 
 def curve_points(stage: StageScores) -> list[CurvePoint]:
-    """Return one record per score and head for one snapshot of training."""
+    """Convert the scores of one training snapshot to one record per score and head."""
     heads = stage.value.shape[2]
     records = []
     for number, score in enumerate(stage.scores):
@@ -225,7 +224,7 @@ def curve_points(stage: StageScores) -> list[CurvePoint]:
 
 
 def role_records(points: Sequence[CurvePoint], *, seed: int = 0) -> list[Result]:
-    """Return when each head acquired each role, and the order of the roles; pattern classes have their own order."""
+    """Find when each head acquired each role during training, and in which order the roles appeared."""
     labels = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
     measured = list(dict.fromkeys(point.score for point in points))
     records: list[Result] = []
@@ -281,7 +280,7 @@ ROLE_NAMES = {"previous": "previous token", "next": "next token", "first": "firs
 
 
 def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
-    """Return a sentence with the order in which roles appear in training, and one for pattern classes if measured."""
+    """Describe in one or two sentences the order in which head roles appear during training."""
     classes = [order for order in orders if order.score.startswith(CLASS_SHARE)]
     others = [order for order in orders if order not in classes]
     places = _order_of(others, "During training, heads come to attend mostly to one kind of token, in this order")
@@ -313,7 +312,7 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
 
 
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
-    """Return the bundled curves of each training run ("its own weights", "seed 0"); empty if there are none."""
+    """Load the bundled score curves of each training run, or return an empty dictionary if there are none."""
     folder = config.BUNDLED_MODELS / name
     if name not in bundled_names():
         return {}
@@ -339,7 +338,7 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Return a sentence on whether runs with other seeds acquire the same roles in the same order, and when."""
+    """Describe in a sentence whether runs with other seeds acquire the same roles in the same order."""
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
@@ -371,14 +370,14 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A checkpoint in a training run. `name` opens it; on the hub it includes the commit."""
+    """A checkpoint saved during training. `name` opens it and `label` is shown to users."""
 
     label: str
     name: str
 
 
 def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
-    """Return the named snapshots of training in order. A range of revisions is resolved on the hub.
+    """Return the named training snapshots in order. A range of revisions is resolved on the Hugging Face Hub.
 
     Raises:
         InputError: there are fewer than two, or duplicates.
@@ -472,7 +471,7 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return the first snapshot from which the score of each head stays above a bound (NaN does not), or NEVER."""
+    """Return the first snapshot from which the score of each head stays above a bound, or NEVER."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)
@@ -480,7 +479,7 @@ def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -
 
 @dataclass(frozen=True)
 class RoleOrder:
-    """When the heads with a role acquired it during training.
+    """When the heads with one role acquired it during training.
 
     Attributes:
         median, low, high: the first snapshot at which half of the heads have the role, with its 95 % bootstrap interval
@@ -497,7 +496,7 @@ class RoleOrder:
 
 
 def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
-    """Return when each role appeared during training, given the snapshot at which each head acquired it."""
+    """Estimate when each role appeared in training from the snapshot at which each head acquired it."""
     if not points:
         return {}
     chance = np.random.default_rng(seed)

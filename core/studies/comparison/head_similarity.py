@@ -39,8 +39,7 @@ MOST_UNKNOWN = 0.5  # share of a text's tokens that a vocabulary may lack
 
 @dataclass(frozen=True)
 class CommonInputs:
-    """Inputs that two checkpoints can both encode, with the tokens or words in common. `backward` excludes keys after
-    the query, because one checkpoint is causal; `numbers` are indices of the inputs in the study."""
+    """Inputs that two checkpoints can both encode, with the tokens or words that both encodings share."""
 
     keys: str
     backward: bool
@@ -55,11 +54,11 @@ class CommonInputs:
         return CommonInputs(self.keys, self.backward, self.numbers[list(chosen)], *picked)  # type: ignore[arg-type]
 
     def rows_of_first(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Compute the rows of the attention maps of the first checkpoint for these inputs."""
+        """Compute the rows of the attention maps of the first checkpoint on these inputs."""
         return self._rows(checkpoint, self.first, [common.first for common in self.common])
 
     def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Compute the rows of the attention maps of the other checkpoint, or of other weights in its shape."""
+        """Compute the rows of the attention maps of the other checkpoint, or of random weights in its shape."""
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
     def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:
@@ -71,7 +70,7 @@ class CommonInputs:
 def common_inputs(
     first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
-    """Return the inputs for which two checkpoints have at least LEAST_UNITS tokens or words in common.
+    """Select the inputs for which two checkpoints share enough tokens or words.
 
     `queries` is the number of tokens or words per input that are compared as queries (None: all). Raises InputError if
     a vocabulary lacks most of the texts, or no input has words in common.
@@ -114,8 +113,8 @@ def common_inputs(
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Return the distance between every two heads of two checkpoints on each input, [input, head, other head]: the mean
-    over map rows of the square root of the Jensen-Shannon divergence (base 2)."""
+    """Compute the mean Jensen-Shannon distance between every two heads of two checkpoints, as [input, head, other
+    head]."""
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -127,7 +126,7 @@ def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarra
 
 
 def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> SimilaritySums:
-    """Return the similarities between all heads of two checkpoints, as sums over the inputs."""
+    """Sum the similarities between all heads of two checkpoints over the inputs."""
     measured = distances(inputs.rows_of_first(first), inputs.rows_of_other(other))
     return similarity_sums(measured, inputs.numbers)
 
@@ -135,8 +134,8 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the similarity between all heads of two checkpoints, and the largest similarity of each head to random
-    heads.
+    """Compute head similarities between two checkpoints, and the largest similarity of each head to a head with random
+    weights.
 
     Each random head is scaled to the mean row entropy of the head at the same position, because random weights attend
     nearly uniformly. `seeds` has one seed per draw. *Shape:* (head, other head), (draw, head).

@@ -8,7 +8,7 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class Counterpart(Result):
-    """The head of another checkpoint that is matched with a head, and how similar both are.
+    """A head and its most similar head in another checkpoint under one-to-one matching, with their similarity.
 
     Attributes:
         match_layer, match_head: one to one; None if the other checkpoint has no head left.
@@ -49,7 +49,7 @@ class Counterpart(Result):
 
     @property
     def match(self) -> str:
-        """Return the name of the matched head in the other checkpoint; "" if there is none."""
+        """Return the name of the matched head in the other checkpoint, or "" if there is no match."""
         return "" if self.match_layer is None else f"L{self.match_layer + 1}H{(self.match_head or 0) + 1}"
 
 
@@ -83,8 +83,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints (`runs`) with a counterpart of a head, and with one at the same layer and
-    number."""
+    """The number of other checkpoints in which a head has a counterpart, and in how many at the same layer and
+    index."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -102,8 +102,7 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """The numbers of heads that recur in all other checkpoints and in none. `share` is the mean fraction of heads with
-    a counterpart, with a t interval over checkpoints."""
+    """The mean fraction of heads that have a counterpart in another checkpoint, with a t interval over checkpoints."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -144,7 +143,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """The time in training from which a head has a role permanently.
+    """The snapshot of training from which a head permanently has a role.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.

@@ -20,8 +20,7 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of the attention score between a query and a key: what one contribution to the query and one to the key
-    add.
+    """One term of the attention score between a query and a key, from one contribution to each of them.
 
     Terms are log odds between keys (nats), relative to their mean over visible keys. `query_part` and `key_part` name
     the contributions, such as "position 5", "L1H4's output on 'teacher'" or, for groups, "heads of L1".
@@ -36,15 +35,14 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The decomposition of one cell of an attention map. `score` is the attention score minus the mean of its row over
-    visible keys, and the sum of all terms."""
+    """The decomposition of one cell of an attention map into terms that sum to its centred score."""
 
     score: float
     weight: float
     terms: tuple[CellTerm, ...]
 
     def largest(self, count: int) -> list[CellTerm]:
-        """Return the largest terms by absolute value, then the sum of the others. They add up to the score."""
+        """Return the largest terms by absolute value, followed by one term that sums the rest."""
         rest = self.terms[count:]
         others = [CellTerm(f"{len(rest)} others", "", sum(term.value for term in rest))] if rest else []
         return [*self.terms[:count], *others]
@@ -52,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class LayerScores:
-    """The attention scores of all heads of one layer for one input, decomposed into contributions.
+    """The attention scores of all heads in one layer for one input, decomposed into contributions.
 
     `key_encoding` holds the tokens of the keys, which differ from those of the queries only in cross-attention.
     """
@@ -62,7 +60,7 @@ class LayerScores:
     key_encoding: Encoding
 
     def cell(self, head: int, query: int, key: int) -> Cell:
-        """Decompose the score between a query and a key. Raises InputError for a head or token that does not exist."""
+        """Decompose the attention score between a query and a key. Raises InputError for an unknown head or token."""
         self.check(head, query, key)
         visible = self._visible(head)[query]
         inputs = self.inputs
@@ -88,13 +86,13 @@ class LayerScores:
         return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
 
     def groups(self, side: Literal["query", "key"]) -> list[str]:
-        """Return the names of the groups of contributions to queries or keys, in the order of the layers."""
+        """List the groups of contributions to queries or keys, in the order of the layers."""
         components = self.inputs.query_components if side == "query" else self.inputs.key_components
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Return the map of the terms of one group of contributions to the queries or keys. Raises InputError if
-        unknown."""
+        """Compute the map of the score terms from one group of contributions. Raises InputError for an unknown
+        group."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs
@@ -126,7 +124,7 @@ def _of_group(states: Tensor, components: Sequence[Component], group: str) -> Te
 
 
 def in_words(component: Component, encoding: Encoding, position: int) -> str:
-    """Return a contribution at a position as text, such as "position 5" or "L1H4's output on 'cat'"."""
+    """Describe a contribution at a position as text, such as "position 5" or "L1H4's output on 'cat'"."""
     token = encoding.tokens[position]
     match component.kind:
         case "position":

@@ -11,8 +11,7 @@ from ..records import Figure, Result, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreShare(Result):
-    """The share of the attention scores of a head that is due to one contribution, such as positions or an earlier
-    head.
+    """The share of a head's attention scores due to one contribution, such as positions or an earlier head.
 
     Attributes:
         level: "pair" of groups; "query" or "key" (a group on this side, summed over the other side: "any"); "query
@@ -41,7 +40,7 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """How well the terms predict, by rank, which contributions change the maps of a head most when they are removed.
+    """The rank correlation between predicted and measured changes of a head's maps when contributions are removed.
 
     Attributes:
         layer, head: None in the row with the median over heads.
@@ -92,7 +91,7 @@ class SortScore(Result):
 
 @dataclass(frozen=True)
 class Removal:
-    """The change of the maps of a layer (mean distance, 0 to 1) when a contribution to queries or keys is removed.
+    """The change of the attention maps in a layer when a contribution to queries or keys is removed.
 
     Attributes:
         names: groups of contributions to queries, then to keys.

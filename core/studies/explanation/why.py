@@ -55,7 +55,7 @@ SIDES = ("query", "key")
 
 
 def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:
-    """Measure how removing each group of contributions changes the maps of every head, in two passes over the inputs.
+    """Measure how removing each group of contributions changes the attention maps of every head.
 
     Raises InputError without inputs, or if positions are not embeddings (but rotary, or added to scores), because they
     then have no mean contribution. Raises InterventionError if scores cannot be decomposed.
@@ -77,7 +77,7 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WhyOptions(AttendingOptions):
-    """Options of decomposing attention scores: which inputs are measured, and which contributions are distinguished."""
+    """Options of the decomposition of attention scores."""
 
     limit: Limit = 60
     single_heads: Annotated[
@@ -101,7 +101,7 @@ class WhyOptions(AttendingOptions):
 
 
 class PartName(NamedTuple):
-    """Names the contribution that a share describes. `level` is as in `ScoreShare.level`."""
+    """Names the contribution, or pair of contributions, that a score share describes."""
 
     level: str
     query_part: str
@@ -110,8 +110,7 @@ class PartName(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums for the score shares of the heads in one layer. `weighting` is that of the keys (see
-    core.scoring.score_parts); `model` is TRAINED or RANDOM."""
+    """Sums from which the score shares of the heads in one layer are computed."""
 
     layer: int
     weighting: str
@@ -122,7 +121,7 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums for score shares and removal effects over some inputs of a task on a checkpoint."""
+    """Sums for score shares and removal effects over some inputs of a task, on one checkpoint."""
 
     checkpoint: str
     task: str
@@ -160,7 +159,6 @@ class Why(Study[WhyOptions, WhyPartial]):
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:
-        """Compute score shares in the checkpoint and with random weights. The first unit also measures removal."""
         chunk: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         rows = sources(options, chunk.inputs)
@@ -180,7 +178,6 @@ class Why(Study[WhyOptions, WhyPartial]):
         return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
 
     def results(self, options: WhyOptions, merged: WhyPartial) -> list[Result]:
-        """Return the score shares by layer and head, then the effects of removing contributions."""
         results: list[Result] = []
         for sums in merged.pieces:
             shares = list(share_records(sums, options.least))
@@ -188,8 +185,7 @@ class Why(Study[WhyOptions, WhyPartial]):
         return results
 
     def facts(self, scores: HeadScores) -> list[Fact]:
-        """Return sentences about the largest group of contributions to the scores of a head, and its strongest earlier
-        heads."""
+        """Describe in sentences the largest contribution to a head's scores and its most influential earlier heads."""
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
             chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
@@ -259,14 +255,14 @@ STUDY = Why()
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Return the effects of removing contributions in every layer; empty if positions are not embeddings."""
+    """Measure the effects of removing contributions in every layer. Return () if positions are not embeddings."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
     return tuple(removal(checkpoint, encodings))
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Yield every score share above a limit, and the shares of all groups, by layer and head."""
+    """Yield the score shares above the limit `least`, by layer and head."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers
@@ -290,8 +286,7 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Yield four score shares per head for the atlas, and for queries and keys the earlier head with the largest
-    share."""
+    """Yield the score shares that the atlas stores for each head, and the earlier head with the largest share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:
@@ -330,8 +325,7 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield the rank correlation between predicted and measured changes of the maps of each head, and its median over
-    heads.
+    """Yield the rank correlation between predicted and measured map changes for each head, and its median over heads.
 
     The LayerNorm scale is fixed, then recomputed, and both cases are also compared with each other.
     """
@@ -468,7 +462,7 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates sums for score shares, by layer and weighting, from the output of `take_head_inputs`."""
+    """Accumulates sums for score shares, by layer and weighting of keys."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}
@@ -481,7 +475,7 @@ class ShareSums:
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """Return the sums for the score shares of one layer and batch, for each weighting of keys."""
+    """Compute the sums for score shares in one layer and batch, for each weighting of keys."""
 
     from torch import nn  # 1.3 s of start-up
 
@@ -513,7 +507,6 @@ class _Collected:
     key: np.ndarray
 
     def of(self, pairs: Float[np.ndarray, "input head a b"]) -> Float[np.ndarray, "input head part"]:
-        """Add up the contributions of every part."""
         grouped = self.query_groups.T @ pairs @ self.key_groups
         by_side = pairs.sum(3) @ self.query + pairs.sum(2) @ self.key
         return np.concatenate([grouped.reshape(*pairs.shape[:2], -1), by_side], 2)
@@ -550,7 +543,7 @@ def _of_key(component: Component) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Sum the score shares of every head, by layer and weighting. Raises InterventionError."""
+    """Sum the score shares of every head over inputs. Raises InterventionError if scores cannot be decomposed."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

@@ -61,7 +61,7 @@ LARGEST_FILE = 1 << 20  # bytes
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WritesOptions:
-    """Options of what heads write: which checkpoint, on which examples, and which pairs of words."""
+    """Options of the study of what heads write: the checkpoint, the examples, and the pairs of words."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     task: TaskName = "sst2"
@@ -77,7 +77,7 @@ class WritesOptions:
 
 @dataclass(frozen=True)
 class WrittenOnText:
-    """What one head adds at one position of an example from the token that it attends to most there."""
+    """The tokens that a head promotes and suppresses at one position, due to the token it attends to most."""
 
     example: int
     layer: int
@@ -91,7 +91,7 @@ class WrittenOnText:
 
 @dataclass(frozen=True)
 class WritesPartial:
-    """What heads write, from weights, and on some examples.
+    """The copying and relation scores of all heads, and the tokens that heads promote on some examples.
 
     Attributes:
         copying: rank of each sampled token in its own row, 0 to 1. *Shape:* (layer, head, token).
@@ -118,7 +118,7 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A score of what one head writes: "copying", or "relation" of the pairs named by `feature`.
+    """A score of a head's output: "copying", or "relation" for the word pairs named by `feature`.
 
     n: number of tokens or pairs. reads: what turns hidden states into logits.
     """
@@ -128,7 +128,7 @@ class WritesScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class Written(Result):
-    """The tokens that a head makes more and less likely on text if it attends most to `source`, most frequent first.
+    """The tokens that a head most often promotes and suppresses when it attends most to `source`.
 
     Attributes:
         times: number of examples with this source, out of n.
@@ -185,7 +185,6 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         return Done(done, provenance(checkpoint, [row.id for row in rows]))
 
     def results(self, options: WritesOptions, merged: WritesPartial) -> list[Result]:
-        """Return the copying score of every head, then relation scores, then written tokens by head and source."""
         about: dict[str, Any] = {"checkpoint": options.checkpoint, "task": task_of(options.task).key}
         score = WritesScore(**about, reads=merged.reads)
         heads, results = all_heads(merged.layers, merged.heads, merged.attending), list[Result]()
@@ -279,7 +278,7 @@ STUDY = WritesStudy()
 
 
 def is_above_null(value: float | None, baseline: float | None, q: float | None) -> bool:
-    """Return whether a score is significantly above its null."""
+    """Return True if a score is significantly above its null baseline."""
     return value is not None and baseline is not None and q is not None and value > baseline and q <= LEVEL
 
 
@@ -296,7 +295,8 @@ def _opened(name: str) -> Any:
 
 
 def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:
-    """Return the word pairs of each relation in a CSV file, by default the bundled one. Raises InputError."""
+    """Read the word pairs of each relation from a CSV file, or the bundled pairs. Raises InputError for an invalid
+    file."""
     path = PAIRS if file is None else Path(file).expanduser()
     try:
         rows = csv.DictReader(lines_of(read_text(path, most=LARGEST_FILE, given=file is not None)))
@@ -350,7 +350,7 @@ def _from_weights(options: WritesOptions, checkpoint: Any) -> WritesPartial:
 def from_weights(
     checkpoint: Any, sample: np.ndarray, relations: dict[str, list[tuple[int, int]]], chance: np.random.Generator
 ) -> WritesPartial:
-    """Return the copying scores of sampled tokens and the relation scores of pairs of tokens, without texts."""
+    """Compute the copying and relation scores of all heads from the weights alone."""
     shape, pairs = (checkpoint.layers, checkpoint.heads), [pair for own in relations.values() for pair in own]
     sources, targets = (np.array([pair[side] for pair in pairs], dtype=int) for side in (0, 1))
     parts = np.cumsum([0, *map(len, relations.values())])
