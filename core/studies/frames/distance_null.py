@@ -22,15 +22,15 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Attention maps of general sentences, in which links are placed at other positions to obtain a null distribution.
-    `sentences` holds the maps of each sentence and the positions of its tokens."""
+    """Attention maps of general sentences, used to compute the attention expected from the distance of words alone."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Return the mean score of links moved together to every possible position, and the number of positions.
+        """Return the mean score of links that are moved to every possible position in the general sentences, and the
+        number of positions.
 
         The result is NaN and 0 if the links fit nowhere. `how` holds arguments of `pairs_of`; `without_first` leaves
         out position 0.
@@ -59,12 +59,12 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """Create the null distribution from maps of sentences, each with the positions of its tokens."""
+    """Create a distance baseline from attention maps of sentences and the positions of their tokens."""
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """Create the null distribution from the attention maps of the bundled sentences in a checkpoint."""
+    """Create a distance baseline from the attention maps of a checkpoint on the bundled sentences."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

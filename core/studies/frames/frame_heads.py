@@ -69,7 +69,7 @@ DistanceRule = str  # "strings" or "places"
 
 @dataclass(frozen=True)
 class Filter:
-    """Rules that select annotated sentences, with the values of the paper as defaults. None turns a rule off.
+    """Rules for selecting annotated sentences, with the values of the paper as defaults. None turns a rule off.
 
     Attributes:
         longest_sentence: at most this many tokens of nltk.word_tokenize (section 4.2).
@@ -110,14 +110,15 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many each rule dropped. A sentence counts for the first rule that it fails."""
+    """The selected sentences, and how many sentences each rule dropped. A sentence counts for the first rule that it
+    fails."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
 
 
 def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) -> Selection:
-    """Return the sentences that pass the rules (default: those of the paper), and how many each rule dropped."""
+    """Select the sentences that pass the rules, and count how many each rule dropped."""
     kept, dropped = [], Counter[str]()
     for sentence in sentences:
         reason = why_dropped(sentence, rules or Filter())
@@ -129,7 +130,7 @@ def select(sentences: Iterable[AnnotatedSentence], rules: Filter | None = None) 
 
 
 def why_dropped(sentence: AnnotatedSentence, rules: Filter) -> str | None:
-    """Return the name of the first selection rule that a sentence fails, in the order of the notebook, or None."""
+    """Return the name of the first selection rule that a sentence fails, or None if it passes all rules."""
     if not links_of(sentence, core=rules.core):
         return f"no core element ({rules.core})"
     if rules.one_span and len(sentence.target) != 1:
@@ -172,8 +173,7 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FrameHeadsOptions:
-    """Options of a test on frame-semantic links: sentences, scoring, and the selection rules (`Filter`; None turns a
-    rule off). `rows` holds the sentences as JSON lines."""
+    """Options of a test of attention along frame-semantic links: sentences, scoring and selection rules."""
 
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[
@@ -226,7 +226,8 @@ class FrameHeadsOptions:
 
 
 class FrameHeads(Study[FrameHeadsOptions, Scores]):
-    """Test which heads attend along frame-semantic links, against four null models (section 4.2, Fig 3)."""
+    """Test which heads attend along frame-semantic links, against four null models (Kovaleva et al., section 4.2, Fig.
+    3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, ExampleUnit
     question = "Which heads attend to frame elements?"
@@ -272,7 +273,6 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         return Done(score_sentences(checkpoint, sentences, options), provenance)
 
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
-        """Return the overall result, one record per head (highest first), and one per sentence or link."""
         if not merged.draws:
             raise InputError(
                 "At least one link must be visible; in a decoder, a query never attends to a later key. Choose the "
@@ -390,7 +390,7 @@ STUDY = FrameHeads()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
-    """Read annotated sentences from JSON lines, from a file (.json: a list of the papers), or the bundled ones."""
+    """Read annotated sentences from JSON lines, from a file, or from the bundled file."""
     if options.rows:
         return parse_rows(options.rows)
     file = config.inside(options.sentences or BUNDLED)
@@ -398,13 +398,13 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """Return the selection rules. If the selection of the paper is off, only the rule for core elements applies."""
+    """Return the selection rules. Without the paper's selection, only the rule for core elements applies."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the selected sentences, and everything that was read. Raises InputError if no sentence is selected."""
+    """Select the sentences, and also return everything that was read. Raises InputError if no sentence is selected."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -426,7 +426,7 @@ def _sentence(scored: Scored) -> FrameSentence:
 
 @dataclass(frozen=True)
 class Entry:
-    """The links that get one score, all links of a sentence or a single link, as token positions."""
+    """The frame links that share one score, as token positions: all links of a sentence, or a single link."""
 
     input: int
     links: Links
@@ -435,7 +435,7 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Return one entry per sentence, or one per link if scores are averaged over links."""
+    """Create one entry per sentence, or one entry per link if scores are averaged over links."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)
@@ -447,8 +447,7 @@ def entries_of(
 def score_sentences(
     checkpoint: "models.checkpoint.Checkpoint", sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> Scores:
-    """Return the score of every head on each sentence (or link), and sums over draws from the null models; None if the
-    checkpoint cannot attend along any link."""
+    """Score every head on each sentence or link, and sum the scores over random draws from the null models."""
     encodings = [checkpoint.encode(sentence.text) for sentence in sentences]
     how: dict[str, Any] = {"direction": options.direction, "pairing": options.pairing, "causal": checkpoint.causal}
     entries = [entry for entry in entries_of(encodings, sentences, options) if pairs_of(entry.links, **how)]
@@ -500,8 +499,8 @@ def score_sentences(
 
 
 class Sinkless:
-    """Passes attention maps to another observer without the first position (the sink), with rows rescaled to sum to
-    1."""
+    """Observer that removes the first position (the attention sink) from attention maps and passes them to another
+    observer."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer
@@ -510,14 +509,12 @@ class Sinkless:
         self._observer.update(layer, without(weights.float(), 0), inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Return what the other observer needs, and the sum of each row over all keys except the first."""
         own = self._observer.needs(inputs, queries, keys)
         self._cells = [np.zeros((0, 2), dtype=int) if needs.cells is None else needs.cells for needs in own]
         others = keys_as_values([range(1, keys)], keys)
         return [replace(needs, values=others, blocks=_without_sink(needs.blocks)) for needs in own]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Pass cells of the maps to the other observer, rescaled as if the first position did not exist."""
         handed = []
         for found, cells in zip(sums, self._cells, strict=True):
             left = found.values[:, cells[:, 0], 0]
@@ -589,7 +586,7 @@ class _Nulls:
     def draws(
         self, checkpoint: "models.checkpoint.Checkpoint", count: int, seed: int, fixed: list[dict[str, float]]
     ) -> Draws:
-        """Return the sums over all entries in `count` random draws."""
+        """Sum the scores over all entries in `count` random draws from the null models."""
         entries, flat = self.entries, self.flat
         moved = [
             np.stack([flat[entry.input, (k, "place", j)] for j in range(len(self.places[k]))])

@@ -22,7 +22,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with its lexical unit and the other words of this unit (`more`)."""
+    """A word that may evoke a frame, with its lexical unit and the other words of that unit."""
 
     word: int
     unit: str
@@ -31,12 +31,12 @@ class Target(NamedTuple):
 
     @property
     def words(self) -> tuple[int, ...]:
-        """Return the indices of all words of the lexical unit, in order."""
+        """Return the indices of all words in the lexical unit, in order."""
         return tuple(sorted({self.word, *self.more}))
 
 
 def propose_targets(tagged: Any, lexicon: Lexicon) -> list[Target]:
-    """Return words that are forms of a lexical unit, with their frames; predicates come first."""
+    """Find the words that may evoke a frame according to the lexicon. Predicates come first."""
     targets = []
     for number, word in enumerate(tagged.words):
         frames = [pair for lemma in lemmas(word.text) for pair in lexicon.frames(lemma, word.pos)]
@@ -87,7 +87,7 @@ def _fits(word: Any, unit: str) -> bool:
 
 
 def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
-    """Return the character spans of some words. Neighbouring words are joined into one span."""
+    """Return the character spans of the chosen words. Neighbouring words are joined into one span."""
     runs: list[Span] = []
     for k in sorted(set(chosen)):
         if runs and k - 1 in chosen:
@@ -124,13 +124,13 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the value that ranks heads: the score or, for "difference", the score minus that of other
+        """Return the value that ranks heads: the score or, for "difference", the score minus that at other
         positions."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
     def rows(self, by: str = "score") -> list[dict[str, Any]]:
-        """Return a row per head, ranked from 1 by "score" or "difference"; equal values share a rank."""
+        """Return one row per head, ranked from 1 by "score" or "difference". Equal values share a rank."""
         ranked = self.ranked(by)
         cells = [cell for cell in np.ndindex(self.score.shape) if not (self.visible and np.isnan(self.score[cell]))]
         cells.sort(key=lambda cell: -ranked[cell] if self.visible else 0)
@@ -152,7 +152,8 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """How attention along frame links is scored. `without_first` leaves out the first key (the sink of decoders)."""
+    """How attention along frame links is scored: the direction, the pairing of tokens, and whether the first key is
+    left out."""
 
     direction: str
     pairing: str = "product"
@@ -167,8 +168,7 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score the attention of all heads along the links of one sentence, in one direction. Raises InputError without
-    links.
+    """Score the attention of all heads along the frame links of one sentence. Raises InputError without links.
 
     If no other positions in this sentence have the same distances, `null` provides the attention in other sentences.
     """
@@ -199,7 +199,7 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Encode an annotated sentence and score all heads along its links. Raises InputError without links."""
+    """Encode an annotated sentence and score all heads along its frame links. Raises InputError without links."""
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -217,8 +217,8 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """Return a sentence on how the highest-ranked head attends between both words, and elsewhere at the same
-    distance."""
+    """State in a sentence how strongly the highest-ranked head attends between the marked words, and elsewhere at the
+    same distance."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
@@ -235,7 +235,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """Return the links in a user's sentence as token positions. Raises InputError."""
+    """Return the frame links of a user's sentence as token positions. Raises InputError if words lack tokens."""
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have an element; none is marked. Mark the words of an element.")
@@ -249,8 +249,7 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Return three distributions of the attention of one head over positions, for the plot of Fig 3, one row per
-    position.
+    """Return three attention distributions of one head over positions for a plot, with one row per position.
 
     Columns are line, position, token, weight and mark ("element", "target", "sink" or ""). "from the element" and "from
     the target" are mean map rows of the tokens; "to the target" is the sum of its columns.
@@ -280,6 +279,6 @@ def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list
 
 
 def spaced(text: str) -> TaggedSentence:
-    """Split a text at white space into words without tags, for use without a language pipeline."""
+    """Split a text at white space into untagged words, for use without a language pipeline."""
     spans = [match.span() for match in re.finditer(r"\S+", text)]
     return TaggedSentence(text, tuple(TaggedWord(text[a:b], a, b, "", "", "", k) for k, (a, b) in enumerate(spans)))

@@ -16,7 +16,7 @@ HABITS = ("previous", "next", "first")
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of a sentence, or of one of its links, per head, layer by layer. `frame` is None if unknown."""
+    """The scores of all heads for one sentence, or for one of its frame links."""
 
     id: str
     text: str
@@ -30,8 +30,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums of scores over n sentences or links, observed and in random draws from each null model. Heads are ordered by
-    layer.
+    """Sums of frame-link scores over n sentences or links, as observed and in random draws from each null model.
 
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
@@ -62,14 +61,14 @@ class Draws:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of some sentences, and the sums of random draws from each unit."""
+    """The frame-link scores of some sentences, and the sums of random draws from each unit of work."""
 
     sentences: tuple[Scored, ...]
     draws: tuple[Draws, ...]
 
 
 def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests.LinkTest":
-    """Test the scores of all heads, or of those at the given indices, against the four null models."""
+    """Test the frame-link scores of all heads, or of selected heads, against the four null models."""
     draws = partial.draws
     distance, exchange, query, share = (
         np.sum([unpacked(getattr(part, name), part.draws)[:, heads] for part in draws], axis=0)
@@ -84,7 +83,7 @@ def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests
 
 
 def packed(values: np.ndarray) -> str:
-    """Encode numbers [draw, head] as compressed float32 in base64."""
+    """Encode an array [draw, head] as compressed float32 numbers in base64."""
     return base64.b64encode(zlib.compress(values.astype("<f4").tobytes(), 1)).decode()
 
 
@@ -94,12 +93,12 @@ def unpacked(text: str, draws: int) -> np.ndarray:
 
 
 def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
-    """Return the positions of the tokens that share a character with any of the spans, in order."""
+    """Return the positions of the tokens that overlap any of the character spans, in order."""
     return tuple(sorted({piece for start, end in spans for piece in encoding.pieces(start, end)}))
 
 
 def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
-    """Return the frame links of a sentence as token positions, without links in a truncated part of the text."""
+    """Return the frame links of a sentence as token positions, without links in truncated text."""
     places = (
         (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
     )

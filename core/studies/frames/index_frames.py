@@ -28,7 +28,7 @@ DOCUMENTS_A_SLICE = 12
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class IndexFramesOptions:
-    """Options of indexing FrameNet: which release is read."""
+    """Options of indexing a FrameNet release."""
 
     data: Annotated[
         str | None, Flag("unpacked FrameNet release, fndata-1.5 or fndata-1.7 (default: ATLAS_FRAMENET)", argument=True)
@@ -46,7 +46,7 @@ class Indexed:
     lines: str
 
     def sentences(self) -> Iterator[Row]:
-        """Yield the sentences of the slice in the format of this project."""
+        """Yield the annotated sentences of the slice as dictionaries."""
         for line in zlib.decompress(base64.b64decode(self.lines)).decode().splitlines():
             yield json.loads(line)
 
@@ -57,7 +57,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Slices:
-    """Several slices of a FrameNet release."""
+    """Several slices of a FrameNet release, as a partial result."""
 
     slices: tuple[Indexed, ...]
 
@@ -103,7 +103,6 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         return Done(Slices((indexed,)))
 
     def results(self, options: IndexFramesOptions, merged: Slices) -> list[IndexedSlice]:
-        """Return one record per slice: its number of annotations, and what was skipped."""
         return [
             IndexedSlice(
                 release=piece.release, folder=piece.folder, annotations=piece.annotations, skipped=piece.skipped_lines
@@ -112,7 +111,6 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         ]
 
     def keep(self, db: Database, run: Finished[IndexFramesOptions, Slices]) -> None:
-        """Replace the index of this FrameNet release. Raises InputError if the run has no sentences."""
         slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:
             raise InputError(

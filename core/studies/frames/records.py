@@ -14,7 +14,7 @@ NAMED_LINES = 20  # skipped lines that a terminal names
 
 @dataclass(frozen=True, kw_only=True)
 class SkippedLine(Result):
-    """A line of a file that was skipped, and the reason."""
+    """A line of a file that was skipped, with the reason."""
 
     where: str
     why: str
@@ -22,7 +22,7 @@ class SkippedLine(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSummary(Result):
-    """A summary of all heads on frame-semantic links.
+    """A summary of how all heads attend along frame-semantic links.
 
     Attributes:
         links, links_before: number of links, and of links whose element is before its target.
@@ -59,13 +59,13 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Return which null models a head had to exceed."""
+        """Return which null models a head had to exceed: "both" or "all"."""
         return "both" if self.beat_places is None else "all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Score):
-    """The score of one head: its mean weight on frame links with an interval over n sentences or links.
+    """The score of one head on frame links: its mean attention weight over n sentences or links.
 
     `baseline` is the weight at the same distance elsewhere, and `exchanged` that in other sentences. There is a p for
     each null model and the largest of them; q is the largest p corrected over heads. `contrast` is the mean log weight
@@ -93,19 +93,17 @@ class FrameHead(Score):
     to_first: float | None = None
 
     def as_row(self) -> dict[str, Any]:
-        """Return the record as a row with the name of the head."""
         return super().as_row() | {"name": self.name}
 
     @property
     def estimate(self) -> Estimate:
-        """Return the mean weight on frame links with its interval; NaN (None in rows) if not measured."""
+        """Return the mean attention weight on frame links with its confidence interval, or NaN if not measured."""
         return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSentence(Result):
-    """A scored sentence, or one of its frame links. In the bundled record, texts and annotations are empty, because
-    they may not be redistributed."""
+    """A scored sentence, or one of its frame links. In the bundled results, texts are empty for licence reasons."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sentence",)
     id: str
@@ -120,7 +118,7 @@ class FrameSentence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class IndexedSlice(Result):
-    """The number of annotations in a slice of a FrameNet release, and what was skipped."""
+    """The number of annotations in a slice of a FrameNet release, and the annotations that were skipped."""
 
     release: str
     folder: str

@@ -54,8 +54,7 @@ FRAME_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RowChoice:
-    """A selection of examples of a task, or of sentences with frames. `limit` is the largest number, sampled with the
-    seed (None: all), and `data` the folder of the examples (None: bundled)."""
+    """A selection of examples of a task, or of sentences with frames, by split, limit and seed."""
 
     task: str
     split: str = "dev"
@@ -65,8 +64,8 @@ class RowChoice:
 
     @classmethod
     def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
-        """Parse a selection such as "mrpc", "mrpc:train", "mrpc:train:200" or "mrpc:train:200:1" (task, split, limit,
-        seed). A limit of 0 means all. Raises InputError."""
+        """Parse a selection of examples such as "mrpc", "mrpc:train" or "mrpc:train:200:1" (task, split, limit, seed).
+        A limit of 0 selects all. Raises InputError if the text is invalid."""
         task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
         split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
         if (
@@ -88,13 +87,13 @@ class RowChoice:
         return f"{self.task}:{self.split}:{self.limit or 0}:{self.seed}"
 
     def rows(self) -> list[TaskRow]:
-        """Return the selected examples. Raises InputError if there are none."""
+        """Load the selected examples. Raises InputError if none is found."""
         if self.task == FRAMES:
             return [TaskRow(sentence.id, sentence.text, None, 0) for sentence in self._sentences()]
         return read_rows(self.task, self.split, folder=self.data, limit=self.limit, seed=self.seed)
 
     def frames(self) -> str:
-        """Return the selected sentences with their frames, as JSON lines for the study `frame-heads`."""
+        """Return the selected sentences with their frames as JSON lines."""
         return write_rows(self._sentences())
 
     def _sentences(self) -> list[AnnotatedSentence]:
@@ -111,7 +110,7 @@ class RowChoice:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class HypothesisOptions:
-    """Options of a test of hypotheses, for a batch that was registered before the test.
+    """Options of a test of hypotheses that were registered before the test.
 
     Attributes:
         thought, judged: examples from which the hypotheses were formed, and examples that test them.
@@ -147,7 +146,6 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         return f"{about} ({options.checkpoint})"
 
     def checkpoints(self, options: HypothesisOptions) -> list[str]:
-        """Return the checkpoint of the hypotheses, and those that are expected to have counterparts."""
         return list(dict.fromkeys([options.checkpoint, *(run.checkpoint for run in runs_of(options))]))
 
     def members(self, options: HypothesisOptions) -> "list[StudyRun]":
@@ -178,7 +176,6 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         return Done(Parts((part,)), provenance if is_own and len(hashes) == 1 else Provenance())
 
     def results(self, options: HypothesisOptions, merged: Parts) -> list[Result]:
-        """Return one record per hypothesis and criterion, then the number of criteria that each head meets."""
         partials = {run.key: _merged(run, parts) for run, parts in _parts_by_run(options, merged)}
         registered = max(options.registered, len(options.hypotheses))
         batch = Batch(options.checkpoint, options.level, registered, options.seen)
@@ -203,8 +200,7 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> None:
-        """Add the result of the test to each hypothesis registered in this database, and store the runs behind the
-        criteria.
+        """Store the test result of each registered hypothesis, and the runs on which the result is based.
 
         Nothing is stored for an imported run, or if the tested hypotheses differ from the registered ones.
         """
@@ -245,22 +241,22 @@ STUDY = HypothesisStudy()
 
 
 def mark_of(row: TaskRow) -> str:
-    """Return a hash of the texts of an example. It does not depend on the ID or label."""
+    """Hash the texts of an example. The hash does not depend on the ID or label."""
     return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return hashes of the letters and of the token IDs of an input. Inputs that share one of them are the same."""
+    """Hash the letters and the token IDs of an input. Inputs that share either hash are treated as duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
 def letters_mark(row: TaskRow) -> str:
-    """Return a hash of the letters and digits of an input, ignoring case and accents."""
+    """Hash the letters and digits of an input, ignoring case and accents."""
     return "letters:" + _hashed([_letters(text) for text in (row.text, row.pair or "")])
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return whether an example is short ASCII text, so that different letters always have different tokens."""
+    """Return True if an example is short ASCII text, in which different letters always give different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -275,8 +271,7 @@ def _hashed(value: Any) -> str:
 
 
 def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.checkpoint.Checkpoint") -> None:
-    """Raise InputError if an input occurs twice in one selection, or if a test example is among those from which the
-    hypothesis was formed. Tests assume independent inputs."""
+    """Raise InputError if a selection has duplicate inputs, or a test example was used to form the hypothesis."""
     before: set[str] = set()
     both = []
     for choice in (thought, judged):
@@ -305,7 +300,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples for a kind of hypothesis: those to form it, and those to test it."""
+    """Return the default examples for forming and for testing a kind of hypothesis."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -316,7 +311,7 @@ def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StudyRun:
-    """One run of a study on one selection of examples, for the criteria of hypotheses.
+    """One run of a study on a selection of examples, needed to test hypotheses.
 
     `study` includes the variant, as in `Hypothesis.measured_by`. `rows` is "thought of on" (the examples from which
     hypotheses were formed), "judged on" (those that test them), or one of RANDOM (test with random weights).
@@ -330,7 +325,7 @@ class StudyRun:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return a key that identifies the run in the test of a batch."""
+        """Return a key that identifies the run in the test of a batch of hypotheses."""
         return (self.study, self.checkpoint, self.rows)
 
     @property
@@ -339,7 +334,7 @@ class StudyRun:
 
     @property
     def source(self) -> str:
-        """Return a text that names the study, the examples and the checkpoint of the run."""
+        """Describe the run as text that names the study, the examples and the checkpoint."""
         source = f"{self.study} on {self.choice}, {self.checkpoint}"
         return f"{source} ({self.rows})" if self.is_random else source
 
@@ -349,7 +344,7 @@ class StudyRun:
 
 
 def runs_of(options: "HypothesisOptions") -> list[StudyRun]:
-    """Return every run that the criteria of a batch need, without duplicates, in a fixed order."""
+    """List every study run that is needed to test a batch of hypotheses, without duplicates."""
     needed: dict[tuple[str, str, str], list[Hypothesis]] = {}
     for hypothesis in options.hypotheses:
         for key in _keys(options.checkpoint, hypothesis):
@@ -428,8 +423,7 @@ def _named(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch of hypotheses that were registered together. `seen` is the number of runs of these weights on the test
-    inputs that were stored before registration."""
+    """A batch of hypotheses that were registered together, with its checkpoint and error level."""
 
     checkpoint: str
     level: float
@@ -440,7 +434,7 @@ class Batch:
 def criteria_of(
     hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
 ) -> list[Criterion]:
-    """Decide every criterion of every hypothesis. `partials` holds the merged result of each run by key."""
+    """Decide for every hypothesis whether it meets each criterion, based on merged results of study runs."""
     sources = {run.key: run.source for run in runs}
     table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
     for criterion in LEVELLED:
@@ -574,8 +568,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return how many criteria each head meets, and whether one of its hypotheses is both confirmed on held-out
-    examples and causal."""
+    """Count how many criteria each head meets, and whether one of its hypotheses is both confirmed on held-out examples
+    and causal."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

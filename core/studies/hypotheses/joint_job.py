@@ -30,8 +30,8 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """A unit's result in a joint job, as JSON, with its provenance. `number` is the index of its study among the
-    members, and `order` that of the unit in its study. `error`: why it failed, or ""."""
+    """The result of one unit of work in a joint job, as JSON with its provenance, or the error that stopped the
+    unit."""
 
     number: int
     order: int
@@ -40,7 +40,7 @@ class UnitPart:
     error: str = ""
 
     def partial(self, member: Member) -> Any:
-        """Return the partial result of the member's study."""
+        """Decode the partial result of the study to which the unit belongs."""
         return decode(member.does.partial, json.loads(self.packed))
 
 
@@ -51,18 +51,18 @@ class Parts:
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
     def of(self, number: int) -> list[UnitPart]:
-        """Return the results of one study's units, in their order."""
+        """Return the results of one study in the joint job, in the order of its units of work."""
         return [part for part in self.parts if part.number == number]
 
 
 class JointJob(Study[O, Parts]):
-    """Base class of studies that consist of units of work of other studies, their members."""
+    """Base class of studies that run several other studies as one job."""
 
     partial, arguments = Parts, NamedUnit
     typed_after = None
 
     def members(self, options: O) -> Sequence[Member]:
-        """Return the studies of which the job consists."""
+        """Return the studies of which the joint job consists."""
         raise NotImplementedError
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
@@ -71,8 +71,7 @@ class JointJob(Study[O, Parts]):
 
 
 def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -> list[Unit]:
-    """Convert units of work of a member, called `name`, to units of the joint job. `first` is the order of the first
-    unit."""
+    """Convert the units of work of one study to units of the joint job."""
     return [
         Unit(
             f"{name} {unit.key}",
@@ -84,7 +83,7 @@ def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -
 
 
 def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
-    """Run one unit of work of a member, given as a unit of the joint job."""
+    """Run one unit of work of a study within a joint job."""
     piece: NamedUnit = unit.arguments
     own = Unit(piece.name, decode(member.does.arguments, json.loads(piece.packed)), unit.size)
     done = member.does.run(member.options, own)
@@ -97,7 +96,7 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Combine the units' provenance: fields that are equal, and the ID of every example once."""
+    """Combine the provenance of several units: the fields that are equal, and the ID of every example once."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
@@ -108,7 +107,7 @@ def keep_as_run(
     db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
     scores: bool = True,
 ) -> str:  # fmt: skip
-    """Store the rows of a study as a run, and return the run's ID. `scores` adds its head scores to the atlas."""
+    """Store the rows of a study as a run, and return the ID of the run. `scores` adds its head scores to the atlas."""
     given = as_json(options)
     run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
     store_rows(db, run, rows, scores=scores)

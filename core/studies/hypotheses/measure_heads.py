@@ -44,25 +44,25 @@ TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model aga
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """A study to run in a joint job. `given` holds its options by name, as JSON; other options have their defaults."""
+    """A study to run in a joint job, with its options as JSON. Other options have their defaults."""
 
     study: str
     given: str = "{}"
 
     @property
     def does(self) -> Study[Any, Any]:
-        """Return the study. Raises JobError if it does not exist."""
+        """Return the study. Raises JobError if no such study exists."""
         return find_study(self.study)
 
     @property
     def options(self) -> Any:
-        """Return the validated options. Raises InputError."""
+        """Return the validated options of the study. Raises InputError if they are invalid."""
         return self.does.read(json.loads(self.given))
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class MeasureHeadsOptions:
-    """Options of a joint job: which studies measure the heads of which checkpoint."""
+    """Options of a joint job that runs several studies on the heads of one checkpoint."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     studies: Annotated[tuple[Asked, ...], Flag("studies to run in this job, each with its options")] = ()
@@ -70,8 +70,7 @@ class MeasureHeadsOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuredStudy(Result):
-    """The result of one study in a joint job. `says` is its summary or the reason why it was left out, `kept` its rows,
-    and `provenance` that of its run."""
+    """The result of one study in a joint job: its summary and rows, or the reason why it was left out."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("measured",)
     study: str
@@ -82,7 +81,7 @@ class MeasuredStudy(Result):
 
 
 class MeasureHeads(JointJob[MeasureHeadsOptions]):
-    """Run several studies of the heads of a checkpoint as one job; each study is stored as its own run."""
+    """Run several studies of the heads of a checkpoint as one job. Each study is stored as its own run."""
 
     name, options = "measure-heads", MeasureHeadsOptions
     kinds = (MeasuredStudy,)
@@ -94,8 +93,6 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         return options.studies
 
     def units(self, options: MeasureHeadsOptions) -> list[Unit]:
-        """Return the units of every requested study that supports the checkpoint. Raises an AtlasError if there is
-        none."""
         divided: list[Unit] = []
         refused = None
         for number, planned in enumerate(options.studies):
@@ -112,7 +109,6 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         return divided
 
     def more(self, options: MeasureHeadsOptions, partials: Sequence[Parts]) -> list[Unit]:
-        """Return the next units of every study that works in several rounds and has not failed."""
         merged, added = self.merge(options, partials), []
         for number, planned in enumerate(options.studies):
             parts = merged.of(number)
@@ -126,7 +122,7 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         return added
 
     def run(self, options: MeasureHeadsOptions, unit: Unit) -> Done[Parts]:
-        """Run one unit of one study. If the unit fails, its result is the error text."""
+        """Run one unit of one study. If the unit fails, the error text becomes its result."""
         piece: NamedUnit = unit.arguments
         try:
             part, provenance = run_member(options.studies[piece.number], unit)
@@ -135,7 +131,6 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         return Done(Parts((part,)), Provenance(weights_hash=provenance.weights_hash))
 
     def results(self, options: MeasureHeadsOptions, merged: Parts) -> list[MeasuredStudy]:
-        """Return one record per study of the joint job, with the result rows of the study."""
         results = [
             _measured(planned, parts) for number, planned in enumerate(options.studies) if (parts := merged.of(number))
         ]
@@ -150,7 +145,6 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         return Headline(f"Measured {', '.join(names)}. Each is stored as a separate result.", scores, "scores of heads")
 
     def keep(self, db: Database, run: Finished[MeasureHeadsOptions, Parts]) -> None:
-        """Store the result rows of each study as a separate run."""
         planned = {study.study: study for study in run.options.studies}
         for result in MeasuredStudy.among(run.rows):
             if result.kept:
@@ -187,7 +181,7 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
 def missing(
     checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
 ) -> list[Asked]:
-    """Return the studies, with options, that support a checkpoint and have neither stored nor bundled results for it.
+    """List the studies that support a checkpoint and have no results for it yet, with their options.
 
     `task` is the task to use (None: SST-2), and `data` the folder of its examples (None: bundled samples).
     """
@@ -199,7 +193,7 @@ def missing(
 
 
 def gives(study: str) -> str:
-    """Return a short description of what a study measures about attention heads."""
+    """Describe briefly what a study measures about attention heads."""
     return GIVES.get(study) or find_study(study).gives
 
 

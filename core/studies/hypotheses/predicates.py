@@ -29,7 +29,7 @@ Parameters = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a kind of hypothesis. `default` is the value if omitted ("": not tested); None: required."""
+    """A parameter of a kind of hypothesis. If `default` is None, the parameter is required."""
 
     name: str
     meaning: str
@@ -39,8 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Predicate:
-    """A kind of hypothesis about a head. `sentence` is a template with parameter names in braces, and `study` measures
-    it. `apart` is the parameter whose values need separate runs ("" if one run measures all)."""
+    """A kind of hypothesis about a head, with a sentence template, typed parameters and the study that measures it."""
 
     key: str
     sentence: str
@@ -77,7 +76,7 @@ def _share(value: str) -> None:
 
 
 def counterpart_of(value: str) -> tuple[str, Head]:
-    """Parse a head of another checkpoint, such as "checkpoint:L2H3". Raises InputError."""
+    """Parse the name of a head in another checkpoint, such as "checkpoint:L2H3". Raises InputError for invalid text."""
     checkpoint, colon, name = value.rpartition(":")
     if not colon or not checkpoint.strip():
         raise InputError(
@@ -169,13 +168,14 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 
 
 def predicate_of(key: str) -> Predicate:
-    """Return the kind of hypothesis with this key. Raises InputError with the list of all keys."""
+    """Return the kind of hypothesis with this key. Raises InputError that lists all keys if the key is unknown."""
     check_choice("A predicate", key, PREDICATES)
     return PREDICATES[key]
 
 
 def checked(key: str, values: Mapping[str, str]) -> Parameters:
-    """Return all parameters of a kind of hypothesis, with defaults. Raises InputError for invalid ones."""
+    """Validate the parameters of a kind of hypothesis and fill in defaults. Raises InputError for invalid
+    parameters."""
     predicate = predicate_of(key)
     names = [parameter.name for parameter in predicate.parameters]
     for name in values:
@@ -214,7 +214,7 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Hypothesis:
-    """A testable claim about one attention head. `hypothesis` is its ID; layer and head count from 0."""
+    """A testable claim about one attention head. Layer and head indices count from 0."""
 
     hypothesis: str
     layer: int
@@ -227,7 +227,7 @@ class Hypothesis:
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
-        """Return the value of a parameter; "" if the hypothesis does not have it."""
+        """Return the value of a parameter, or "" if the hypothesis does not have it."""
         return dict(self.parameters).get(name, "")
 
     @property
@@ -242,13 +242,14 @@ class Hypothesis:
         return float(self.parameter(self.least_name) or default or 0)
 
     def with_least(self, least: float) -> "Hypothesis":
-        """Return a copy of the hypothesis with another smallest effect."""
+        """Return a copy of the hypothesis with another smallest effect that counts."""
         others = tuple(pair for pair in self.parameters if pair[0] != self.least_name)
         return replace(self, parameters=(*others, (self.least_name, repr(least))))
 
     @property
     def measured_by(self) -> str:
-        """Return the study that measures the hypothesis, with a variant that needs its own run ("patch:drop")."""
+        """Return the name of the study that measures the hypothesis, with its variant if there is one, such as
+        "patch:drop"."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -256,7 +257,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return whether the hypothesis concerns words with a feature, so that its tests sample word types."""
+        """Return True if the hypothesis concerns words with a linguistic feature, so that word types are resampled."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

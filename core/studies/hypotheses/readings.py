@@ -30,7 +30,7 @@ from .predicates import DIRECTIONS, Hypothesis, counterpart_of
 
 @dataclass(frozen=True)
 class Reading:
-    """A value that was measured for one head to test a hypothesis, with its interval and the number of inputs.
+    """A value measured for one head to test a hypothesis, with its confidence interval and the number of inputs.
 
     Attributes:
         p: one-sided p-value of the null hypothesis that the value is at most `least`; None without a test.
@@ -45,13 +45,13 @@ class Reading:
 
     @property
     def is_beyond(self) -> bool:
-        """Return whether the whole interval lies above `least`, the smallest value that counts."""
+        """Return True if the whole confidence interval lies above the smallest value that counts."""
         return self.interval.low is not None and self.interval.low > self.least
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The results of one run for a hypothesis: the effect, what remains after other explanations, and specificity.
+    """The evidence from one run for a hypothesis: the effect, what other explanations leave of it, and its specificity.
 
     A text instead of a value states why it is missing. `causal` is set only if the run intervenes in the model.
     """
@@ -64,7 +64,7 @@ class Evidence:
 
 
 def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any) -> Reading | str:
-    """Return the value of one head, with its interval and p, from an estimate [layer, head, 1]."""
+    """Extract the value of one head, with its interval and p-value, from an estimate for all heads."""
     place = (head.layer, head.head, 0)
     n = int(estimate.n[0])
     if not n or not np.isfinite(estimate.value[place]):
@@ -74,7 +74,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Return the mean of one head from means [layer, head, 1], tested against `least` instead of 0."""
+    """Extract the mean of one head from means for all heads, and test it against `least` instead of 0."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -82,14 +82,14 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Subtract `least` from the value of each input, and return the result as an accumulator of means."""
+    """Subtract `least` from the value of every input, and return the result as an accumulator of means."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
 
 
 def halves_of(measure: str, means: Means, column: int, head: Head, least: float = 0.0) -> tuple[Reading, ...] | str:
-    """Return the value of one head in each half of the inputs, or the reason why a half has none."""
+    """Extract the value of one head in each half of the inputs, or explain why a half has no value."""
     both = tuple(beyond(measure, means.columns([column]).half(parity), least, head) for parity in (0, 1))
     numbers = tuple(half for half in both if isinstance(half, Reading))
     return numbers if len(numbers) == len(both) else "a half has no such inputs"
@@ -266,14 +266,15 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Convert changes of the loss [example] to an accumulator of means."""
+    """Convert changes of the loss per example to an accumulator of means."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Return the rise of the loss (nats) without a head, tested against a margin, or why it is undefined."""
+    """Test whether the loss rises by more than a margin when a head is ablated, or explain why the rise is
+    undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     return _shifted(f"rise of the loss in nats, {operator}", changes - margin, margin)
@@ -309,7 +310,7 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Return the evidence from a merged result. The effect must also exceed `random`, the effect with random
+    """Extract the evidence for a hypothesis from a merged result. The effect must also exceed that with random
     weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
@@ -317,7 +318,7 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect among all heads of the same layer in runs with random weights; 0 if there are none.
+    """Return the largest effect among all heads in the same layer with random weights, or 0 without such runs.
 
     Random heads of a layer are exchangeable, so an untrained head exceeds all k of them with probability 1 / (k + 1).
     """
@@ -343,8 +344,8 @@ ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of the logit difference that is recovered by patching the output of the head, compared with
-    other heads of the layer and with pairs of inputs that have the same answer."""
+    """Measure the fraction of the logit difference that patching a head recovers, compared with other heads of its
+    layer."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -357,8 +358,8 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of the logit difference that an edge between two heads carries, compared with edges from
-    other heads of the layer and with pairs of inputs that have the same answer."""
+    """Measure the fraction of the logit difference that an edge between two heads carries, compared with other
+    edges."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))
@@ -437,7 +438,7 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the fraction of the maps of a head in a class, raw and corrected for confusions."""
+    """Measure the fraction of a head's attention maps in a pattern class, raw and corrected for misclassification."""
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
@@ -453,7 +454,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Return a fraction of maps with Wilson's interval, and p of a binomial test against `least`; 1 without maps."""
+    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test against `least`."""
     if not len(hits):
         return Reading(measure, Interval(None, n=0), 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
@@ -488,8 +489,7 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the similarity of a head to its counterpart, compared with random weights and with the next most similar
-    head."""
+    """Measure how similar a head is to its counterpart, compared with random weights and the next most similar head."""
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     _, count, others = whole.sums.shape
@@ -536,7 +536,7 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Return the weight along frame links, compared with the same distance and with all four null models."""
+    """Measure attention weight along frame links, compared with the same distance and with all four null models."""
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"
         return Evidence(nothing, nothing, nothing, nothing)

@@ -13,7 +13,7 @@ LEVELLED = ("held out", "explained")  # whose p are corrected within the batch a
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion(Result):
-    """The result of testing whether a hypothesis meets one of the seven CRITERIA.
+    """Whether a hypothesis meets one of the seven criteria, with the measured value and its test.
 
     Attributes:
         subject: the head, such as L1H2.
@@ -47,8 +47,7 @@ class Criterion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CriteriaMet(Result):
-    """The number of criteria that the best hypothesis about a head meets, or whether a hypothesis is both confirmed on
-    held-out examples and causal (1 or 0). Stored as a head score."""
+    """The number of criteria that the best hypothesis about a head meets, stored as a head score."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("criteria met",)
     FIGURE = Figure("value", "{statistic}")
@@ -63,8 +62,7 @@ class CriteriaMet(Result):
 
 @dataclass(frozen=True)
 class JudgedHypothesis:
-    """A hypothesis about a head with its test result. `criteria` is empty if the hypothesis has not been tested;
-    `standing` is "", "withdrawn" or "earlier weights"."""
+    """A hypothesis about a head with its test result. `criteria` is empty if the hypothesis has not been tested."""
 
     sentence: str
     criteria: Sequence[Criterion] = ()
@@ -77,6 +75,6 @@ class JudgedHypothesis:
 
     @property
     def verdict(self) -> str:
-        """Return the result of the test in one line of text."""
+        """Describe the test result of the hypothesis in one line."""
         said = f"meets {', '.join(self.met)}" if self.met else "meets no criterion" if self.criteria else "not tested"
         return f"{said} ({self.standing})" if self.standing else said

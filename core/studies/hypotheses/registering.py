@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """Validate the proposal, and return it as a hypothesis without an ID. Raises InputError if it is invalid."""
+        """Return the proposal as a hypothesis without an ID. Raises InputError if the proposal is invalid."""
         if self.head.part:
             raise InputError(
                 f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to "
@@ -128,8 +128,7 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Return runs and unfinished jobs with the weights of a checkpoint, and the number of test inputs that each has
-    used.
+    """Find earlier runs and unfinished jobs with the same weights, and count the test inputs that each has used.
 
     If the examples of a run can no longer be read, their IDs are compared instead of their texts.
     """
@@ -210,8 +209,7 @@ def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
 
 
 def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesis]]:
-    """Return a batch of hypotheses and its members by its ID, by the ID of a member, or "latest". Raises StoreError if
-    there is none."""
+    """Find a batch of hypotheses by its ID, the ID of a member, or "latest". Raises StoreError if it does not exist."""
     every = hypotheses(db)
     named = next((one.batch for one in every if one.hypothesis == name), name)
     if name == LATEST and every:
@@ -225,7 +223,8 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
-    """Return the options for testing a batch. Raises InputError if weights or examples have changed."""
+    """Return the options for testing a batch of hypotheses. Raises InputError if the weights or examples have
+    changed."""
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(
@@ -255,7 +254,7 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
 
 
 def changed_row(choice: RowChoice, before: Marks) -> str:
-    """Return the ID of the first selected example whose text has changed since registration; "" if there is none."""
+    """Return the ID of the first selected example that has changed since registration, or "" if none has changed."""
     now = [(row.id, mark_of(row)) for row in choice.rows()]
     for k, row in enumerate(before):
         if k >= len(now) or now[k] != row[:2]:
@@ -272,7 +271,7 @@ SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
-    """Return up to MOST hypotheses that the scores of a head suggest, those furthest above their baseline first.
+    """Propose hypotheses based on the scores of a head, starting with the score furthest above its baseline.
 
     At least one is returned if the head has a score that a kind of hypothesis covers.
     """

@@ -32,7 +32,7 @@ ROWS_A_UNIT = 32
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DrawMapsOptions:
-    """Options of sampling maps: `count` in total, `per_input` from each input of at most `longest` tokens."""
+    """Options of sampling attention maps: the checkpoint, the inputs, and the number of maps."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     tasks: Tasks = ("mrpc",)
@@ -48,8 +48,7 @@ class DrawMapsOptions:
 
 @dataclass(frozen=True)
 class DrawnMap:
-    """A sampled attention map as it is stored. `task` is PASTED for a typed text, `maximum` the largest weight to four
-    digits, and `weights` a float16 array [query, key]."""
+    """A sampled attention map as it is stored. `weights` is a float16 array [query, key]."""
 
     map_id: str
     checkpoint: str
@@ -68,13 +67,13 @@ class DrawnMap:
     weights: np.ndarray
 
     def row(self) -> Row:
-        """Return the map as a row of the store, with its weights as bytes."""
+        """Convert the map to a row of the store, with its weights as bytes."""
         return asdict(self) | {"weights": self.weights.tobytes()}
 
 
 @dataclass(frozen=True)
 class MapBatch:
-    """The maps that some units have sampled."""
+    """The attention maps that some units of work have sampled."""
 
     maps: tuple[DrawnMap, ...]
 
@@ -88,7 +87,6 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     counts = "inputs"
 
     def units(self, options: DrawMapsOptions) -> list[Unit]:
-        """Divide the inputs into units that alternate between tasks, so that the first maps cover every task."""
         if options.count < 1 or options.per_input < 1:
             raise InputError(
                 "The number of maps and the number of maps per input must be at least 1; got "
@@ -109,7 +107,6 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return Done(MapBatch(tuple(drawn(checkpoint, options, unit.arguments.positions))))
 
     def results(self, options: DrawMapsOptions, merged: MapBatch) -> list[DrawnMaps]:
-        """Return how many maps were sampled from how many inputs, one record per task."""
         results = []
         for task in sorted({drawn_map.task for drawn_map in merged.maps}):
             mine = [drawn_map for drawn_map in merged.maps if drawn_map.task == task]
@@ -118,7 +115,6 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         return results
 
     def keep(self, db: Database, run: Finished[DrawMapsOptions, MapBatch]) -> None:
-        """Store the sampled maps for labelling. Raises InputError if the run has no maps."""
         partials = list(run.partials())
         if not partials:
             raise InputError(
@@ -144,7 +140,7 @@ class MapInput:
 
 
 def sources(options: DrawMapsOptions) -> list[MapInput]:
-    """Return the examples of the tasks, or the texts that a user typed, in order."""
+    """Return the examples of the tasks, or the texts that the user typed, in order."""
     if options.texts:
         return [MapInput(PASTED, "", _digest(text), text, None) for text in options.texts]
     return [
@@ -167,8 +163,7 @@ def _digest(*texts: str) -> str:
 def plan(
     inputs: Sequence[int], heads: Sequence[Head], *, count: int, per_input: int, seed: int
 ) -> list[tuple[int, Head]]:
-    """Choose up to `count` pairs (input, head) to sample. Inputs are in random order with `per_input` heads each, and
-    every head is used equally often."""
+    """Choose up to `count` pairs of input and head to sample, so that every head is used equally often."""
     chance = random.Random(seed)  # noqa: S311
     order = chance.sample(list(inputs), len(inputs))
     taken: list[tuple[int, Head]] = []
@@ -182,13 +177,13 @@ def plan(
 
 
 def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
-    """Return the ID of a map. The same map of the same weights always has the same ID."""
+    """Return the ID of an attention map. The same map of the same weights always has the same ID."""
     text = "\n".join([weights_hash, source.task, source.split, source.row_id, str(head)])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> Iterator[DrawnMap]:
-    """Capture the maps that are planned for these inputs, input by input."""
+    """Capture the planned attention maps for these inputs, input by input."""
     capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}
@@ -230,6 +225,6 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Return the largest weight of a map [query, key], without the first query of a causal map, which has only one
+    """Return the largest weight of an attention map, without the first query of a causal map, which has only one
     key."""
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

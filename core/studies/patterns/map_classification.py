@@ -14,8 +14,8 @@ from ...patterns.training import Classifier
 
 
 class ClassCounts:
-    """Observer that classifies every attention map: class numbers [input, layer, head], and for each input how many
-    maps have an uncertain class or are outside the training distribution."""
+    """Observer that classifies every attention map and counts uncertain maps and maps outside the training
+    distribution."""
 
     def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
         self.classifier, self.dtype = classifier, dtype
@@ -24,7 +24,6 @@ class ClassCounts:
         self.outside = np.zeros(inputs, dtype=np.int64)
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        """Classify the attention maps [batch, head, query, key] of one layer."""
         maps = weights.float().cpu().numpy()
         flat = maps.reshape(-1, *maps.shape[2:])
         judgement = judged(self.classifier, list(flat), dtype=self.dtype)

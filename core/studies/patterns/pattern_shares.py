@@ -36,7 +36,7 @@ SHARE = "class share/"  # prefix of these scores
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PatternSharesOptions:
-    """Options of pattern shares: which maps are classified, and by which classifier.
+    """Options of pattern shares: which attention maps are classified, and by which classifier.
 
     `classifier` is a file of weights and `name` the name of the classifier in the store. `confusions` on held-out maps
     [input, true, predicted] correct the shares.
@@ -57,7 +57,7 @@ class PatternSharesOptions:
 
 @dataclass(frozen=True)
 class ClassifiedChunk:
-    """The pattern classes of all attention maps of some inputs. The first axis of arrays is the input.
+    """The pattern classes of all attention maps of some inputs. The first axis of each array is the input.
 
     Attributes:
         classes: class numbers. *Shape:* (input, layer, head), int.
@@ -79,13 +79,14 @@ class ClassifiedChunk:
 
 @dataclass(frozen=True)
 class Counts:
-    """The predicted pattern classes of the maps of each checkpoint."""
+    """The predicted pattern classes of the attention maps of each checkpoint."""
 
     pieces: Annotated[tuple[ClassifiedChunk, ...], MergedBy("checkpoint")]
 
 
 class PatternShares(Study[PatternSharesOptions, Counts]):
-    """Measure the share of each pattern class among the maps of a task, raw and corrected for confusions (Fig 2)."""
+    """Measure the share of each pattern class among the maps of a task, raw and corrected for misclassification (Fig.
+    2)."""
 
     name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
     question = "Which attention patterns are most frequent?"
@@ -104,7 +105,6 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
     counts = "inputs"
 
     def typed(self, options: PatternSharesOptions) -> list[str]:
-        """Return the command that reproduces the results. It does not name a bundled classifier."""
         asked = {"task": options.task, "limit": options.limit, "split": options.split, "data": options.data,
                  "classifier": None if options.name.startswith("bundled-") else options.name,
                  "class-set": options.class_set, "seed": options.seed or None}  # fmt: skip
@@ -166,8 +166,6 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         )
 
     def results(self, options: PatternSharesOptions, merged: Counts) -> list[ClassRow]:
-        """Return the share of each pattern class (raw and corrected) and the class of each head, for each checkpoint;
-        for two checkpoints also the change of each class, paired by input."""
         results: list[ClassRow] = []
         for piece in merged.pieces:
             if not len(piece.classes):

@@ -10,7 +10,7 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """Base class of the records of `pattern-shares`: checkpoint, task, classifier and number of inputs."""
+    """Base class of the records of pattern shares, with checkpoint, task, classifier and number of inputs."""
 
     BY: ClassVar[str] = "part"
     checkpoint: str
@@ -23,9 +23,8 @@ class ClassRow(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassShare(ClassRow):
-    """The share of one pattern class among all maps of a checkpoint, raw (part "share") or corrected for confusions of
-    the classifier ("corrected"). `maps` counts the maps of the class. `misfit` is p of the observed counts under the
-    confusions; a corrected share has no interval if it is below 0.05."""
+    """The share of one pattern class among all attention maps of a checkpoint, raw or corrected for
+    misclassification."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
     FIGURE = Figure("share", "{part} of maps of {checkpoint}", "{name}")
@@ -43,8 +42,8 @@ class ClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """The most frequent class of a head, its share of the head's maps, and the number of maps in every class
-    (`counts`)."""
+    """The most frequent pattern class of a head, its share of the head's maps, and the number of maps in every
+    class."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -63,7 +62,7 @@ class HeadClass(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClassShare(ClassRow):
-    """The share of one pattern class among the maps of a head, over n inputs."""
+    """The share of one pattern class among the attention maps of a head, over n inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head share",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -81,8 +80,8 @@ class HeadClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassNote(ClassRow):
-    """Notes on all maps of a checkpoint: the fractions that are uncertain or outside the training distribution, and the
-    numbers of inputs that were cropped, truncated, or too short."""
+    """The fractions of uncertain and unusual attention maps of a checkpoint, and the numbers of cropped or truncated
+    inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
     part: str = stated("note")
@@ -96,8 +95,7 @@ class ClassNote(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class MovedShare(ClassRow):
-    """The change of the share of a pattern class from checkpoint `before` to another, paired by input. `low` and `high`
-    are an interval for this class, and `low_all` and `high_all` an interval that holds for all classes jointly."""
+    """The change in the share of a pattern class between two checkpoints, paired by input."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("moved",)
     FIGURE = Figure("share", "change of the share of maps of {checkpoint}", "{name}")
@@ -112,12 +110,12 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change of the share, with an interval for this class alone."""
+        """Return the change of the share, with a confidence interval for this class alone."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property
     def joint(self) -> Estimate:
-        """Return the change of the share, with an interval that holds for all classes jointly."""
+        """Return the change of the share, with a confidence interval that holds jointly for all classes."""
         return Estimate(self.share, self.low_all, self.high_all)
 
 
@@ -126,7 +124,7 @@ class MovedShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutScore(Result):
-    """The scores of a pattern classifier on maps that it was not trained on.
+    """The scores of a pattern classifier on attention maps that it was not trained on.
 
     Attributes:
         part: "scores", or "checkpoint" for a held-out checkpoint.
@@ -164,7 +162,7 @@ class HeldOutScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassScore(Result):
-    """Scores of a classifier for one class on held-out maps; None without maps."""
+    """The scores of a pattern classifier for one class on held-out maps. Undefined scores are None."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("class",)
@@ -189,7 +187,7 @@ class Confusion(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(Result):
-    """One bin of confidence: its mean, the number of correct maps out of n, and the error over all bins."""
+    """One confidence bin of a calibration curve: its mean confidence and the accuracy on its n maps."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
@@ -201,7 +199,7 @@ class Calibration(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutMap(Result):
-    """The prediction for one map by a pattern classifier that was not trained on it."""
+    """The prediction for one map by a pattern classifier that was not trained on that map."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("map",)
@@ -214,7 +212,7 @@ class HeldOutMap(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutAnswers(Result):
-    """Predictions for all scored maps by classifiers that were not trained on them, in columns.
+    """Predictions for all scored maps by pattern classifiers that were not trained on these maps.
 
     `answers` is indexed by what was held out (checkpoints, heads, inputs), then by "predicted" or "probability"; None
     without a prediction.
@@ -230,7 +228,7 @@ class HeldOutAnswers(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LearningPoint(Result):
-    """Macro F1 of a classifier trained on a number of labels, on the same held-out folds."""
+    """The macro F1 of a pattern classifier that was trained on a given number of labels."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
@@ -244,7 +242,7 @@ class LearningPoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FinalClassifier(Result):
-    """The trained classifier: safetensors in base64, map size, and number of cropped training maps."""
+    """The trained pattern classifier as safetensors in base64, with its map size."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("final",)
@@ -256,7 +254,7 @@ class FinalClassifier(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnMaps(Result):
-    """The number of attention maps that were sampled, and of inputs, for one task."""
+    """The numbers of attention maps and inputs that were sampled for one task."""
 
     task: str
     maps: int

@@ -70,7 +70,7 @@ class Predictions:
     outside: np.ndarray
 
     def of_checkpoint(self, name: str) -> "Predictions":
-        """Return the predictions for the maps of one checkpoint only."""
+        """Return only the predictions for maps of one checkpoint."""
         return self.at([k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name])
 
     def among(self, map_ids: Container[str]) -> "Predictions":
@@ -84,7 +84,7 @@ class Predictions:
 
 
 def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoint]:
-    """Return macro F1 on the same folds for each number of training labels, the full number last."""
+    """Compute macro F1 for each number of training labels on the same held-out folds."""
     parts = [fold for fold in folds if fold.of.kind == "curve"]
     whole = [fold for fold in folds if fold.of.kind == "fold"]
     numbers = {fold.of.fold for fold in parts}
@@ -114,7 +114,7 @@ def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoin
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TrainPatternsOptions:
-    """Options of training a pattern classifier: the labels, the recipe, and what is measured.
+    """Options of training a pattern classifier: the labels, the recipe, and the additional measurements.
 
     `log` is the folder for the loss, `curve` requests a learning curve, and `beside` holds out checkpoints for every
     kind of classifier.
@@ -142,7 +142,8 @@ class TrainPatternsOptions:
 
 @dataclass(frozen=True)
 class Final:
-    """The trained classifier: safetensors in base64, map size, and number of cropped training maps."""
+    """The trained pattern classifier as safetensors in base64, with its map size and the number of cropped training
+    maps."""
 
     weights: str
     size: int
@@ -151,14 +152,14 @@ class Final:
 
 @dataclass(frozen=True)
 class Trained:
-    """Predictions for held-out folds, and the final classifier."""
+    """Predictions for held-out folds, and the final pattern classifier."""
 
     folds: tuple[Predictions, ...] = ()
     finals: tuple[Final, ...] = ()
 
 
 class TrainPatterns(Study[TrainPatternsOptions, Trained]):
-    """Train a pattern classifier on labelled maps; its macro F1 is measured on inputs that it never saw."""
+    """Train a pattern classifier on labelled attention maps. Its macro F1 is measured on held-out inputs."""
 
     name, options, partial, arguments = "train-patterns", TrainPatternsOptions, Trained, TrainingUnit
     typed_after = None
@@ -175,8 +176,6 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
     counts, started_by = "maps", "annotator"
 
     def units(self, options: TrainPatternsOptions) -> list[Unit]:
-        """Return one unit per classifier to train: the folds first, for early results, then the final classifier, then
-        comparisons."""
         kept = read(options.snapshot)
         patterns.training.check_labels(kept.column("class"), kept.classes, kept.column("group"), folds=options.folds)
         if not any(kept.column("headline")):
@@ -268,8 +267,6 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return Done(Trained((predictions,)))
 
     def results(self, options: TrainPatternsOptions, merged: Trained) -> list[Result]:
-        """Return scores, held-out checkpoints, the learning curve and the final classifier, then classes, confusions,
-        calibration and maps of the main score, and the held-out predictions for every map."""
         kept = read(options.snapshot)
         results: list[Result] = []
         folds = [fold for fold in merged.folds if fold.map_ids]
@@ -286,7 +283,6 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return results + [FinalClassifier(**vars(final), n_labels=labels) for final in merged.finals]
 
     def keep(self, db: Database, run: Finished[TrainPatternsOptions, Trained]) -> None:
-        """Store the trained classifier under the first characters of the run's ID."""
         options = run.options
         keep_classifier(
             db,
@@ -368,7 +364,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Return the scores on one kind of held-out data, and those of a baseline that only knows the head."""
+    """Score the predictions on one kind of held-out data, and a baseline that only knows the head."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -398,7 +394,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """Return the score on the user's own maps of held-out inputs, if bundled labels were also used for training."""
+    """Score the user's own maps of held-out inputs, if bundled labels were also used for training."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]
@@ -406,7 +402,7 @@ def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed:
 
 
 def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:
-    """Return the scores of a pattern classifier on each checkpoint that was held out from training."""
+    """Score a pattern classifier on each checkpoint that was held out from training."""
     results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
@@ -418,7 +414,7 @@ def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[Hel
 
 
 def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> list[Result]:
-    """Return one record per class, confusion, calibration bin and held-out map behind the main score."""
+    """Return one record per class, confusion, calibration bin and held-out map."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     results: list[Result] = [ClassScore.of(row) for row in held_out.per_class]
@@ -440,7 +436,7 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Return the held-out predictions for every map. The keys of `parts` name what was held out."""
+    """Collect the held-out predictions for every map. The keys of `parts` name what was held out."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

@@ -22,7 +22,7 @@ SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 def keep_classifier(
     db: Database, rows: list[Row], recipe: Row, snapshot: Snapshot, *, name: str, annotator: str = ""
 ) -> str:
-    """Store a trained classifier under a name, once. Raises InputError if there are no weights."""
+    """Store a trained pattern classifier under a name. Raises InputError if training has not finished."""
     final = FinalClassifier.among(rows)
     if not final:
         raise InputError(
@@ -63,7 +63,8 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the main score: on held-out checkpoints, otherwise on heads, otherwise on inputs. Raises InputError."""
+    """Return the main score: on held-out checkpoints if available, then heads, then inputs. Raises InputError if no
+    fold is finished."""
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:
@@ -72,7 +73,7 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Return the confusions on held-out maps [input, true, predicted], which correct pattern shares."""
+    """Count the confusions on held-out maps [input, true, predicted], which are used to correct pattern shares."""
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])
