@@ -69,8 +69,7 @@ _INTRANSITIVE = _listed("sleep run laugh wait sing dance")
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """A generated sentence with the words that a probe classifies. `read` holds the index of each word and its label
-    (an index into LABELS)."""
+    """A generated sentence with the indices and labels of the words that a probe classifies."""
 
     sentence: GoldSentence
     read: tuple[tuple[int, int], ...]
@@ -118,8 +117,8 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
-    """Return the answer of a rule that only uses word order: the number of the nearest noun, or "the first auxiliary is
-    the main one"."""
+    """Predict a label from word order alone: the number of the nearest noun, or whether the first auxiliary is the main
+    one."""
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
         return int(not any(word in _AUXILIARIES for word in words[:place]))
@@ -166,7 +165,8 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """The numbers of right answers of a probe on a test, by sentence. Layer 0 is the output of the embeddings.
+    """The numbers of correct answers of a probe on a test, by layer and sentence. Layer 0 is the output of the
+    embeddings.
 
     Attributes:
         right, control: correct words, for the property and the control task. *Shape:* (layer, sentence), int.
@@ -188,8 +188,8 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The weights of layers in a probe that mixes layers, fitted on all sentences, then on resampled ones. *Shape:*
-    (fit, layer)."""
+    """The layer weights of a probe that mixes all layers, fitted on all sentences and on resampled sentences, as [fit,
+    layer]."""
 
     property: str
     weights: np.ndarray
@@ -197,7 +197,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """Probes and mixing weights from some units of work, as a partial result that can be merged."""
+    """Results of probes and of mixing layers, as a partial result that can be merged with others."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]
@@ -213,8 +213,6 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     counts = "words"
 
     def units(self, options: ProbeOptions) -> list[Unit]:
-        """Return one unit per property, for trained and for random weights. Raises an AtlasError for invalid
-        properties."""
         check_choice("A property", options.properties, PROPERTIES)
         if not options.properties:
             raise InputError(f"At least one property must be given, of {', '.join(PROPERTIES)}; got none. Name one.")
@@ -230,7 +228,6 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         ]
 
     def run(self, options: ProbeOptions, unit: Unit) -> Done[Probed]:
-        """Train a linear and a non-linear probe for one property on every layer, with a control task."""
         of: NamedUnit = unit.arguments
         checkpoint = studies.probing.probe_features.open_source(
             options.checkpoint, random=of.source == RANDOM, seed=options.seed
@@ -245,7 +242,6 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         return Done(Probed(tuple(answered), mixed), provenance(checkpoint, ids, split="test"))
 
     def results(self, options: ProbeOptions, merged: Probed) -> list[Result]:
-        """Return the accuracy of probes on trained and on random weights, then the mixing weights of layers."""
         random = [answered for answered in merged.answered if answered.source == RANDOM]
         fresh = {(answered.property, answered.probe): answered for answered in random}
         trained = [answered for answered in merged.answered if answered.source == TRAINED]
@@ -300,7 +296,7 @@ STUDY = ProbeStudy()
 
 
 def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
-    """Return the results of the probes for one property on every test, and on the control task for the same words."""
+    """Train the probes for one property of words, and evaluate them on every test and on a control task."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)
@@ -322,8 +318,7 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count correct words [layer, word] per sentence, as int32 [layer, sentence]. `groups` is the sentence of each
-    word."""
+    """Count the correct words [layer, word] of each sentence, as int32 [layer, sentence]."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))
@@ -360,8 +355,8 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with its examples. `tests` holds the name and examples of each test (the first follows the
-    same rule as training). `linear` is the score of the linear rule on the last test, or None."""
+    """A property of words with training and test examples. The first test follows the same rule as the training
+    examples."""
 
     name: str
     classes: tuple[str, ...]
@@ -373,8 +368,8 @@ class WordProperty:
 def word_property(
     checkpoint: "models.checkpoint.Checkpoint", name: str, treebank: str | None, limit: int | None, *, seed: int = 0
 ) -> WordProperty:
-    """Return the examples of a property with the vectors of their words, computed or read from disk. Raises InputError
-    if there is only one class."""
+    """Create the examples of a word property with the vectors of their words. Raises InputError if there is only one
+    class."""
     if name in DIAGNOSTIC:
         return _diagnostic(checkpoint, name, seed)
     parts = []

@@ -32,8 +32,7 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a split that a tokenizer can represent. `pieces` holds, for each sentence, the fraction of each
-    token in each word [token, word]."""
+    """The sentences of a split that a tokenizer can represent, with the fraction of each token in each word."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -43,13 +42,13 @@ class Readable:
 
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
-    """Open a checkpoint, or random weights in its architecture."""
+    """Open a checkpoint, or random weights in the architecture of the checkpoint."""
     checkpoint = worker_cache.get_checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
 
 def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence]) -> Readable:
-    """Return the sentences that a tokenizer can represent in full, and report the others."""
+    """Select the sentences that a tokenizer can represent in full, and list the sentences that were left out."""
     kept, encodings, pieces, out = [], [], [], []
     for number, sentence in enumerate(sentences, start=1):
         encoding = checkpoint.encode(sentence.text)
@@ -68,12 +67,12 @@ def readable(checkpoint: Checkpoint, part: str, sentences: Sequence[GoldSentence
 
 
 def features_folder() -> Path:
-    """Return the folder in which features of probes are stored."""
+    """Return the folder in which the features of probes are stored."""
     return config.settings().runs / "features"
 
 
 def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compute: Callable[[Path], None]) -> Path:
-    """Return the folder with the features of some texts, and compute the features if the folder is not complete."""
+    """Return the folder with the stored features of some texts, and compute the features if they are missing."""
     told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
     place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
     if (place / DONE).is_file():
@@ -106,8 +105,7 @@ def _forget_oldest(newest: Path) -> None:
 
 
 class WordMaps:
-    """Observer that writes the attention maps between words to disk. The first and last special tokens count as
-    words."""
+    """Observer that writes the attention maps between words to disk. Special tokens at both ends count as words."""
 
     def __init__(self, checkpoint: Checkpoint, part: Readable, stored: Ragged) -> None:
         self.checkpoint, self.stored = checkpoint, stored
@@ -115,7 +113,6 @@ class WordMaps:
         self.layers: dict[int, list[np.ndarray]] = {}
 
     def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
-        """Process the attention maps of one layer and batch. An input is written after its last layer."""
         maps = weights.float().cpu().numpy()
         for row, number in enumerate(inputs):
             queries, keys = self.sides[number]
@@ -137,7 +134,8 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return the attention between the words of every sentence, [layer x head, word, word], stored on disk."""
+    """Compute the attention between the words of every sentence, as [layer × head, word, word], or read it from
+    disk."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
@@ -151,7 +149,7 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return the input embeddings of words [word, hidden], scaled to mean norm 1, stored on disk."""
+    """Compute the input embeddings of words [word, hidden], scaled to mean norm 1, or read them from disk."""
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
@@ -170,7 +168,7 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Return the output of each layer for words (mean over tokens), [word, layer, hidden], stored on disk."""
+    """Compute the output of each layer for words, as [word, layer, hidden], or read it from disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
@@ -188,7 +186,7 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Return the output of each layer for tokens, [token, layer, hidden], stored on disk."""
+    """Compute the output of each layer for tokens, as [token, layer, hidden], or read it from disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 

@@ -36,14 +36,13 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """Return the change of the score compared with the unpruned model; 0 without an interval if unknown."""
+        """Return the change of the score compared with the unpruned model, or 0 without an interval if unknown."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetworkComponent(Result):
-    """How often a head or sublayer survives pruning, in n seeds. `place` is its mean rank in the pruning order of all
-    `of_components`; rank 1 is pruned first."""
+    """How often a head or sublayer survives pruning in n seeds, and its mean rank in the pruning order."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("value", "share of seeds that it survives")
@@ -56,8 +55,7 @@ class SubnetworkComponent(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorClass(Valued):
-    """The fraction of maps of surviving heads in a pattern class (`share`), and the difference from pruned heads, over
-    n inputs."""
+    """The share of a pattern class among maps of heads that survive pruning, compared with pruned heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
     FIGURE = Figure("value", "share among survivors beyond the others")
@@ -66,8 +64,7 @@ class SurvivorClass(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class ProbedLayer(Valued):
-    """The accuracy of a probe on one layer (0: the output of the embeddings) over n words. `selectivity` is the
-    difference from the control task, and `gain` the difference from random weights."""
+    """The accuracy of a probe on one layer over n words, compared with a control task and with random weights."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe",)
     FIGURE = Figure("value", "{probe} probe of {property}")
@@ -90,8 +87,7 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """The weight of a layer in a probe that mixes all layers (kind "mixing"), or the centre of gravity of the weights
-    ("centre"). `uniform` is the value for equal weights."""
+    """The weight of a layer in a probe that mixes all layers, or the centre of gravity of all weights."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
@@ -111,8 +107,7 @@ class MixingWeight(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedScore(Valued):
-    """The unlabelled attachment score (UAS) of a probe or baseline over n words. `undirected` ignores directions, and
-    `whole_trees` is the fraction of trees without an error."""
+    """The unlabelled attachment score (UAS) of a probe or baseline over n words."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("probe", "baseline")
     FIGURE = Figure("value", "UAS|{kind}")
@@ -128,7 +123,7 @@ class ParsedScore(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadTree(Valued):
-    """The undirected unlabelled attachment score (UAS) of a single head, on test and on dev."""
+    """The undirected unlabelled attachment score (UAS) of a single head, on the test and dev splits."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "undirected UAS")
@@ -141,7 +136,7 @@ class HeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestHeadTree(Valued):
-    """The test scores of the head that is best on dev: undirected and rooted UAS."""
+    """The unlabelled attachment scores (UAS) on the test split of the head that is best on the dev split."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
     FIGURE = Figure("value", "undirected UAS of the best head")
@@ -153,7 +148,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """UAS of undirected trees from all heads minus that of the best head, paired by sentence."""
+    """The undirected UAS of trees from all heads minus that of the best head, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")
@@ -161,7 +156,7 @@ class TreeDifference(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOutSentences(Result):
-    """The number of sentences that were left out of a split, the reason, and some of the sentences (`note`)."""
+    """The number of sentences that were left out of a split, with the reason and some of these sentences."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("left out",)
     name: str

@@ -30,7 +30,7 @@ ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class RepresentationOptions:
-    """Options of a comparison of token vectors: which checkpoint, and which examples."""
+    """Options of the comparison of token vectors by layer."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -42,7 +42,7 @@ class RepresentationOptions:
 
 @dataclass(frozen=True)
 class Alike:
-    """The similarity of token vectors and the entropy of attention for each input; NaN if undefined.
+    """The similarity of token vectors and the entropy of attention for each input. Undefined values are NaN.
 
     Attributes:
         similarity: mean cosines of PAIR_KINDS; layer 0 is the embeddings. *Shape:* (kind, input, layer).
@@ -126,7 +126,7 @@ def _layer(name: str, layer: int, values: np.ndarray, task: str) -> LayerSimilar
 
 
 class Entropies:
-    """Observer that computes relative entropies of maps, averaged over heads and queries, [input, layer]."""
+    """Observer that computes the relative entropy of attention, averaged over heads and queries, as [input, layer]."""
 
     def __init__(self, inputs: int, layers: int) -> None:
         self.means = np.full((inputs, layers), np.nan)
@@ -149,8 +149,7 @@ PAIR_KINDS = (RANDOM_PAIRS, SAME_WORD, SAME_INPUT)
 def similarities(
     vectors: Float[np.ndarray, "token layer hidden"], inputs: Sequence[int], types: Sequence[str], *, seed: int = 0
 ) -> Float[np.ndarray, "kind input layer"]:
-    """Return the mean cosine between token vectors for each kind of token pair, input and layer; NaN without such a
-    pair.
+    """Compute the mean cosine between token vectors for each kind of token pair, input and layer.
 
     "random" pairs a token with a random token of another input, "same word" with a token of the same type in another
     input, and "same input" with the mean vector of its input (Ethayarajh's intra-sentence similarity).
@@ -189,8 +188,7 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Return the entropy of each row divided by that of uniform attention to the visible keys; NaN for rows with one
-    key.
+    """Divide the entropy of each map row by that of uniform attention to the visible keys. Rows with one key give NaN.
 
     All maps are treated as causal if the first map has no weight after the diagonal.
     """

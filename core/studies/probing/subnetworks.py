@@ -57,8 +57,7 @@ ORDER_ROWS, CLASS_ROWS = 300, 40
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SubnetworksOptions:
-    """Options of a pruning study. `shares` are the fractions of weights to prune, and `settings` those of the
-    fine-tuning, including train_limit and dev_limit."""
+    """Options of a pruning study: the fractions of weights to prune, and the settings of fine-tuning."""
 
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "sst2"
@@ -93,7 +92,7 @@ class SubnetworksOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the recipe SHORT with changes from the settings."""
+        """Return the fine-tuning recipe with the changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
@@ -119,7 +118,8 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which the model of one seed loses components. `classes` of its maps: [input, layer, head]."""
+    """The order in which components of a model are pruned in one seed, and the pattern classes of its attention
+    maps."""
 
     seed: int
     order: tuple[str, ...]
@@ -130,7 +130,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements of a pruning study. `baseline` is the score of the constant prediction (None if undefined)."""
+    """All measurements of a pruning study, with the score of the constant prediction."""
 
     gold: np.ndarray
     constant: str
@@ -141,7 +141,7 @@ class Subnetworks:
 
 
 class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
-    """Prune weights by magnitude, before and after fine-tuning; retrain good, bad and random subnetworks."""
+    """Prune weights by magnitude before and after fine-tuning, and retrain good, bad and random subnetworks."""
 
     name, options, partial, arguments = "subnetworks", SubnetworksOptions, Subnetworks, TrainingUnit
     question = "How many weights does the task need?"
@@ -174,7 +174,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return the units that retrain the subnetworks of each seed whose pruning order is known."""
+        """Return the units that retrain the subnetworks of each seed, once its pruning order is known."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -220,7 +220,6 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         )
 
     def results(self, options: SubnetworksOptions, merged: Subnetworks) -> list[Result]:
-        """Return the constant prediction, pruning curves, subnetworks, components and pattern classes."""
         metric = metrics_of(task_of(options.task))[0]
         baseline = Subnetwork(
             kind="baseline", name=f"always {merged.constant}", value=merged.baseline, n=len(merged.gold), metric=metric
@@ -265,7 +264,7 @@ STUDY = SubnetworksStudy()
 
 
 def check(options: SubnetworksOptions) -> None:
-    """Raise InputError for invalid options of a pruning study."""
+    """Raise InputError if the options of a pruning study are invalid."""
     check_choice("A scope", options.scopes, SCOPES)
     check_choice("A moment", options.moments, MOMENTS)
     if wrong_shares := [share for share in options.shares if not 0 <= share <= 1]:
@@ -278,7 +277,7 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Return the components of the good, bad and random subnetworks, with equal numbers of heads and of sublayers.
+    """Choose the components of the good, bad and random subnetworks, with equal numbers of heads and sublayers.
 
     The bad subnetwork consists of the components that are pruned first, completed by the least important survivors.
     """
@@ -297,8 +296,7 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Return the score for each share of pruned weights (globally or by layer, before or after fine-tuning), with the
-    change compared with the unpruned model, paired by example."""
+    """Compute the score for each share of pruned weights, and its change compared with the unpruned model."""
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:
         if pruned.what == CURVE:
@@ -319,7 +317,7 @@ def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
 
 
 def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Return the full model, the good, bad and random subnetworks, then their differences."""
+    """Score the full model and the retrained good, bad and random subnetworks, and compare them."""
     known: dict[str, list[Pruned]] = {}
     for pruned in merged.pruned:
         if pruned.what != CURVE:
@@ -390,7 +388,7 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
 
 @dataclass(frozen=True)
 class Full:
-    """A model before pruning: predictions for dev, and the classes of its maps [input, layer, head]."""
+    """A model before pruning: its predictions for dev examples, and the pattern classes of its attention maps."""
 
     predicted: np.ndarray
     names: tuple[str, ...]
@@ -398,7 +396,7 @@ class Full:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Prune a share of the smallest weights, then fine-tune the model, and return its predictions for dev.
+    """Prune a share of the smallest weights, fine-tune the model, and return its predictions for the dev examples.
 
     `scope` is "global" (the smallest weights of all layers together) or "layer" (the same share of each layer).
     """
@@ -414,7 +412,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Fine-tune a model, prune it at each (scope, share), and return its predictions for dev."""
+    """Fine-tune a model, prune it to each (scope, share), and return its predictions for the dev examples."""
 
     import torch  # 1.3 s of start-up
 
@@ -433,7 +431,7 @@ def pruned_after(
 def removal_order(
     on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
 ) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
-    """Prune the components of a fine-tuned model, least important first; importance is recomputed at every step.
+    """Prune the components of a fine-tuned model, least important first, recomputing importance at every step.
 
     Returns:
         The full model; all components in the order of removal; the components left when the next step would cost more
@@ -497,7 +495,7 @@ def _classes(
 def retrained_without(
     on: "Bench", recipe: Recipe, seed: int, key: str, components: Sequence[str]
 ) -> tuple[np.ndarray, float]:
-    """Retrain a subnetwork from pre-trained weights, and return its predictions and the fraction of masked weights."""
+    """Retrain a subnetwork from pre-trained weights. Return its predictions and the fraction of masked components."""
     stays = {component for name in components for component in parse_components(name)}
 
     def mask(model: Any) -> None:

@@ -63,7 +63,7 @@ BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed off
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SyntaxOptions:
-    """Options of predicting syntax from attention: checkpoint and treebank."""
+    """Options of predicting syntax from attention."""
 
     checkpoint: Checkpoint = config.ENCODER
     treebank: Treebank = None
@@ -73,8 +73,7 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """How well the spanning tree of every single head matches gold trees. Arrays are [layer, head, sentence] or
-    [sentence].
+    """How well the spanning tree of every single head matches gold trees, by sentence.
 
     Attributes:
         dev_joined, joined: number of words that are joined with their gold governor, on dev and test.
@@ -93,13 +92,13 @@ class SingleHeads:
     layers: tuple[int, ...] = ()
 
     def head_of(self, layer: int, head: int) -> Head:
-        """Return the head at an index of the arrays. Its layer number is that in the model."""
+        """Convert an index of the arrays to a head, with its layer number in the model."""
         return Head(self.layers[layer] if self.layers else layer, head)
 
 
 @dataclass(frozen=True)
 class TreeExample:
-    """A test sentence with its gold tree, its predicted tree, and the probability of each governor."""
+    """A test sentence with its gold tree, its predicted tree, and the probability of each predicted governor."""
 
     words: tuple[str, ...]
     relations: tuple[str, ...]
@@ -110,7 +109,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The trees that a probe or baseline predicts for the test sentences, with correct words counted by sentence.
+    """How well the trees predicted by a probe or baseline match the gold trees, by test sentence.
 
     Attributes:
         kind: "probe" or "baseline".
@@ -131,7 +130,7 @@ class Parsed:
 
 @dataclass(frozen=True)
 class Syntax:
-    """All measurements of the study. `sentences` holds the numbers of sentences in train, dev and test."""
+    """All measurements of syntax in attention, with the numbers of train, dev and test sentences."""
 
     parsed: tuple[Parsed, ...]
     heads: tuple[SingleHeads, ...]
@@ -141,7 +140,7 @@ class Syntax:
 
 
 class SyntaxStudy(Study[SyntaxOptions, Syntax]):
-    """Predict dependency trees from attention: all heads, single heads, and baselines."""
+    """Predict dependency trees from attention: from all heads, from single heads, and from baselines."""
 
     name, options, partial, arguments = "syntax", SyntaxOptions, Syntax, NamedUnit
     question = "How much syntax can be read from attention?"
@@ -157,8 +156,6 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         return [Unit(source, NamedUnit(source), size) for source, size in sizes.items()]
 
     def run(self, options: SyntaxOptions, unit: Unit) -> Done[Syntax]:
-        """Train the probes on the features of all splits. For trained weights, also evaluate single heads and
-        baselines."""
         random = unit.arguments.name == RANDOM
         checkpoint = studies.probing.probe_features.open_source(options.checkpoint, random=random, seed=options.seed)
         parts, left_out = [], []
@@ -180,7 +177,6 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         )
 
     def results(self, options: SyntaxOptions, merged: Syntax) -> list[Result]:
-        """Return probes and baselines, heads and the best head, excluded sentences, and example trees."""
         about = dict(zip(("train", "dev", "test"), merged.sentences, strict=True))
         results: list[Result] = [_parsed(parsed, options.seed, **about) for parsed in merged.parsed]
         for heads in merged.heads:
@@ -240,19 +236,19 @@ STUDY = SyntaxStudy()
 
 
 def heads_of(sentence: object) -> np.ndarray:
-    """Return the index of the gold governor of each word, from 0. The root is its own governor."""
+    """Return the zero-based index of each word's gold governor. The root is its own governor."""
     return np.array([word.head for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def scored_of(sentence: object) -> np.ndarray:
-    """Return which words count in scores: all except punctuation."""
+    """Mark the words that count in scores: all except punctuation."""
     return np.array([plain_relation(word.dep) != "punct" for word in sentence.words])  # type: ignore[attr-defined]
 
 
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Count the correct governors of a probe or baseline (`kind`)."""
+    """Count the words whose governor a probe or baseline predicts correctly, by sentence."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -266,7 +262,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Return branching baselines and fixed distances (for all words, or per relation), chosen on train."""
+    """Evaluate branching baselines and fixed distances between a word and its governor, which are chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
@@ -299,7 +295,7 @@ def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
 
 
 def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
-    """Return the attention between words, the gold trees and, if requested, the word embeddings of one split."""
+    """Collect the attention between words, the gold trees and optionally the word embeddings of one split."""
     return probing.attention.Sentences(
         studies.probing.probe_features.word_maps_of(checkpoint, part),
         [heads_of(sentence) for sentence in part.sentences],
@@ -311,7 +307,7 @@ def seen(checkpoint: "Opened", part: "Readable", *, words: bool) -> "Sentences":
 def probes(
     parts: "Sequence[Sentences]", test: "Readable", *, random: bool, seed: int
 ) -> tuple[list[Parsed], tuple[TreeExample, ...]]:
-    """Train probes and return test results, with example trees by the probe that uses attention alone."""
+    """Train probes that predict trees from attention. Return their test results and example trees."""
     suffix = FRESH if random else ""
     alone = [replace(part, words=None) for part in parts]
     wanted = [(ATTENTION + suffix, alone), (WITH_WORDS + suffix, list(parts))]
@@ -331,7 +327,7 @@ def probes(
 
 
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """Return a sentence with the best tree (one root, no cycle) for log probabilities [word, candidate governor].
+    """Find the most likely tree with one root for log probabilities [word, candidate governor].
 
     Candidate 0 means that the word has no governor; candidate j + 1 is word j.
     """
@@ -349,8 +345,7 @@ def draw(sentence: object, scores: np.ndarray) -> TreeExample:
 
 
 def single_heads(dev: "Sentences", test: "Sentences", heads: Sequence[Head]) -> SingleHeads:
-    """Return undirected spanning trees of every head on dev and test, and the rooted, directed tree of the best head on
-    test."""
+    """Build undirected spanning trees from every head on dev and test, and a rooted tree from the best head on test."""
     dev_joined, dev_governed, _ = _spanned(dev)
     joined, governed, whole = _spanned(test)
     best = int(dev_joined.sum(1).argmax())

@@ -45,8 +45,7 @@ FIRST, MEAN = "first", "mean"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class TransferOptions:
-    """Options of a transfer study. `settings` are those of fine-tuning with frozen layers, including train_limit and
-    dev_limit."""
+    """Options of a study of layer transfer: the tasks, and the settings of fine-tuning with frozen layers."""
 
     checkpoint: Checkpoint = config.ENCODER
     tasks: TunedTasks = ("sst2",)
@@ -58,13 +57,13 @@ class TransferOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the recipe SHORT with changes from the settings."""
+        """Return the fine-tuning recipe with the changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 
 @dataclass(frozen=True)
 class Predicted:
-    """Predictions for dev by a classifier on the output of one layer, or by a model fine-tuned with frozen layers.
+    """Dev predictions of a classifier on the output of one layer, or of a model fine-tuned with frozen layers.
 
     Attributes:
         reading: one of READINGS for a classifier; "" for a fine-tuned model.
@@ -89,13 +88,14 @@ class Predicted:
 
 @dataclass(frozen=True)
 class TransferPartial:
-    """Predictions from some units of work, as a partial result that can be merged."""
+    """Predictions from some units of work, as a partial result that can be merged with others."""
 
     predicted: tuple[Predicted, ...]
 
 
 class TransferStudy(Study[TransferOptions, TransferPartial]):
-    """Measure what each layer contributes to a task: classifiers on its output, fine-tuning above frozen layers."""
+    """Measure what each layer contributes to a task, by classifiers on its output and by fine-tuning with frozen
+    layers."""
 
     name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TrainingUnit
     question = "Which layer is best for the task?"
@@ -149,7 +149,6 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         return Done(TransferPartial(tuple(done)), provenance(base, [row.id for row in on.dev_rows], split="dev"))
 
     def results(self, options: TransferOptions, merged: TransferPartial) -> list[Result]:
-        """Return, by task, classifiers, the best layer, frozen layers and the constant prediction."""
         results: list[Result] = []
         for task in dict.fromkeys(predicted.task for predicted in merged.predicted):
             mine = [predicted for predicted in merged.predicted if predicted.task == task]
@@ -189,7 +188,7 @@ STUDY = TransferStudy()
 
 
 def layers_of(checkpoint: str) -> int:
-    """Return the number of layers of a checkpoint, read from its config. Raises CheckpointError."""
+    """Read the number of layers from the config of a checkpoint. Raises CheckpointError if it cannot be read."""
     folder = models.opening.locate(checkpoint)
     return models.config_files.layers_in(models.config_files.read_config(folder, checkpoint))
 
@@ -274,8 +273,8 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Train a classifier on each layer, and return its predictions for dev, [layer, example], by reading (FIRST token
-    or MEAN)."""
+    """Train a classifier on the output of each layer, and return its dev predictions [layer, example] by way of
+    pooling."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

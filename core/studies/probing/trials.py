@@ -19,7 +19,7 @@ from ...tuning.training import Fit
 
 @dataclass(frozen=True)
 class Bench:
-    """The train and dev examples of a task, encoded for one checkpoint."""
+    """The train and dev examples of a task, tokenised for one checkpoint."""
 
     base: Checkpoint
     task: Task
@@ -34,7 +34,7 @@ class Bench:
 
 
 def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Bench:
-    """Return the encoded train and dev examples of a task. Raises InputError for a split with one class."""
+    """Tokenise the train and dev examples of a task. Raises InputError for a split with only one class."""
     train, dev = task_rows(task, recipe, data)
     length = min(recipe.max_length, base.max_length)
     return Bench(
@@ -43,7 +43,7 @@ def bench(base: Checkpoint, task: Task, recipe: Recipe, data: str | None) -> Ben
 
 
 def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRow], list[TaskRow]]:
-    """Return train and dev examples within the limits of the recipe. Raises InputError."""
+    """Load train and dev examples up to the limits of the recipe. Raises InputError for a split with only one class."""
     must_have_labels(task)
     limits = {"train": recipe.train_limit, "dev": recipe.dev_limit}
     rows_of = {split: read_rows(task, split, folder=data, limit=limit) for split, limit in limits.items()}
@@ -61,7 +61,7 @@ def task_rows(task: Task, recipe: Recipe, data: str | None) -> tuple[list[TaskRo
 def trial(
     on: Bench, recipe: Recipe, seed: int, key: str, *, before: Callable[[Any], object] | None = None
 ) -> tuple[Any, np.ndarray]:
-    """Fine-tune a model once, and return it in eval mode with its predictions for dev.
+    """Fine-tune a model once, and return it in eval mode with its predictions for the dev examples.
 
     `seed` sets the initial weights of the classification head and the order of examples. `before` is called with the
     new model, for example to mask weights.

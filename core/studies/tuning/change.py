@@ -39,8 +39,7 @@ BATCH_TOKENS = 1024  # both models' maps of one batch are held together
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ChangeOptions:
-    """Options of comparing maps before and after fine-tuning. The default limit is that of the paper, which samples
-    1,000 examples of larger dev sets."""
+    """Options of comparing attention maps before and after fine-tuning."""
 
     before: Annotated[str, Flag("checkpoint before fine-tuning", argument=True)] = config.ENCODER
     after: Annotated[
@@ -59,7 +58,7 @@ class ChangeOptions:
 
 @dataclass(frozen=True)
 class TaskChange:
-    """The difference between the maps of two checkpoints on a task."""
+    """The difference between the attention maps of two checkpoints on one task."""
 
     after: str
     task: str
@@ -68,7 +67,7 @@ class TaskChange:
 
 @dataclass(frozen=True)
 class ChangePartial:
-    """The change of the attention of each fine-tuned checkpoint on its task."""
+    """The change of attention by fine-tuning, for each fine-tuned checkpoint and task."""
 
     pieces: Annotated[tuple[TaskChange, ...], MergedBy("after", "task")]
 
@@ -89,7 +88,7 @@ CHANGE_SCORES = (
 
 
 class Change(Study[ChangeOptions, ChangePartial]):
-    """Compare the maps of each head before and after fine-tuning: cosine and Jensen-Shannon divergence (Fig 5)."""
+    """Compare the maps of each head before and after fine-tuning by cosine and Jensen-Shannon divergence (Fig. 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChunkUnit
     question = "Which heads did fine-tuning change most?"
@@ -135,7 +134,6 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change),)), provenance)
 
     def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
-        """Return, for each checkpoint and statistic, one record per "head" and per "layer" (`kind`)."""
         scores: list[ChangeScore] = []
         for piece in merged.pieces:
             change = piece.change
@@ -208,7 +206,8 @@ STUDY = Change()
 
 
 def task_tuned_on(checkpoint: str) -> str:
-    """Return the task on which a checkpoint was fine-tuned by this program. Raises InputError if unknown."""
+    """Return the task on which a checkpoint was fine-tuned by this program. Raises InputError if the task is
+    unknown."""
     for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
         if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
@@ -236,7 +235,8 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Accumulate the difference between the maps of two checkpoints. Raises CheckpointError."""
+    """Sum the differences between the attention maps of two checkpoints. Raises CheckpointError if their tokens
+    differ."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (

@@ -48,7 +48,7 @@ LEAST = 3  # rows that a correlation's interval needs more than
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FinetuneOptions:
-    """Options of fine-tuning: which checkpoint, on which tasks, from which initialisations, and where it is stored."""
+    """Options of fine-tuning: the checkpoint, the tasks, the initial weights, and where models are stored."""
 
     checkpoint: Checkpoint = config.ENCODER
     revision: Annotated[
@@ -79,13 +79,13 @@ class TunedRun:
 
 @dataclass(frozen=True)
 class TunedRuns:
-    """Several fine-tuning runs."""
+    """Several fine-tuning runs, as a partial result."""
 
     runs: tuple[TunedRun, ...]
 
 
 class Finetune(Study[FinetuneOptions, TunedRuns]):
-    """Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1."""
+    """Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1 (Kovaleva et al.)."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, TrainingUnit
     question = "How well does the fine-tuned model score?"
@@ -121,7 +121,6 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return every
 
     def amount(self, options: FinetuneOptions) -> int | None:
-        """Return the number of tokens that all runs process. Examples are not downloaded for this."""
         if options.data == HUB:
             return None
         recipe, every = Recipe.of(options.preset, options.settings), 0
@@ -147,7 +146,6 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         return Done(TunedRuns((tuned,)), provenance(base, row_ids, split="dev"))
 
     def results(self, options: FinetuneOptions, merged: TunedRuns) -> list[TunedScore]:
-        """Return each fine-tuning run, then the mean over seeds and the constant prediction for each task."""
         return table_scores(merged.runs)
 
     def headline(self, rows: Sequence[Row]) -> Headline:
@@ -219,7 +217,7 @@ def run_name(options: FinetuneOptions, task: str, initialisation: str, seed: int
 
 
 def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
-    """Return the progress of fine-tuning runs of a job that are active on this machine, by key."""
+    """Read the progress of a job's fine-tuning runs that are active on this machine, by run key."""
     pictures = {key: read_live(live_file(options.out, key)) for key in keys}
     return {key: picture for key, picture in pictures.items() if picture is not None}
 
@@ -255,7 +253,7 @@ class FinetuningRun:
 
 
 def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[TunedRun, list[str]]:
-    """Fine-tune a model, evaluate it on dev, and save it; return the result and the IDs of the dev examples.
+    """Fine-tune a model, evaluate it on dev, and save it. Return the result and the IDs of the dev examples.
 
     An interrupted run resumes from its saved state.
     """
@@ -269,7 +267,7 @@ def tune(base: "models.checkpoint.Checkpoint", run: FinetuningRun) -> tuple[Tune
 def tune_on(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> TunedRun:
-    """Fine-tune on the given examples, evaluate on dev, and save, as `tune` does."""
+    """Fine-tune a model on the given train examples, evaluate it on the dev examples, and save it."""
     task, recipe = run.task, run.recipe
     length = min(recipe.max_length, base.max_length)
     learned, measured = tuning.batches.encode(base, train, length), tuning.batches.encode(base, dev, length)
@@ -327,7 +325,7 @@ def tune_on(
 def is_trained(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> bool:
-    """Return whether the folder of a run already contains the result of this recipe on these examples."""
+    """Return True if the folder of a run already has the result of this recipe on these examples."""
     log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
     return {name: log.get(name) for name in decides} == decides
 
@@ -354,7 +352,7 @@ def _why_kept(recipe: Recipe, task: Task, *, trained: int) -> str:
 
 
 def runs_folder(out: str | None) -> Path:
-    """Return the folder for fine-tuned checkpoints: the given one, or a folder next to the database."""
+    """Return the folder for fine-tuned checkpoints: the given folder, or one next to the database."""
     return config.inside(out, to_write=True) if out else config.settings().runs / "finetuned"
 
 
@@ -365,17 +363,17 @@ def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
 
 
 def state_of(folder: Path) -> Path:
-    """Return the path of the saved state, given the folder of the checkpoint."""
+    """Return the path of a run's saved state, which is next to the folder of its checkpoint."""
     return folder.with_name(folder.name + ".state")
 
 
 def live_file(out: str | None, key: str) -> Path:
-    """Return the path of the file in which an active run writes its progress."""
+    """Return the path of the file to which an active run writes its progress."""
     return runs_folder(out) / f"{key}.live.json"
 
 
 def live_picture(log: Any) -> Row:
-    """Return the progress of a run: loss (at most 200 means), dev metrics, steps and remaining time."""
+    """Summarise the progress of a run: mean losses, dev metrics, steps and remaining time."""
     every = max(1, -(-len(log.losses) // 200))
     blocks = [log.losses[k : k + every] for k in range(0, len(log.losses), every)]
     return {
@@ -391,7 +389,7 @@ def live_picture(log: Any) -> Row:
 
 
 def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
-    """Return Table 1 of the paper: each run, means over seeds and the constant prediction."""
+    """Create Table 1 of the paper: every run, means over seeds, and the constant prediction."""
     scores: list[TunedScore] = [run.score for run in runs]
     for task in dict.fromkeys(score.task for score in scores):
         mine = [run.score for run in runs if run.score.task == task]
@@ -419,7 +417,7 @@ def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
 
 
 def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
-    """Return metrics by name as fields of a score record, in which undefined metrics are NaN."""
+    """Convert metrics by name to fields of a score record, in which undefined metrics are NaN."""
     return {name: math.nan if value is None else value for name, value in plain(figures).items()}
 
 
@@ -427,7 +425,7 @@ def scores_of(figures: Mapping[str, float | None]) -> dict[str, Any]:
 
 
 def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
-    """Return the accuracy of the most frequent label of dev (two labels) or of train; None if unknown."""
+    """Return the best accuracy of a constant prediction on a task, or None if unknown."""
     known = [score.accuracy for score in scores if (score.kind, score.task) == ("baseline", task) and score.accuracy]
     if not known:
         return None
@@ -435,7 +433,7 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """Return a clause for runs that do not score significantly above the constant prediction; otherwise ""."""
+    """Explain that a score is not significantly above the constant prediction, or return "" if it is."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""

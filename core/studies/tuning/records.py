@@ -11,8 +11,7 @@ from ..records import Figure, Result, Valued, picked, stated
 
 @dataclass(frozen=True, kw_only=True)
 class TunedScore(Result):
-    """Scores of a fine-tuned model, of a mean over seeds, or of a constant prediction. A score is None if the row lacks
-    its column, and NaN (an empty cell in the store) if undefined.
+    """The scores of a fine-tuned model, of a mean over seeds, or of a constant prediction. Undefined scores are NaN.
 
     Attributes:
         kind: "run"; "mean" over runs of an initialisation; "baseline", a constant prediction.
@@ -54,15 +53,14 @@ class TunedScore(Result):
     held_heads: int | None = None
 
     def of_metric(self, metric: str) -> float | None:
-        """Return the score by one metric; None if undefined."""
+        """Return the score by one metric, or None if undefined."""
         return self._by_metric[metric][0]
 
     def spread(self, metric: str) -> float | None:
-        """Return the standard deviation of one metric over runs; None for fewer than two runs."""
+        """Return the standard deviation of one metric over runs, or None for fewer than two runs."""
         return self._by_metric[metric][1]
 
     def numbers(self) -> list[Number]:
-        """Return the score by the main metric of the task, for findings and plots."""
         score = self.of_metric(self.metric)
         return [] if score is None else [self.number(score, "{metric} on {task}", None, None)]
 
@@ -79,7 +77,7 @@ class TunedScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TunedRunScore(TunedScore):
-    """The scores of one run. Its row has last_loss and kept_epoch even if they are None."""
+    """The scores of one fine-tuning run, with its training log."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("run",)
     kind: str = stated("run")
@@ -90,8 +88,7 @@ class TunedRunScore(TunedScore):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPatternChange(Result):
-    """The score with heads fixed at patterns minus that with learned attention for one task, paired by dev example and
-    averaged over seeds."""
+    """The score with fixed attention patterns minus that with learned attention, for one task, averaged over seeds."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("change",)
     FIGURE = Figure("score", "change of {metric} with heads held|{task}", "{initialisation}")
@@ -111,8 +108,8 @@ class FixedPatternChange(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred(Valued):
-    """The score of a classifier on the vectors of one layer (kind "classifier", compared with random weights), of
-    fine-tuning with the first layers frozen ("frozen"), or of the constant prediction ("baseline")."""
+    """The score on a task of a classifier on one layer, of fine-tuning with frozen layers, or of the constant
+    prediction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
     FIGURE = Figure("value", "{kind}|{task}|{metric}")
@@ -153,7 +150,7 @@ class BestLayer(Valued):
 
 @dataclass(frozen=True)
 class FinetunedTask:
-    """The results of `finetune` on one task, with its main metric."""
+    """The fine-tuning results for one task, with its main metric."""
 
     metric: str
     runs: list[TunedScore]
@@ -171,7 +168,7 @@ class FinetunedTask:
 
 
 def finetuned_task(rows: Sequence[Row]) -> FinetunedTask:
-    """Return the results of `finetune` on one task, from result rows."""
+    """Collect the fine-tuning results for one task from result rows."""
     scores = TunedScore.among(rows)
     constant = next(iter(picked(scores, kind="baseline")), None)
     return FinetunedTask(scores[0].metric, picked(scores, kind="run"), picked(scores, kind="mean"), constant)
