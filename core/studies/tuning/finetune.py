@@ -85,7 +85,7 @@ class TunedRuns:
 
 
 class Finetune(Study[FinetuneOptions, TunedRuns]):
-    """Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1 (Kovaleva et al.)."""
+    """Fine-tune on tasks from several initialisations and seeds, and report the scores of Table 1."""
 
     name, options, partial, arguments = "finetune", FinetuneOptions, TunedRuns, TrainingUnit
     question = "How well does the fine-tuned model score?"
