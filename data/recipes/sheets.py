@@ -91,7 +91,7 @@ def draw(arguments: argparse.Namespace) -> tuple[list[dict], dict[str, np.ndarra
     options = draw_maps.STUDY.read({name: getattr(arguments, name) for name in names} | {"data": arguments.glue})
     checkpoint = open_checkpoint(arguments.checkpoint, device="cpu")
     (unit,) = draw_maps.STUDY.units(options)
-    maps_drawn = list(draw_maps.drawn(checkpoint, options, unit.arguments.inputs))
+    maps_drawn = list(draw_maps.drawn(checkpoint, options, unit.arguments.positions))
     random.Random(arguments.seed).shuffle(maps_drawn)
     facts = [{name: value for name, value in drawn_map.row().items() if name != "weights"} for drawn_map in maps_drawn]
     rows = [{"number": number} | row for number, row in enumerate(facts, start=1)]
