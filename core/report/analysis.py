@@ -34,8 +34,8 @@ BATCH, TOKENS = 32, 64  # examples whose maps are in memory together, and their 
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """A study that can measure a checkpoint. `shows` is what it measures, `seconds` the estimated time on one core
-    (None: unknown), and `memory` the bytes that one worker needs."""
+    """A study that can measure a checkpoint, with its estimated time on one core and the memory that one worker
+    needs."""
 
     study: str
     options: Row
@@ -46,7 +46,7 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class AnalysisPlan:
-    """The studies that can measure a checkpoint on a task. `cores` is the number of parallel workers."""
+    """The studies that can measure a checkpoint on a task, for `cores` parallel workers."""
 
     checkpoint: str
     task: str
@@ -55,7 +55,7 @@ class AnalysisPlan:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """Return the shortest studies that together take at most QUICK_SECONDS."""
+        """Return the shortest studies that together fit into a short time limit."""
         chosen, left = [], QUICK_SECONDS * self.cores
         for planned in self.studies:
             if planned.seconds is not None and planned.seconds <= left:
@@ -64,7 +64,7 @@ class AnalysisPlan:
         return tuple(chosen)
 
     def of(self, names: Collection[str]) -> "list[PlannedStudy]":
-        """Return the named studies in the order of the plan. Raises InputError for others."""
+        """Return the named studies in the order of the plan. Raises InputError for a study that is not in the plan."""
         known = [planned.study for planned in self.studies]
         if unknown := sorted(set(names) - set(known)):
             raise InputError(
@@ -74,11 +74,12 @@ class AnalysisPlan:
         return [planned for planned in self.studies if planned.study in names]
 
     def seconds(self, names: Collection[str]) -> float:
-        """Return the seconds that the named studies take on all cores, without those of unknown duration."""
+        """Estimate how many seconds the named studies take on all cores. Studies of unknown duration are not
+        counted."""
         return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
 
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:
-        """Return the options of the job that runs the named studies. Raises InputError without a study."""
+        """Return the options of the job that runs the named studies. Raises InputError if no study is named."""
         if not names:
             raise InputError("An analysis needs at least one study; got none. Choose one.")
         return MeasureHeadsOptions(

@@ -33,7 +33,7 @@ class Data:
 
     @property
     def trained_treebank(self) -> str | None:
-        """Return the folder of the treebank if it has a train split; None for the bundled treebank."""
+        """Return the folder of the treebank if it has a train split, or None for the bundled treebank."""
         if self.treebank is None or len(list(Path(self.treebank).glob("*-train.conllu"))) != 1:
             return None
         return self.treebank
@@ -41,15 +41,14 @@ class Data:
 
 @dataclass(frozen=True)
 class Facts:
-    """Properties of a checkpoint that the plan of a report needs. `preset` names the recipe for fine-tuning."""
+    """The properties of a checkpoint that the plan of a report needs: its kind and its fine-tuning recipe."""
 
     causal: bool
     preset: str
 
 
 def find_data(folder: str | None, *, hub: bool = False) -> Data:
-    """Find the GLUE folders (in the folder or its glue/), the sentence lists of the papers (also in paper/) and a
-    treebank.
+    """Find the GLUE folders, the sentence lists of the papers and a treebank in a data folder.
 
     `hub` takes all examples from the hub. Raises InputError if the folder has no examples of any task.
     """
@@ -105,13 +104,14 @@ def _treebank(root: Path | None) -> str | None:
 
 
 def rows_in_both(task: str, folder: str | None) -> int:
-    """Return how many dev examples of a task also occur, with the same texts, in its train split."""
+    """Count the dev examples of a task whose texts also occur in the train split."""
     train, dev = ([(row.text, row.pair) for row in read_rows(task, split, folder=folder)] for split in ("train", "dev"))
     return sum(texts in train_texts for train_texts in [set(train)] for texts in dev)
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Return the kind of a checkpoint and its recipe, from its files. Raises CheckpointError."""
+    """Read the kind of a checkpoint and its fine-tuning recipe from its files. Raises CheckpointError if they cannot be
+    read."""
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

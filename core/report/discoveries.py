@@ -15,12 +15,12 @@ DECIDED = (HOLDS, FAILS)
 
 
 def was_tested(record: ClaimRecord) -> bool:
-    """Return whether a claim was tested; False for claims without results and for known errors of a source."""
+    """Return True if a claim was tested. Claims without results and known errors of a source were not."""
     return record.outcome in (*DECIDED, UNDECIDED)
 
 
 def power(records: Sequence[ClaimRecord]) -> str:
-    """Return a text with the fraction of tests that are decided."""
+    """State in a sentence how many tests of the report are decided."""
     tests = [record for record in records if was_tested(record)]
     if not tests:
         return ""
@@ -29,7 +29,7 @@ def power(records: Sequence[ClaimRecord]) -> str:
 
 
 def p_of(record: ClaimRecord) -> float | None:
-    """Return the two-sided p of a test from its interval; None if it counts heads or has no interval."""
+    """Compute the two-sided p-value of a test from its interval, or None if the test has no interval."""
     registered = claim(record.claim)
     if not was_tested(record) or registered is None or registered.correction.counts:
         return None
@@ -41,7 +41,7 @@ def p_of(record: ClaimRecord) -> float | None:
 
 
 def together(records: Sequence[ClaimRecord]) -> str:
-    """Return a text on how many tests are decided, and how many remain at a false discovery rate of 5 %."""
+    """State how many tests are decided, and how many of them remain significant at a false discovery rate of 5 %."""
     tests = [(record, p) for record in records if (p := p_of(record)) is not None]
     if not tests:
         return ""

@@ -11,7 +11,7 @@ from ..scoring.intervals import wilson_interval
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
-    """Widen an interval so that it holds jointly with those of `several` estimates (Bonferroni).
+    """Widen a confidence interval so that it holds jointly with those of `several` estimates (Bonferroni).
 
     Each half is multiplied by the ratio of normal quantiles. Use this if the estimate is the largest of several.
     """
@@ -22,7 +22,7 @@ def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
 
 
 def mean_over(estimates: Iterable[Estimate]) -> Estimate | None:
-    """Return the mean of estimates over heads (or layers), averaging values and interval bounds, or None without any.
+    """Average estimates over heads or layers, including the bounds of their intervals. None if there are no estimates.
 
     The interval is conservative under any dependence, because the standard deviation of a mean never exceeds the mean
     of the standard deviations.
@@ -39,19 +39,19 @@ def _mean(ends: list[float | None]) -> float | None:
 
 
 def share_interval(share: float, n: int) -> Estimate:
-    """Return a proportion of n examples as an estimate with Wilson's 95 % interval."""
+    """Return a proportion of n examples with Wilson's 95 % confidence interval."""
     low, high = wilson_interval(np.array(round(share * n)), n)
     return Estimate(share, float(low), float(high))
 
 
 def as_share(estimate: Estimate) -> Estimate:
-    """Return an estimate of a proportion with its bounds clipped to 0 and 1."""
+    """Clip the bounds of a proportion's confidence interval to 0 and 1."""
     low, high = (None if end is None else min(1.0, max(0.0, end)) for end in (estimate.low, estimate.high))
     return Estimate(estimate.value, low, high)
 
 
 def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
-    """Return F1 over n examples with an interval: F1 = 2J / (1 + J), where J = TP / (TP + FP + FN) is a proportion.
+    """Return the F1 score on n examples with a 95 % confidence interval, derived from that of a proportion.
 
     Counts follow from F1 and accuracy: FP + FN = n (1 - accuracy), and TP = F1 (FP + FN) / (2 (1 - F1)).
     """
@@ -65,7 +65,7 @@ def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
 
 
 def correlation_interval(r: float, n: int) -> Estimate:
-    """Return Pearson's r over n examples with Fisher's interval."""
+    """Return Pearson's r on n examples with Fisher's 95 % confidence interval."""
     if n < 4 or abs(r) >= 1:
         return Estimate(r)
     return Estimate(r, *fisher_interval(r, n))

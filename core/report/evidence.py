@@ -23,7 +23,7 @@ ON_TRAIN_ROWS = {  # each cross-fitted
 
 @dataclass(frozen=True)
 class Origin:
-    """How a step was computed: weights, time, code version and device. `seconds` is the sum over all workers."""
+    """How a step of a report was computed: weights, time, code version, number format and device."""
 
     weights_hash: str | None = None
     created: str | None = None
@@ -34,14 +34,13 @@ class Origin:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> "Origin":
-        """Create the origin from a stored run, or from a step of an earlier report."""
+        """Create the origin of a result from a stored run, or from a step of an earlier report."""
         return cls(**{field.name: plain(known.get(field.name)) for field in fields(cls)})
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """A step of a report with its result rows. `run` is its ID in the store; `error` states why there are no
-    results."""
+    """A step of a report with its result rows, or with the reason why it has no results."""
 
     step: ReportStep
     run: str | None
@@ -51,12 +50,12 @@ class StepResult:
 
     @property
     def task(self) -> str | None:
-        """Return the task of the step; None if the step has no task or several."""
+        """Return the task of the step, or None if the step has no task or several tasks."""
         return self.step.task
 
     @property
     def n(self) -> int:
-        """Return the sample size of the step (the n of its first row)."""
+        """Return the sample size of the step, taken from its first row."""
         return readings.Counted.of(self.rows[0]).n
 
     @cached_property
@@ -70,7 +69,7 @@ class StepResult:
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:
-        """Return the result rows by fine-tuned checkpoint ("" for rows without one)."""
+        """Group the result rows by fine-tuned checkpoint. Rows without a fine-tuned checkpoint have the key ""."""
         compared = getattr(self.step.options, "compare", None)
         rows: dict[str, list[Row]] = {}
         for row in self.rows:
@@ -105,13 +104,13 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the results with rows for one part of the report (and one task, if given), in the order of the
+        """Return the results with rows for one part of the report, optionally for one task, in the order of the
         plan."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """Return a result of a fine-tuned checkpoint, then the same results for the other seeds."""
+        """Return a result of a fine-tuned checkpoint, followed by the same results for the other seeds."""
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)
@@ -125,12 +124,12 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return the ablations or pruning curves by task; cross-fitted results are preferred."""
+        """Return the ablations or pruning curves for each task. Cross-fitted results are preferred."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return the fine-tuning scores by task; cross-fitted results are preferred if they have all these
+        """Return the fine-tuning scores for each task. Cross-fitted results are preferred if they have all these
         initialisations."""
         crossed = {
             result.task: result
@@ -140,7 +139,7 @@ class Evidence:
         return [crossed.get(result.task, result) for result in self.of(Part.TUNING)]
 
     def one(self, part: Part, task: str | None = None) -> StepResult | None:
-        """Return the first result of a part of the report (and task), or None."""
+        """Return the first result of a part of the report, optionally for one task, or None."""
         return next(iter(self.of(part, task)), None)
 
     def by_task(self, part: Part) -> dict[str, StepResult]:
@@ -152,7 +151,7 @@ class Evidence:
         return first_results
 
     def missing(self, part: Part, task: str | None = None) -> str:
-        """Return the reason why a part (and task) has no result: the error of its step, or that it was not measured."""
+        """Explain why a part of the report has no result: the error of its step, or that it was not measured."""
         part_results = [result for result in self.results if result.step.part == part]
         errors = [
             result.error for result in part_results if result.error and (task is None or result.task in (task, None))

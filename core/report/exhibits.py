@@ -14,7 +14,7 @@ from .ids import ExhibitId, Part
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A figure or table in a source. `causal` states whether it is about decoders (True) or encoders (False)."""
+    """A figure or table in a source that the report compares with measured numbers."""
 
     id: ExhibitId
     title: str
@@ -30,7 +30,7 @@ class Exhibit:
 
 @cache
 def exhibits() -> tuple[Exhibit, ...]:
-    """Return all figures and tables of the sources that the report reproduces, in the order of the report."""
+    """Return all figures and tables that the report reproduces, in the order of the report."""
     declared = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))["exhibit"]
     return tuple(
         Exhibit(

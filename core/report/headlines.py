@@ -15,7 +15,7 @@ SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as v
 
 
 def headline(study: str, rows: Sequence[Row]) -> Headline:
-    """Summarise a run in one sentence. If its study has no summary, the sentence states the number of rows."""
+    """Summarise a run in one sentence. If its study defines no summary, state the number of rows."""
     try:
         study_headline = (_report(rows) if study == STUDY_NAME else find_study(study).headline(rows)) if rows else None
     except (JobError, StoreError, KeyError, StopIteration, ValueError, TypeError, IndexError):  # of an older version
@@ -24,7 +24,7 @@ def headline(study: str, rows: Sequence[Row]) -> Headline:
 
 
 def has_headline(study: str) -> bool:
-    """Return whether the runs of a study can be summarised in one sentence."""
+    """Return True if runs of this study can be summarised in one sentence."""
     return study == STUDY_NAME or type(find_study(study)).headline is not Study.headline
 
 

@@ -8,7 +8,7 @@ from ..attention import Head
 
 
 class Part(StrEnum):
-    """A part of the report: what some of its steps measure."""
+    """The parts of a report. Each part names what some steps of the report measure."""
 
     FRAMES = "frames"
     SINK = "sink"
@@ -51,7 +51,7 @@ class Part(StrEnum):
 
 
 class ExhibitId(StrEnum):
-    """The ID of a figure or table in the sources."""
+    """The IDs of the figures and tables in the sources."""
 
     SHARES = "shares"
     CLASSIFIER = "classifier"
@@ -74,8 +74,8 @@ class ExhibitId(StrEnum):
 
 
 class Condition(StrEnum):
-    """The state of the checkpoint, or the kind of measurement, of a number. Only numbers of equal condition are
-    compared."""
+    """The state of a checkpoint, or the kind of measurement, to which a number belongs. Only numbers with the same
+    condition are compared."""
 
     NONE = ""
     BEFORE = "pre-trained"
@@ -96,7 +96,7 @@ class Condition(StrEnum):
 
 
 class Quantity(StrEnum):
-    """The quantity of a number in a figure or table. `words` is its name for readers."""
+    """The quantities that appear in figures and tables, each with its name for readers."""
 
     words: str
 
@@ -131,8 +131,7 @@ class Quantity(StrEnum):
 
 @dataclass(frozen=True)
 class Item:
-    """Identifies one number in a figure or table. `subject` is the ID of a class, feature, relation or metric; `layer`
-    counts from 1 to `layers`."""
+    """Identifies one number in a figure or table by its quantity, subject, layer and head."""
 
     quantity: Quantity
     subject: str = ""
@@ -149,7 +148,7 @@ class Item:
 
     @property
     def position(self) -> float | None:
-        """Return the depth of the layer in the model, from 0 (first) to 1 (last); None without a layer."""
+        """Return the depth of the layer in the model, from 0 (first) to 1 (last), or None without a layer."""
         if self.layer is None or self.layers is None:
             return None
         return (self.layer - 1) / max(1, self.layers - 1)

@@ -111,7 +111,8 @@ class ReportOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "ReportOptions":
-        """Fill in defaults. Raises InputError for an unknown option, part or task."""
+        """Validate the options of a report and fill in defaults. Raises InputError for an unknown option, part or
+        task."""
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(
@@ -159,7 +160,7 @@ INITIALISATIONS = ("pretrained", "random", "untrained")  # the paper's three col
 
 @dataclass(frozen=True)
 class ReportStep:
-    """A job of a report. `options` is None if unreadable; `task` is None if the job covers several."""
+    """A job of a report: a study with its options, checkpoint and task."""
 
     part: Part
     study: str
@@ -170,7 +171,7 @@ class ReportStep:
 
     @property
     def asked(self) -> Row:
-        """Return the options as JSON types, as stored in a job; {} if this version cannot read them."""
+        """Return the options as stored in a job, or {} if this version cannot read them."""
         return {} if self.options is None else as_json(self.options)
 
 
@@ -191,8 +192,7 @@ D = TypeVar(
 def analyses(
     db: Database, checkpoint: str, task: str, data: Data, facts: Facts, options: ReportOptions
 ) -> list[tuple[str, Row]]:
-    """Return the name and options of every study that can measure one checkpoint on one task, in the order of the
-    report.
+    """List every study that can measure one checkpoint on one task, with its options, in the order of the report.
 
     Fine-tuning, studies that need fine-tuned checkpoints, and studies that are known not to be supported are left out.
     """
@@ -228,7 +228,7 @@ def _runs(name: str, given: Row) -> bool:
 
 
 def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Facts]) -> list[ReportStep]:
-    """Return every step in order, given the properties (`facts`) of each checkpoint. Raises InputError."""
+    """List every step of a report in order. Raises InputError if the options are invalid."""
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(
@@ -366,7 +366,7 @@ class _Planned:
         ]
 
     def tuning(self, task: str) -> finetune.FinetuneOptions:
-        """Return the options of the fine-tuning on a task whose checkpoints later steps of the report analyse."""
+        """Return the options for fine-tuning on a task. Later steps of the report analyse the resulting checkpoints."""
         preset = self.facts.preset if self.options.preset == "auto" else self.options.preset
         return finetune.FinetuneOptions(
             checkpoint=self.checkpoint,

@@ -41,7 +41,7 @@ FLAWS = {  # why a printed number cannot be compared with measurements
 
 @dataclass(frozen=True)
 class Figure:
-    """A number published in a paper, with the exhibit, task, item and condition by which a measured number is matched.
+    """A number published in a paper, with the fields by which a measured number is matched to it.
 
     `error` is the error of reading the number from a plot. `flaw` states why it cannot be compared, or is "".
     """
@@ -75,7 +75,7 @@ class Printed:
 
 @cache
 def figures() -> tuple[Figure, ...]:
-    """Return every published number that a report compares with a measured number."""
+    """Load every published number that a report compares with a measured number."""
     with Path(__file__).with_suffix(".csv").open(encoding="utf-8", newline="") as lines:
         found = []
         for line in csv.DictReader(lines):
@@ -113,12 +113,12 @@ def printed(task: str) -> list[Printed]:
 
 
 def printed_changes() -> list[float]:
-    """Return the published cosines before and after fine-tuning on QQP, by layer (Fig 5)."""
+    """Return the published cosines of maps before and after fine-tuning on QQP, by layer (Fig. 5)."""
     return [figure.value for figure in of_exhibit(ExhibitId.CHANGE)]
 
 
 def printed_layers() -> dict[str, dict[str, list[float]]]:
-    """Return the published weights on features on QQP, by layer and condition (Fig 6)."""
+    """Return the published attention weights on features for QQP, by feature, condition and layer (Fig. 6)."""
     layers: dict[str, dict[str, list[float]]] = {}
     for figure in of_exhibit(ExhibitId.FEATURES):
         if figure.item.layer is not None:
@@ -127,5 +127,5 @@ def printed_layers() -> dict[str, dict[str, list[float]]]:
 
 
 def frame_heads() -> list[Head]:
-    """Return the heads that Kovaleva et al. name in their figure of frame relations (Fig 3)."""
+    """Return the heads that Kovaleva et al. name in their figure of frame relations (Fig. 3)."""
     return [figure.item.head for figure in of_exhibit(ExhibitId.FRAMES) if figure.item.head is not None]

@@ -25,24 +25,24 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, kw_only=True)
 class Counted(Result):
-    """A result row of any study, read only for its sample size n."""
+    """The sample size n of a result row from any study."""
 
     n: int
 
 
 def over_heads(scores: Iterable[Score]) -> Estimate | None:
-    """Return the mean over heads of the scores that have a value; None without any."""
+    """Average the scores of heads that have a value. None if no head has a value."""
     return mean_over(score.estimate for score in scores if score.value is not None)
 
 
 def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
-    """Return the mean over the heads of each layer, first to last; empty if no score has a layer."""
+    """Average the scores of heads for each layer, from first to last. Empty if no score has a layer."""
     layers = [score.layer for score in scores if score.layer is not None]
     return [over_heads(picked(scores, layer=layer)) for layer in range(max(layers, default=-1) + 1)]
 
 
 def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
-    """Return one record per layer from the results of the study `separators`."""
+    """Return one record per layer from the results of the study of separators."""
     return [layer for layer in SeparatorLayer.among(rows) if layer.layer is not None]
 
 
@@ -51,14 +51,14 @@ def separator_layers(rows: Sequence[Row]) -> list[SeparatorLayer]:
 
 @dataclass(frozen=True)
 class Frames:
-    """The results of the study `frame-heads`: a summary, and one record per head."""
+    """The results of the study of frame links: a summary, and one record per head."""
 
     summary: FrameSummary
     heads: list[FrameHead]
 
 
 def frames(rows: Sequence[Row]) -> Frames:
-    """Return the result rows of the study `frame-heads` as records."""
+    """Convert the result rows of the study of frame links to records."""
     return Frames(FrameSummary.of(rows[0]), FrameHead.among(rows))
 
 
@@ -66,12 +66,12 @@ def frames(rows: Sequence[Row]) -> Frames:
 
 
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
-    """Return the raw shares of pattern classes from `pattern-shares`."""
+    """Return the raw shares of pattern classes from result rows."""
     return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """Return the changes of shares from `pattern-shares`; empty for a single checkpoint."""
+    """Return the changes of pattern shares from result rows. Empty for a single checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 
@@ -80,7 +80,7 @@ def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The results of the study `disable`, which ablates every head or layer in turn.
+    """The results of a study that ablates every head or layer in turn.
 
     Attributes:
         variants: all targets, in order.
@@ -94,7 +94,7 @@ class Sweep:
     mean: Estimate | None = None
 
     def change_of(self, variant: AblatedTarget) -> Estimate | None:
-        """Return the change of the metric by ablating a target, or None if undefined."""
+        """Return the change of the metric when this target is ablated, or None if undefined."""
         measured = variant.metrics.of(self.metric)
         return measured.change if measured else None
 
@@ -106,7 +106,7 @@ class Sweep:
 
 
 def sweep(rows: Sequence[Row]) -> Sweep:
-    """Return the result rows of the study `disable` as records."""
+    """Convert the result rows of an ablation study to records."""
     swept = AblatedTarget.among(rows)
     metric = swept[0].metrics.first.name
     mean = next((result.estimate for result in MeanOverHeads.among(rows) if result.metric == metric), None)
@@ -118,12 +118,12 @@ def sweep(rows: Sequence[Row]) -> Sweep:
 
 
 def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
-    """Return the pruning curves by order, each starting with the fewest removed heads."""
+    """Group the steps of pruning curves by pruning order, each starting with the fewest removed heads."""
     steps = PruneStep.among(rows)
     orders = dict.fromkeys(step.order for step in steps)
     return {order: sorted(picked(steps, order=order), key=lambda step: step.removed) for order in orders}
 
 
 def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
-    """Return the defined rank correlations of `importance`, each with Spearman's rho."""
+    """Return the defined rank correlations between head importance and other scores, each with Spearman's rho."""
     return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]

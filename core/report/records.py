@@ -13,7 +13,7 @@ REPORT = "reproduce"  # the study under which reports are stored
 
 @dataclass(frozen=True)
 class StepRecord:
-    """A stored step of a report. `error` states why it has no results; `seconds` is the sum over workers."""
+    """A stored step of a report, with the reason if it has no results."""
 
     part: str
     study: str
@@ -134,13 +134,13 @@ class Records:
         )
 
     def by_claim(self) -> dict[str, list[ClaimRecord]]:
-        """Return the outcomes of each claim by claim ID, in order."""
+        """Group the outcomes of the report by claim ID, in order."""
         ids = dict.fromkeys(outcome.claim for outcome in self.claims)
         return {id: [outcome for outcome in self.claims if outcome.claim == id] for id in ids}
 
     @property
     def seconds(self) -> float:
-        """Return the time in seconds that all steps took in workers."""
+        """Return the total time in seconds that all steps took in workers."""
         return sum(step.seconds or 0 for step in self.steps)
 
     def __bool__(self) -> bool:
@@ -151,7 +151,7 @@ R = TypeVar("R", StepRecord, ValueRecord, ClaimRecord, HeadRecord)
 
 
 def rows_of(records: Records) -> list[Row]:
-    """Return the records of a report as rows for the store."""
+    """Convert the records of a report to rows for the store."""
     by_kind: dict[str, Sequence[StepRecord | ValueRecord | ClaimRecord | HeadRecord]] = {
         "step": records.steps,
         "value": records.values,
@@ -162,7 +162,7 @@ def rows_of(records: Records) -> list[Row]:
 
 
 def records_of(rows: Iterable[Row]) -> Records:
-    """Return the records of a report from its stored rows. Missing columns of earlier reports are None."""
+    """Convert the stored rows of a report to records. Columns missing in earlier reports become None."""
     all_rows = list(rows)
     return Records(
         _read(StepRecord, "step", all_rows),

@@ -42,7 +42,7 @@ SETTINGS: dict[Part, Mapping[str, int | str]] = {
 def stored_beside(
     results: Sequence[StepResult], stored: Iterable[Row], rows_of: Callable[[str], Sequence[Row]]
 ) -> list[StepResult]:
-    """Return stored fine-tuning runs that differ from those of a report only in SETTINGS, one per setting and task.
+    """Find stored fine-tuning runs that differ from those of a report in only one setting, such as pooling.
 
     The runs use the same weights and examples. `stored` holds runs of `finetune`, newest first. Settings and tasks in
     `results` are left out.
@@ -91,7 +91,7 @@ STUDY_NAME = REPORT
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it runs: options, data, properties of the checkpoints, and steps."""
+    """A report before it runs: its options, data, checkpoint properties and steps."""
 
     options: ReportOptions
     data: Data
@@ -100,14 +100,14 @@ class Report:
 
 
 def prepared(db: Database, options: ReportOptions) -> Report:
-    """Check data and checkpoints, and plan the steps. Raises InputError or CheckpointError."""
+    """Check the data and checkpoints of a report, and plan its steps. Raises InputError or CheckpointError."""
     data = find_data(options.data, hub=options.hub)
     facts = {name: facts_of(name) for name in options.checkpoints}
     return Report(options, data, facts, plan(db, options, data, facts))
 
 
 def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]) -> str:
-    """Store a report of finished steps (run or None, error) and return the ID of its run."""
+    """Store a report of finished steps, each with the ID of its run or an error, and return the ID of the report."""
     results = [result_of(db, step, *run) for step, run in zip(report.steps, ended, strict=True)]
     known = runs.known_runs(db, finetune.STUDY.name)
     stored = known[known["source"] != "imported"].to_dict("records")
@@ -117,7 +117,7 @@ def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]
 
 
 def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> StepResult:
-    """Return a step of the report with the result rows of its run, or with the error."""
+    """Load the result rows of the run that computed a step of the report, or record the error of the step."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
     run_row = runs.one_run(db, run)
@@ -126,7 +126,7 @@ def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> St
 
 
 def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Facts]) -> list[Evidence]:
-    """Return the results of the steps by checkpoint, in the order of the plan."""
+    """Group the results of the steps by checkpoint, in the order of the plan."""
     tuned = {result.task for result in results if result.step.part == Part.TUNING and result.run and result.task}
     doubled_rows = {task: rows_in_both(task, data.glue) for task in sorted(tuned)}
     learned = {task: rows for task, rows in doubled_rows.items() if rows}
@@ -147,7 +147,7 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Return the content of a report: its steps, values and claims by exhibit, and numbers of heads for heatmaps.
+    """Compute the content of a report: its steps, values and claims, and the numbers of heads for heatmaps.
 
     `parts` selects parts of the plan (empty: all).
     """
@@ -190,7 +190,7 @@ def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Recor
 
 
 def values(item: Exhibit, evidence: Evidence) -> list[ValueRecord]:
-    """Return the measured numbers of an exhibit with the corresponding published numbers."""
+    """Pair the measured numbers of a figure or table with the corresponding published numbers."""
     printed = [
         figure
         for figure in figures()
@@ -247,7 +247,7 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
 
 
 def keep(db: Database, options: ReportOptions, records: Records) -> str:
-    """Store a report as a run, unless the newest one is equal, and return the ID of the run."""
+    """Store a report as a run, unless the newest report is equal, and return the ID of the run."""
     rows, chosen = rows_of(records), plain(asdict(options))
     newest = runs.latest_run(db, STUDY_NAME)
     if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:

@@ -14,7 +14,7 @@ ALIASES = {"bert-base-uncased": {"bert-base-uncased"}, "gpt2": {"gpt2", "gpt2-sm
 
 
 class Verdict(StrEnum):
-    """The result of comparing a measured number with a published one; NONE if no number was published."""
+    """The result of comparing a measured number with a published number."""
 
     AGREES = "agrees"
     DIFFERS = "differs"
@@ -27,7 +27,7 @@ AGREES, DIFFERS, CANNOT = Verdict.AGREES, Verdict.DIFFERS, Verdict.CANNOT
 
 @dataclass(frozen=True)
 class Measured:
-    """A number measured for a figure or table of the report. `x` is its position in a plot if the item has no layer."""
+    """A number measured for a figure or table of the report."""
 
     exhibit: ExhibitId
     task: str | None
@@ -42,13 +42,13 @@ class Measured:
 
     @property
     def position(self) -> float | None:
-        """Return the horizontal position in a plot: for a layer its depth, from 0 to 1."""
+        """Return the horizontal position in a plot. For a layer, this is its depth from 0 to 1."""
         return self.item.position if self.x is None else self.x
 
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """The checkpoint, the tasks with original GLUE dev examples, and the reason why a number is `missing`."""
+    """The checkpoint and tasks to which measured numbers belong, and the reason why a number is missing."""
 
     checkpoint: str
     official: tuple[str, ...] = ()
@@ -56,14 +56,13 @@ class MeasurementContext:
 
 
 def is_checkpoint(name: str, published: str) -> bool:
-    """Return whether a name, folder or hub ID is the checkpoint of a source."""
+    """Return True if a name, folder or Hub ID is the checkpoint of a source."""
     last = Path(name.partition("@")[0].rstrip("/")).name.lower()
     return last in ALIASES.get(published, {published})
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """Return whether a measured number agrees with a published one, and the reason; (Verdict.NONE, "") without a
-    published one.
+    """Decide whether a measured number agrees with a published number, and state the reason.
 
     They agree if the measured 95 % interval, widened by the error of reading a plot, contains the published number.
     """

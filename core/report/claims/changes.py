@@ -48,9 +48,13 @@ MOST = 0.5  # as a fraction of the heads
 
 @for_each(Part.MATCH)
 def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """More than half of the heads have their counterpart at the same layer and head number in the fine-tuned
-    checkpoint: matched one to one, significantly more similar than random weights, in both halves of the inputs. The
-    interval covers heads (Wilson) and, with several seeds, seeds (Student's t); their squares are added."""
+    """Test whether more than half of the heads have their counterpart at the same layer and head number in the
+    fine-tuned checkpoint.
+
+    A counterpart is matched one to one and significantly more similar than random weights, in both halves of the
+    inputs. The interval covers heads (Wilson) and, with several seeds, also seeds (Student's t). The squares of both
+    errors are added.
+    """
     seeds = CounterpartsSummary.among(result.rows)
     if not seeds:
         return None
@@ -76,13 +80,13 @@ BY_CHANCE = 0.025  # of heads that gain in every seed: one of two ways to be rig
 
 @for_each(Part.CHANGE)
 def last_two_layers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The last two layers have lower cosines than all others (not claimed for QQP)."""
+    """Test whether the last two layers have lower cosines than all other layers (not claimed for QQP)."""
     return None if result.task == "qqp" else _changed(evidence, result, slice(-2, None), slice(None, -2))
 
 
 @for_each(Part.CHANGE)
 def all_but_first_two(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The first two layers have higher cosines than all others."""
+    """Test whether the first two layers have higher cosines than all other layers."""
     return _changed(evidence, result, slice(2, None), slice(None, 2))
 
 
@@ -101,27 +105,31 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """Return the mean gain of attention to a feature over heads, paired by input; None if unmeasured."""
+    """Compute the mean increase of attention to a feature by fine-tuning, over all heads. None if it was not
+    measured."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
-    """Return the gain of attention to a feature for each seed; empty if the first has no result."""
+    """Compute the increase of attention to a feature by fine-tuning for each seed."""
     gains = [gain(seed_result, feature) for seed_result in evidence.each_seed(result)]
     return [seed_gain for seed_gain in gains if seed_gain is not None] if gains[0] is not None else []
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
-    """Return the mean of gains as text, with an interval over examples and seeds."""
+    """Format the mean of increases as text, with a confidence interval over examples and seeds."""
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 
 @for_each(Part.FEATURES, "mrpc", "rte", "qqp")
 def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning increases the attention of some heads to nouns, and of some heads to objects, corrected over heads.
-    With several seeds: in every seed, and more heads increase in all seeds than by chance (p at most .025), or heads
-    increase on average, with examples and seeds in the interval."""
+    """Test whether fine-tuning increases the attention of some heads to nouns and of some heads to objects, corrected
+    over heads.
+
+    With several seeds, this must hold in every seed. In addition, more heads must increase in all seeds than expected
+    by chance (p at most .025), or heads must increase on average, with examples and seeds in the interval.
+    """
     return some_heads_gain(evidence, result, ("noun", "object"))
 
 
@@ -188,9 +196,12 @@ def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
 
 @for_each(Part.CHANGE)
 def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """More than half of the heads have a cosine above LITTLE with their map before fine-tuning, each with its interval.
-    With several seeds: in every seed, and the cosine of the median head is above LITTLE, with examples and seeds in its
-    interval."""
+    """Test whether more than half of the heads have a cosine above 0.9 with their map before fine-tuning, each with
+    its interval.
+
+    With several seeds, this must hold in every seed, and the cosine of the median head must be above 0.9, with
+    examples and seeds in its interval.
+    """
     seeds = [
         [score.estimate for score in picked(seed_result.scores, kind="head", statistic="cosine")]
         for seed_result in evidence.each_seed(result)

@@ -37,8 +37,8 @@ NO_COUNTS = "The stored heads lack the number of their maps in each class. Rerun
 
 @for_each(Part.SHARES)
 def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning changes no pattern share by more than ten points, corrected for the classifier's confusions if
-    known."""
+    """Test whether fine-tuning changes every pattern share by at most ten points, corrected for the classifier's
+    confusions if known."""
     moved = readings.moved_shares(result.rows)
     if not moved:
         tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))
@@ -54,8 +54,8 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SHARES)
 def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning increases the share of vertical maps, corrected for the classifier's confusions if known. Fails if
-    the interval ends below a gain of one point."""
+    """Test whether fine-tuning increases the share of vertical maps, corrected for the classifier's confusions if
+    known. The claim fails if the interval ends below a gain of one point."""
     moved = {share.name: share for share in readings.moved_shares(result.rows)}
     if not moved:
         tuned = any(share.checkpoint != evidence.checkpoint for share in readings.class_shares(result.rows))
@@ -69,8 +69,7 @@ def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
-    """Return how each pattern share changes with fine-tuning, corrected for the classifier's confusions (Rogan and
-    Gladen) if they are known.
+    """Correct the change of each pattern share by fine-tuning for the classifier's confusions, if they are known.
 
     The classifier's errors are assumed to be equal before and after fine-tuning. There are no intervals if the shares
     before or after are inconsistent with the confusions. `joint` requests intervals that hold for all classes together.
@@ -132,9 +131,12 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
 
 @for_each(Part.SHARES)
 def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fewer than half of the heads of the fine-tuned checkpoint have maps that could carry meaning, Heterogeneous or
-    Block, in more than half of the inputs. Each head has an interval over inputs, corrected for the classifier's
-    confusions if known. A head whose maps are inconsistent with the confusions is undecided."""
+    """Test whether fewer than half of the fine-tuned heads have maps of class Heterogeneous or Block, which could carry
+    meaning, in more than half of the inputs.
+
+    Each head has an interval over inputs, corrected for the classifier's confusions if known. A head whose maps are
+    inconsistent with the confusions is undecided.
+    """
     rows = [row for row in result.rows if row.get("part") != "head" or "counts" in row]
     if len(rows) < len(result.rows):
         return Outcome(UNTESTED, NO_COUNTS, result.task)

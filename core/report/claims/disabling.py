@@ -43,7 +43,7 @@ AS_MUCH = -0.05  # margin as a fraction of the whole logit difference
 
 
 def agrees(result: StepResult, *names: str) -> Outcome | None:
-    """Test whether two rankings of heads agree, by Spearman's correlation with its bootstrap interval over heads."""
+    """Test whether two rankings of heads agree, by Spearman's correlation with a bootstrap interval over heads."""
     chosen = [
         correlation
         for correlation in RankingCorrelation.among(result.rows)
@@ -63,30 +63,30 @@ def agrees(result: StepResult, *names: str) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def gradient_and_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Spearman's correlation over heads between importance by gradient and the exact effect of ablating each head on
-    the logit difference is above one half, with its bootstrap interval over heads."""
+    """Test whether Spearman's correlation over heads between importance by gradient and the exact effect of ablating
+    each head on the logit difference is above 0.5, with a bootstrap interval over heads."""
     return agrees(result, "gradient", "effect")
 
 
 @for_each(Part.SHAPLEY)
 def gradient_and_shapley(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Spearman's correlation over heads between importance by gradient and Shapley values is above one half, with its
-    bootstrap interval over heads."""
+    """Test whether Spearman's correlation over heads between importance by gradient and Shapley values is above 0.5,
+    with a bootstrap interval over heads."""
     return agrees(result, "gradient", "Shapley value")
 
 
 @for_each(Part.GATES)
 def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Spearman's correlation over heads between importance by gradient and gates trained to stay open or to close is
-    above one half, with its bootstrap interval over heads."""
+    """Test whether Spearman's correlation over heads between importance by gradient and trained gates is above 0.5,
+    with a bootstrap interval over heads."""
     return agrees(result, "gradient", "gate")
 
 
 @for_each(Part.SHAPLEY)
 def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """When heads are removed weakest first, the order by gradient (Michel et al.) retains at most a twentieth less of
-    the logit difference than the order by Shapley values: mean over all steps and over examples that determined neither
-    order, paired."""
+    """Test whether pruning by gradient (Michel et al.) retains at most a twentieth less of the logit difference than
+    pruning by Shapley value. Both are means over all pruning steps and over examples that determined neither order,
+    paired by example."""
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
@@ -106,8 +106,8 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
 
 @for_each(Part.SHAPLEY)
 def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Arithmetic: n heads have 2 to the n subsets. The contribution of each head over all subsets is estimated from a
-    few orders of the heads, with intervals; every pair can be tested."""
+    """Count the subsets of n heads (2 to the power n) and the head contributions whose interval excludes 0.
+    Contributions over all subsets are estimated from a few orders of the heads. No statistical test is needed."""
     heads = ShapleyHead.among(result.rows)
     if not heads:
         return None
@@ -131,9 +131,12 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
 
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
-    """Of the heads with a significant loss on both STS-B and RTE (corrected over heads), more than half attend to the
-    same word in the other sentence more than to its other words and more than any noun (or other kind of word) gets, in
-    either direction, corrected over these heads."""
+    """Test whether more than half of the heads with a significant loss on both STS-B and RTE attend to the same word in
+    the other sentence.
+
+    In either direction, the attention must exceed that to the other words of the sentence and that to any noun (or
+    other kind of word), corrected over these heads.
+    """
     swept = {task: evidence.one(Part.HEADS, task) for task in ("stsb", "rte")}
     unswept = [task for task, result in swept.items() if result is None]
     if unswept:
@@ -173,9 +176,9 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
 
 @for_each(Part.WORD_LINKS, "sst2")
 def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Cutting links between nouns and adjectives changes the logit difference on SST-2 more, in either direction, than
-    cutting as many links between nouns and prepositions at the same distances in the same sentences: all layers,
-    paired."""
+    """Test whether cutting links between nouns and adjectives in all layers changes the logit difference on SST-2 more,
+    in either direction, than cutting as many links between nouns and prepositions at the same distances in the same
+    sentences."""
     contrast = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
     if contrast is None:
         return None
@@ -198,8 +201,8 @@ NO_MEAN = (
 
 @for_each(Part.HEADS, "mrpc", "rte", swept=True)
 def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Ablating a random head raises the score on MRPC and RTE: the mean over heads, with a bootstrap interval over
-    examples, which preserves the dependence of heads."""
+    """Test whether ablating a random head raises the score on MRPC and RTE. The test uses the mean change over heads,
+    with a bootstrap interval over examples, which preserves the dependence between heads."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None
@@ -213,7 +216,8 @@ def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.HEADS, swept=True)
 def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """On every task there is a head whose ablation raises the score: p corrected over all heads (max-T) at most .05.
+    """Test whether each task has a head whose ablation raises the score, with p at most .05 after correction over all
+    heads (max-T).
 
     Fails if every head's interval ends below a gain of 0.1 points, the smallest one in the paper. The range over splits
     does not count.
@@ -243,7 +247,8 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Ablating the whole first layer raises the score on RTE. Fails if the interval ends below a gain of one point."""
+    """Test whether ablating the whole first layer raises the score on RTE. The claim fails if the interval ends below a
+    gain of one point."""
     sweep = readings.sweep(result.rows)
     first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
     if first is None:
@@ -255,8 +260,8 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
-    """STS-B and RTE rely on the same heads: of the heads with a significant loss on either task (corrected over heads),
-    more than half have a significant loss on both. Fails if enough of them lose significantly less than a point on the
+    """Test whether more than half of the heads with a significant loss on STS-B or RTE (corrected over heads) have a
+    significant loss on both tasks. The claim fails if enough of them lose significantly less than one point on the
     other task."""
     stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
     if stsb is None or rte is None:
@@ -276,13 +281,14 @@ def shared_heads(evidence: Evidence) -> list[Outcome]:
 
 
 def clear_losses(known: Sequence[tuple[AblatedTarget, Estimate]]) -> set[str]:
-    """Return the names of the heads whose ablation lowers the score significantly, corrected over all heads."""
+    """Return the names of the heads whose ablation lowers the score significantly after correction over all heads."""
     return {variant.name for variant, change in known if decided(-bonferroni_widened(change, len(known))).word == HOLDS}
 
 
 @for_each(Part.HEADS)
 def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Ablating heads of GPT-2 leaves every prediction unchanged: a single changed prediction decides."""
+    """Test whether ablating heads of GPT-2 leaves every prediction unchanged. A single changed prediction refutes the
+    claim."""
     sweep = readings.sweep(result.rows)
     head_changes, n = sweep.known, sweep.variants[0].n
     flipped = [variant.flipped for variant, _ in head_changes if variant.flipped is not None]
@@ -303,7 +309,8 @@ PRUNED = 0.4  # of the heads of BERT
 
 @for_each(Part.PRUNE, swept=True, loses=True)
 def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Two fifths of the heads can be removed, least important first, for at most one point of the score."""
+    """Test whether two fifths of the heads can be removed, least important first, at the cost of at most one point of
+    the score."""
     curves = readings.prune_curves(result.rows)
     if "importance" not in curves:
         return None
@@ -324,7 +331,7 @@ def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.ALONE, loses=True)
 def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """In most layers, keeping only the best head costs at most one point of the score."""
+    """Test whether keeping only the best head costs at most one point of the score in most layers."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None

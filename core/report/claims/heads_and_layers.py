@@ -44,8 +44,8 @@ NO_LAST = "The features were measured without the last token of the first senten
 
 @for_each(Part.FEATURES)
 def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Heads attend more to the first token, and to the last token of the first sentence, than to other tokens nearby,
-    and less after fine-tuning than before: means over heads."""
+    """Test whether heads attend more to the first token, and to the last token of the first sentence, than to other
+    tokens nearby, and less after fine-tuning than before. The test uses means over heads."""
     decisions, sentences = [], []
     for feature in ("first", "last"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
@@ -65,7 +65,8 @@ FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 
 
 def sixteen_layers(evidence: Evidence) -> list[Outcome]:
-    """Arithmetic: the paper's 144 heads are 12 in each of 12 layers; 12 in each of 16 would be 192."""
+    """Check by arithmetic that the paper's 144 heads are 12 in each of 12 layers. Sixteen layers of 12 heads would have
+    192."""
     if evidence.one(Part.HEADS) is None:
         return untested(evidence, Part.HEADS)
     return [
@@ -75,8 +76,9 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Ablating layer 5 (here: at that depth), not the first, raises the score on RTE: it does, corrected over layers,
-    and the first does not. Fails if the effect of that layer, which the claim names in advance, is below 0."""
+    """Test whether ablating the layer at a third of the depth (layer 5 of 12), but not the first layer, raises the
+    score on RTE, corrected over layers. The claim fails if the effect of the layer at a third of the depth is below
+    0."""
     layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
     if len(layer_changes) < 3:
         return None
@@ -106,7 +108,8 @@ PARTS = 4  # a claim on two features: each before and after fine-tuning
 
 
 def special_tokens(evidence: Evidence) -> list[Outcome]:
-    """At least a third of the heads put more than half of their weight on [CLS] and [SEP] together."""
+    """Test whether at least a third of the heads put more than half of their attention weight on [CLS] and [SEP]
+    together."""
     results = evidence.by_task(Part.STATISTICS)
     if evidence.causal or not results:
         why = NO_SPECIAL_TOKENS if evidence.causal else evidence.missing(Part.STATISTICS)
@@ -129,9 +132,12 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES)
 def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """No head of a decoder has a stripe at punctuation: a tenth of all weight more than on other tokens nearby. The
-    mean is over all queries, not over those that see the token: the last full stop is seen only by itself, which is not
-    a stripe. A map whose largest weight is below a tenth is visually blank."""
+    """Test whether no head of a decoder has a vertical stripe at punctuation, that is, a tenth of all weight more than
+    on other tokens nearby.
+
+    The mean is over all queries, not over those that see the token, because the last full stop is seen only by itself.
+    A map whose largest weight is below a tenth looks blank.
+    """
     scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
     effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]
     if not effects:
@@ -155,7 +161,8 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
 
 
 def keeps_its_role(evidence: Evidence) -> list[Outcome]:
-    """Fewer than half of the heads that have a role on one task have it over the examples of all tasks together.
+    """Test whether fewer than half of the heads that have a role on one task have this role over the examples of all
+    tasks together.
 
     Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
     separators or the first position. The interval is Wilson's over heads. Roles of a head on several tasks are
@@ -203,7 +210,8 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
 
 @for_each(Part.FEATURES)
 def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Weight on nouns and on verbs is higher in the second half of the layers, and lower after fine-tuning."""
+    """Test whether attention to nouns and to verbs is higher in the second half of the layers, and lower after
+    fine-tuning."""
     decisions, sentences = [], []
     for feature in ("noun", "verb"):
         layers = layer_means(result, feature, evidence.checkpoint)
@@ -223,8 +231,8 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.FEATURES, "qnli")
 def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuning on QNLI increases the attention of some heads to negation, corrected over heads. Several seeds count
-    as in the test of nouns and objects."""
+    """Test whether fine-tuning on QNLI increases the attention of some heads to negation, corrected over heads. Several
+    seeds count as in the test of nouns and objects."""
     return _of_own_rows(evidence, some_heads_gain(evidence, result, ("negation",)))
 
 
@@ -237,7 +245,8 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
 
 @for_each(Part.TUNING, starts=("pretrained", "untrained"))
 def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """A fine-tuned checkpoint scores higher than the pre-trained one with an untrained head."""
+    """Test whether a fine-tuned checkpoint scores higher than the pre-trained checkpoint with an untrained
+    classification head."""
     return beats(result, "untrained", "with an untrained head")
 
 
@@ -246,7 +255,7 @@ def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | No
 
 @for_each(Part.LAYERS, "qnli", "mnli", loses=True)
 def no_layer_costs_more(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """On QNLI and MNLI, ablating any whole layer lowers the score by at most 0.2 points."""
+    """Test whether ablating any whole layer lowers the score on QNLI and MNLI by at most 0.2 points."""
     sweep = readings.sweep(result.rows)
     if not sweep.known:
         return None

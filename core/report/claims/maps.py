@@ -56,9 +56,11 @@ ORIGIN_MARGIN = 0.1  # fraction of a score's variance by which feed-forward bloc
 
 @for_each(Part.SEPARATORS)
 def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """From layer 5 of 12 up (here: at that depth), the gradient of the loss with respect to attention to separators is
-    less than half (HARDLY) of that with respect to other tokens. Heads with almost no weight on separators cannot test
-    it."""
+    """Test whether, in the upper two thirds of the layers (from layer 5 of 12), the gradient of the loss with respect
+    to attention to separators is less than half of that for other tokens.
+
+    Heads with almost no weight on separators cannot test this claim.
+    """
     layers = separator_layers(result.rows)
     upper = [layer for layer in layers if layer.ratio is not None and (layer.layer or 0) / len(layers) >= FROM]
     mean = mean_over(_below(layer) for layer in upper)
@@ -88,8 +90,11 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SINKS)
 def no_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """For more than half of the heads whose sink is the separators, the output hardly changes without what they take
-    from it. Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects."""
+    """Test whether more than half of the heads with their sink at separators hardly change the output when the
+    contribution of the sink is removed.
+
+    Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects.
+    """
     at_separators = [score for score in SinkScore.among(result.rows) if score.feature == "separators" and score.verdict]
     if not at_separators:
         return Outcome(UNTESTED, "No head has its sink at separators.", result.task)
@@ -136,9 +141,9 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Heads with most of their weight on separators attend there because of the output of feed-forward sublayers, by
-    ORIGIN_MARGIN more than because of words and positions together (score shares: Elhage et al. 2021's decomposition).
-    """
+    """Test whether heads with most of their weight on separators attend there because of feed-forward outputs. The
+    share of their score variance due to feed-forward outputs must exceed the share due to words and positions by more
+    than a tenth (decomposition of Elhage et al. 2021)."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -181,9 +186,12 @@ NO_FRAMES = (
 
 
 def repeated_patterns(evidence: Evidence) -> list[Outcome]:
-    """More than half of the heads are closer to another head on the same inputs than to themselves on other inputs,
-    each significantly, corrected over heads, and their fraction is above that of random weights. The nearest head is
-    chosen on other inputs than it is measured on. If all heads of random weights are so, no fraction can be above."""
+    """Test whether more than half of the heads are closer to another head on the same inputs than to themselves on
+    other inputs, each significantly after correction over heads.
+
+    Their fraction must also be above that of random weights, so that the claim cannot hold if all heads of random
+    weights are closer. The nearest head is chosen on other inputs than those on which it is measured.
+    """
     by_task = evidence.by_task(Part.REDUNDANCY)
     outcomes = [outcome for task, result in by_task.items() if (outcome := _repeated(result, task))]
     return outcomes or untested(evidence, Part.REDUNDANCY)
@@ -214,9 +222,8 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
 
 
 def frames_help(evidence: Evidence) -> list[Outcome]:
-    """Scores rise with the weight that heads are made to put on frame links, and fall beyond some weight. No data here
-    can test this: GLUE has labels but no annotated frames, FrameNet has frames but no labels, and links can be cut but
-    not given gradually more weight."""
+    """Report that the effect of attention to frame links on task scores cannot be tested. GLUE has labels but no
+    annotated frames, FrameNet has frames but no labels, and links can be cut but not given gradually more weight."""
     return [Outcome(UNTESTED, f"{NO_FRAMES} Checkpoint: {evidence.checkpoint}.")]
 
 
@@ -232,7 +239,8 @@ NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 @for_each(Part.FRAMES)
 def percentile(evidence: Evidence, result: StepResult) -> Outcome:
-    """Two heads reach the 99th percentile of all heads: arithmetic, which no checkpoint decides."""
+    """Count the heads at or above the 99th percentile of all heads. The count follows from arithmetic, so no checkpoint
+    decides the claim."""
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))
@@ -246,9 +254,12 @@ def percentile(evidence: Evidence, result: StepResult) -> Outcome:
 
 @for_each(Part.FRAMES)
 def survivors(evidence: Evidence, result: StepResult) -> Outcome:
-    """At least one head attends along frame links more than all four nulls (of the place, and of which word looks),
-    corrected over heads by Benjamini and Hochberg. Fails if every head's weight is below its highest null of the place
-    plus a tenth of all weight."""
+    """Test whether at least one head attends along frame links more than all four null models predict, corrected over
+    heads (Benjamini and Hochberg).
+
+    Two null models vary the position, and two vary which word attends. The claim fails if the weight of every head is
+    below its highest positional null plus a tenth of all weight.
+    """
     frames = readings.frames(result.rows)
     best = max(frames.heads, key=lambda head: head.estimate.value)
     names, beat_places = frames.summary.survivors, frames.summary.beat_places
@@ -284,8 +295,8 @@ def _beyond(head: FrameHead) -> Estimate:
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
-    """At least nine tenths of the heads of GPT-2 have a weight above 0.4 on frame links if the first position is left
-    out."""
+    """Test whether at least nine tenths of the heads of GPT-2 have a weight above 0.4 on frame links if the first
+    position is left out."""
     with_first, without_first = evidence.one(Part.SINK), evidence.one(Part.SINKLESS)
     if with_first is None or without_first is None:
         return untested(evidence, Part.SINK)
@@ -301,8 +312,8 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
 
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
-    """Ablating either of the two heads with the largest weight on frame links lowers no task's score by more than a
-    point, whether or not these heads survive the nulls of frame relations."""
+    """Test whether ablating either of the two heads with the largest weight on frame links lowers the score of any task
+    by at most one point, even if these heads do not exceed the null models of frame relations."""
     result = evidence.one(Part.FRAMES)
     if result is None:
         return untested(evidence, Part.FRAMES)
@@ -326,8 +337,8 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FRAMES)
 def element_first(evidence: Evidence, result: StepResult) -> Outcome:
-    """In the paper's sentences 441 of 481 frame elements precede their target: a count, which no checkpoint decides.
-    Other sentences cannot test it."""
+    """Check whether 441 of 481 frame elements precede their target in the sentences of the paper. The count does not
+    depend on a checkpoint, and other sentences cannot test the claim."""
     summary = readings.frames(result.rows).summary
     share = summary.links_before / summary.links
     sentence = f"{summary.links_before} of {summary.links} frame elements ({share:.0%}) precede their target."
@@ -341,19 +352,20 @@ def element_first(evidence: Evidence, result: StepResult) -> Outcome:
 
 
 def layer_means(result: StepResult, feature: str, checkpoint: str) -> list[Estimate]:
-    """Return, for each layer, the mean attention weight of its heads on a feature."""
+    """Compute the mean attention weight on a feature for each layer, over the heads of the layer."""
     scores = picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint)
     return [layer for layer in by_layer(scores) if layer is not None]
 
 
 def over(estimates: Sequence[Estimate]) -> Estimate:
-    """Return the mean of several estimates with its interval; NaN if there are none."""
+    """Average several estimates with their confidence intervals, or return NaN if there are none."""
     return mean_over(estimates) or Estimate(float("nan"))
 
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The first half of the layers attends more to [CLS] than the second, and the second more to [SEP]."""
+    """Test whether the first half of the layers attends more to [CLS] than the second half, and the second half more to
+    [SEP] than the first."""
     starts, separators = (layer_means(result, name, evidence.checkpoint) for name in ("start", "separator"))
     if len(starts) < 2 or len(separators) < 2:
         return None
@@ -369,7 +381,7 @@ def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] = LOOKED_AT) -> dict[str, Estimate]:
-    """Return the mean attention weight over heads on each feature that occurs in at least one input."""
+    """Compute the mean attention weight over heads on each feature that occurs in at least one input."""
     means = {
         feature: over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint=checkpoint))
         for feature in features
@@ -379,9 +391,11 @@ def feature_means(result: StepResult, checkpoint: str, features: Sequence[str] =
 
 @for_each(Part.FEATURES)
 def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """More heads have a stripe at [CLS] or [SEP] than at words of any linguistic feature: a tenth of all weight more
-    than on other tokens nearby. Heads whose interval, corrected over heads and features, includes this value are
-    undecided."""
+    """Test whether more heads have a vertical stripe at [CLS] or [SEP] than at words of any linguistic feature.
+
+    A stripe is a tenth of all weight more than on other tokens nearby. Heads whose interval, corrected over heads and
+    features, includes this value are undecided.
+    """
     scores = [
         score
         for score in picked(result.scores, statistic="max", checkpoint=evidence.checkpoint)
@@ -403,8 +417,8 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Return three fractions of heads: those that significantly have a vertical stripe at one of the scored features,
-    those that may have one, and those that have one by point estimate alone."""
+    """Compute the fractions of heads that significantly have a vertical stripe, may have one, or have one by point
+    estimate."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -424,7 +438,7 @@ def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
 
 
 def single_separator(evidence: Evidence) -> list[Outcome]:
-    """Of all tasks, SST-2 has the most weight on its [SEP]."""
+    """Test whether SST-2 has the most attention weight on its [SEP] among all tasks."""
     results = {result.task: result for result in evidence.of(Part.FEATURES)}
     means = {task: feature_means(result, evidence.checkpoint, ("separator",)) for task, result in results.items()}
     weights = {task: mean["separator"] for task, mean in means.items() if mean}
@@ -442,8 +456,8 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """In the last layer [CLS] attends more to [SEP] than to any other feature, except on STS-B, RTE and QNLI, where it
-    attends more to punctuation: mean over heads, for every seed's fine-tuned checkpoint."""
+    """Test whether [CLS] in the last layer attends more to [SEP] than to any other feature or, on STS-B, RTE and QNLI,
+    more to punctuation. The mean over heads is tested for the fine-tuned checkpoint of every seed."""
     seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     seed_weights = {
         name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in of_seed for of_seed in seeds)
@@ -472,10 +486,13 @@ def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
 
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
-    """The best noun-pronoun head is diagonal: most of its weight is on the previous or next token. Noun-pronoun heads
-    exceed their weight at the same distance elsewhere, corrected over heads, and have more than any noun (or other kind
-    of word) gets. Undecided if there is none, or if the best one is not above every head of the other kind, corrected
-    over heads. Uses train examples if links were measured there."""
+    """Test whether the best noun-pronoun head is diagonal, that is, has most of its weight on the previous or next
+    token.
+
+    Noun-pronoun heads exceed their weight at the same distance elsewhere, corrected over heads, and have more than any
+    noun (or other kind of word) gets. The claim is undecided if there is no such head, or if the best one is not above
+    every head of the other kind, corrected over heads. Train examples are used if links were measured there.
+    """
     relations = evidence.by_task(Part.RELATIONS) | evidence.by_task(Part.TRAIN_RELATIONS)
     statistics = evidence.by_task(Part.STATISTICS)
     if not relations or not statistics:
@@ -540,10 +557,12 @@ SAID_OF_LATE = ("separator", "punctuation")  # features that stripes of the last
 
 @for_each(Part.FEATURES, "sst2", not_causal=NO_SPECIAL_TOKENS)
 def late_stripes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Of the heads in the last third of the layers of the fine-tuned checkpoint that have a stripe (a tenth of all
-    weight more at some feature than on other tokens nearby), more than half have the largest one at [SEP] or
-    punctuation, above [CLS] and every other feature, corrected over heads and features. With several seeds: in every
-    seed."""
+    """Test whether more than half of the late heads with a stripe have their largest stripe at [SEP] or punctuation.
+
+    Late heads are in the last third of the layers of the fine-tuned checkpoint. A stripe is a tenth of all weight more
+    at some feature than on other tokens nearby. The largest one must be above [CLS] and every other feature, corrected
+    over heads and features. With several seeds, this must hold in every seed.
+    """
     seeds = [_late_stripes(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     counted = [share for share in seeds if share is not None]
     if not counted:

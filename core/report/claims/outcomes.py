@@ -25,7 +25,7 @@ MOST_TIMES = 10_000  # a plan for more rows than this multiple is not useful
 
 
 class OutcomeWord(StrEnum):
-    """The possible outcomes of testing a claim: four for tests, and one for claims that no checkpoint can decide."""
+    """The possible outcomes of testing a claim, including one for claims that no checkpoint can decide."""
 
     HOLDS = "holds"
     FAILS = "does not hold"
@@ -39,7 +39,7 @@ HOLDS, FAILS, UNDECIDED, UNTESTED, KNOWN_ERROR = OutcomeWord
 
 @dataclass(frozen=True)
 class Decision:
-    """The outcome of a statistical test and the number that determined the outcome.
+    """The outcome of a statistical test, and the number that determined the outcome.
 
     Attributes:
         times: for an undecided test, the factor by which the number of examples must grow; None if no number would
@@ -56,7 +56,8 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """Return how many half-widths of the interval lie between the tested statistic and the margin; 0 if unknown."""
+        """Return the distance between statistic and margin in half-widths of the confidence interval, or 0 if
+        unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -89,7 +90,7 @@ class Outcome:
 
     @property
     def needed(self) -> int | None:
-        """Return the estimated number of examples that would decide an undecided claim; None if unknown."""
+        """Estimate the number of examples that would decide an undecided claim. None if unknown."""
         return math.ceil(self.n * self.times) if self.n and self.times else None
 
 
@@ -107,8 +108,7 @@ def found_by(
     margin: float | None = None,
     seeds: int | None = None,
 ) -> Outcome:
-    """Turn the decision of a statistical test into an outcome that the report shows. Unless given, the task is that of
-    the step's result, and the statistic and margin are those of the decision."""
+    """Convert the decision of a statistical test to an outcome that the report shows."""
     statistic = decision.statistic if statistic is None else statistic
     margin = decision.margin if margin is None else margin
     about = (task or result.task, n, result.run, decision.times, statistic, margin, seeds)
@@ -128,7 +128,7 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
-    """Test for an increase: HOLDS if the interval is above `zero`, FAILS if it ends below a gain of MARGIN (one point),
+    """Test for an increase. Return HOLDS if the interval is above `zero`, FAILS if it ends below a gain of one point,
     otherwise UNDECIDED."""
     decision = decided(estimate, zero)
     if decision.word == HOLDS or estimate.high is None or decision.word == FAILS:
@@ -140,8 +140,8 @@ def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def apart(upper: Sequence[Estimate], lower: Sequence[Estimate]) -> Decision:
-    """Test whether all estimates of one group exceed all of another: HOLDS if all do significantly, FAILS if a pair is
-    significantly reversed, otherwise UNDECIDED."""
+    """Test whether all estimates in one group exceed all estimates in another. Return HOLDS if all do significantly,
+    FAILS if a pair is significantly reversed, otherwise UNDECIDED."""
     estimates = [*upper, *lower]
     if not upper or not lower or any(estimate.low is None or estimate.high is None for estimate in estimates):
         return Decision(UNDECIDED)
@@ -162,8 +162,8 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """Test that no change is a loss: HOLDS if no interval extends below minus the margin `most`, FAILS if one is
-    entirely below, otherwise UNDECIDED.
+    """Test that no change is a loss of more than `most`. Return HOLDS if no interval includes such a loss, FAILS if an
+    interval includes only such losses, otherwise UNDECIDED.
 
     A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """
@@ -181,8 +181,8 @@ def _no_loss(change: Estimate, most: float) -> Decision:
 
 
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
-    """Test whether any head has an effect above `bound`: HOLDS if one head does, FAILS if all are below, otherwise
-    UNDECIDED.
+    """Test whether any head has an effect above `bound`. Return HOLDS if one head does, FAILS if all are below,
+    otherwise UNDECIDED.
 
     Intervals are widened for the number of heads (Bonferroni), because the largest is picked. A head without an
     interval is undecided. The statistic is the deciding head.
@@ -201,8 +201,8 @@ def exists(effects: Sequence[Estimate], bound: float) -> Decision:
 
 
 def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Decision:
-    """Test whether at least a fraction `share` of the heads has a weight above a bound: HOLDS if enough intervals are
-    above it, FAILS if too many are below, otherwise UNDECIDED."""
+    """Test whether at least a fraction `share` of the heads has a weight above `bound`. Return HOLDS if enough
+    intervals are above it, FAILS if too many are below, otherwise UNDECIDED."""
     decisions = [decided(weight, bound) for weight in weights]
     words = [decision.word for decision in decisions]
     required = share * len(words) - 1e-9
@@ -223,7 +223,7 @@ def enough_heads(weights: Sequence[Estimate], bound: float, share: float) -> Dec
 
 
 def within(changes: Sequence[Estimate], margin: float) -> Decision:
-    """Test that all changes are small: HOLDS if every interval is inside [-`margin`, `margin`], FAILS if one is
+    """Test that all changes are small. Return HOLDS if every interval is within ±`margin`, FAILS if one is entirely
     outside, otherwise UNDECIDED."""
     if not changes:
         return Decision(UNDECIDED)
@@ -245,8 +245,8 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
-    """Combine decisions that must all hold: HOLDS if every one does, FAILS if one fails, otherwise the undecided one
-    that needs most examples."""
+    """Combine decisions that must all hold. Return HOLDS if every decision holds, FAILS if one fails, otherwise the
+    undecided decision that needs the most examples."""
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])
 
@@ -273,8 +273,8 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """Return the factor by which the number of examples must grow until the interval of an estimate excludes `zero`, if
-    the estimate stays the same."""
+    """Return the factor by which the number of examples must grow until the interval of an unchanged estimate excludes
+    `zero`."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 
@@ -298,8 +298,7 @@ def _times(distance: float, half: float | None) -> float | None:
 
 
 def said(estimate: Estimate | None, digits: int = 3) -> str:
-    """Return an estimate as text such as "0.12 (0.10 to 0.14)"; without the brackets if it has no interval, and "not
-    measured" for None."""
+    """Format an estimate with its confidence interval as text, such as "0.12 (0.10 to 0.14)"."""
     if estimate is None:
         return "not measured"
     if estimate.low is None or estimate.high is None:
@@ -308,14 +307,14 @@ def said(estimate: Estimate | None, digits: int = 3) -> str:
 
 
 def points(estimate: Estimate) -> str:
-    """Return a change of a score as text in percentage points, such as "+1.2 (+0.3 to +2.1) points"."""
+    """Format a change of a score in percentage points as text, such as "+1.2 (+0.3 to +2.1) points"."""
     if estimate.low is None or estimate.high is None:
         return f"{100 * estimate.value:+.1f} points"
     return f"{100 * estimate.value:+.1f} ({100 * estimate.low:+.1f} to {100 * estimate.high:+.1f}) points"
 
 
 def percent(share: Estimate) -> str:
-    """Return a fraction with its interval as text in per cent, such as "52.3 % (50.1 to 54.4)"."""
+    """Format a fraction with its confidence interval in per cent as text, such as "52.3 % (50.1 to 54.4)"."""
     ends = "" if share.low is None or share.high is None else f" ({100 * share.low:.1f} to {100 * share.high:.1f})"
     return f"{100 * share.value:.1f} %{ends}"
 
@@ -324,20 +323,19 @@ def percent(share: Estimate) -> str:
 
 
 def on_rows(result: StepResult) -> str:
-    """Return a sentence that says that a result is cross-fitted (each example is tested by a model that never saw it);
-    "" for other results."""
+    """Return a sentence that says that a result is cross-fitted, or "" for other results."""
     return "The result is cross-fitted on all train examples. " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 
 def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Outcome]:
-    """Return one outcome, UNTESTED, with the reason why this part of the report has no results."""
+    """Return the outcome UNTESTED with the reason why this part of the report has no results."""
     return [Outcome(UNTESTED, evidence.missing(part, task), task)]
 
 
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Return a decorator that turns the test of one result into a test of every result of a part of the report.
+    """Return a decorator that applies the test of a single result to every result in a part of the report.
 
     Args:
         tasks: only results on these; empty for all.

@@ -28,8 +28,8 @@ READING = "mean over tokens"
 
 @for_each(Part.SYNTAX)
 def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The spanning tree of the best head (chosen on dev) scores at most ten points (Clark et al.: 8.2) above the better
-    of left-branching and right-branching."""
+    """Test whether the spanning tree of the best head (chosen on dev) scores at most ten points above the better of
+    left-branching and right-branching trees. Clark et al. report 8.2 points."""
     best = next(iter(BestHeadTree.defined(result.rows)), None)
     baselines = [score for score in ParsedScore.defined(result.rows) if score.name.endswith("-branching")]
     if best is None or best.rooted is None or not baselines:
@@ -46,8 +46,8 @@ def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SYNTAX)
 def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The probe of attention and input embeddings scores above right-branching, and above the same probe of random
-    weights. The paper's baseline of distances and word embeddings is not computed."""
+    """Test whether the probe of attention and input embeddings scores above right-branching trees and above the same
+    probe of random weights. The paper's baseline of distances and word embeddings is not computed."""
     scores = {score.name: score for score in ParsedScore.defined(result.rows)}
     names = ("right-branching", "attention and embeddings, random weights")
     attention = scores.get("attention and embeddings")
@@ -65,8 +65,8 @@ def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | 
 
 @for_each(Part.PROBE)
 def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """In the second half of the layers, a probe trained where both rules agree follows the hierarchical one, more than
-    in the embeddings."""
+    """Test whether a probe trained on sentences for which both rules agree follows the hierarchical rule in the second
+    half of the layers, and more than in the embeddings."""
     layers = [
         layer
         for layer in ProbedLayer.defined(result.rows)
@@ -87,8 +87,8 @@ def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TRANSFER)
 def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Classifiers on the layers of the middle third score above those on the first and last third, by the means of the
-    thirds. The best layer, chosen on other examples, is also reported."""
+    """Test whether classifiers on layers of the middle third score above those on the first and last third, by the
+    means of the thirds. The best layer, chosen on other examples, is also reported."""
     layers = [
         layer
         for layer in Transferred.defined(result.rows)
@@ -126,7 +126,8 @@ def _nothing_to_lose(result: StepResult) -> Outcome | None:
 
 @for_each(Part.SUBNETWORKS)
 def a_third_can_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuned without 30 % of its weights, the smallest of all layers, a checkpoint loses no point."""
+    """Test whether a checkpoint that is fine-tuned without the smallest 30 % of its weights loses at most one
+    point."""
     of_all = [
         score
         for score in Subnetwork.defined(result.rows)
@@ -149,8 +150,8 @@ def _shown(score: Subnetwork) -> str:
 
 @for_each(Part.SUBNETWORKS)
 def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Components that survive pruning by importance, retrained, score above as many pruned components, and these,
-    retrained, score above the constant prediction."""
+    """Test whether retraining the components that survive pruning by importance gives a higher score than retraining as
+    many pruned components, and whether the pruned components, retrained, score above the constant prediction."""
     score_of = {
         score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
     }

@@ -15,8 +15,7 @@ from .outcomes import Test
 
 @dataclass(frozen=True)
 class Correction:
-    """How a claim's test corrects for testing many heads, layers or classes. `holds`, `fails` and `undecided` say what
-    these outcomes mean; `counts` says whether the test counts heads instead of using one interval."""
+    """How the test of a claim corrects for testing many heads, layers or classes, and what each outcome means."""
 
     says: str
     holds: str
@@ -51,12 +50,12 @@ class Claim:
 
     @property
     def statistic(self) -> str:
-        """Return what the claim's test measures, in words, from the docstring of the test."""
+        """Describe in words what the test of the claim measures."""
         return " ".join((self.test.__doc__ or "").split())
 
     @property
     def meanings(self) -> tuple[str, ...]:
-        """Return what the outcomes "holds", "does not hold" and "undecided" mean for this claim."""
+        """Explain what the outcomes "holds", "does not hold" and "undecided" mean for this claim."""
         margin = "the limit for the task" if self.margin is None else f"{self.margin:.3g}"
         templates = (self.correction.holds, self.correction.fails, self.correction.undecided)
         return tuple(meaning.format(margin=margin) for meaning in templates)

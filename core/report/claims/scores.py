@@ -43,13 +43,14 @@ from .seeds import compared, needs, over_seeds, score_of, welch, with_luck
 
 
 def by_separator(evidence: Evidence) -> list[Outcome]:
-    """Classifying by [SEP] loses at most one point compared with [CLS], with examples and seeds in the interval."""
+    """Test whether classifying by [SEP] loses at most one point compared with [CLS], with examples and seeds in the
+    interval."""
     return _no_worse(evidence, Part.BY_SEPARATOR, "--set pooling=sep")
 
 
 def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
-    """With the last two layers reinitialised and only these trained, the score loses at most one point compared with
-    full fine-tuning, with examples and seeds in the interval."""
+    """Test whether reinitialising and training only the last two layers loses at most one point compared with full
+    fine-tuning, with examples and seeds in the interval."""
     return _no_worse(evidence, Part.FRESH_LAST, "--set reset_last=2 --set train_last=2")
 
 
@@ -91,8 +92,8 @@ PRINTED_GAIN = 35.9
 
 @for_each(Part.TUNING, "stsb", "qnli", starts=("random", "untrained"))
 def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Fine-tuned random weights score below pre-trained weights without fine-tuning (with an untrained head), with
-    examples and seeds in the interval of the difference."""
+    """Test whether random weights score lower after fine-tuning than pre-trained weights without fine-tuning (with an
+    untrained head), with examples and seeds in the interval of the difference."""
     tuning = finetuned_task(result.rows)
     untuned, random = tuning.mean("untrained"), tuning.mean("random")
     metric, n = tuning.metric, tuning.rows
@@ -109,7 +110,7 @@ def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcom
 
 
 def mean_gain(evidence: Evidence) -> list[Outcome]:
-    """The printed mean gain of fine-tuning over seven tasks, 35.9 points, recomputed from the printed cells: the sum is
+    """Recompute the printed mean gain of fine-tuning over seven tasks, 35.9 points, from the printed cells. The sum is
     right, but it mixes accuracy with correlation and compares with an untrained head."""
     result = evidence.one(Part.TUNING)
     if result is None:
@@ -140,14 +141,13 @@ NO_LENGTHS = "Fewer than two input lengths have an interval of r. Rerun this ste
 
 @for_each(Part.TUNING, starts=("pretrained", "random"))
 def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """A fine-tuned pre-trained checkpoint scores higher than a fine-tuned random one, with examples and seeds in the
-    interval."""
+    """Test whether a fine-tuned pre-trained checkpoint scores higher than a fine-tuned randomly initialised one, with
+    examples and seeds in the interval."""
     return beats(result, "random", "from random weights")
 
 
 def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None:
-    """Test the claim that fine-tuning from pre-trained weights scores higher than fine-tuning from another
-    initialisation."""
+    """Test whether fine-tuning scores higher from pre-trained weights than from another initialisation."""
     tuning = finetuned_task(result.rows)
     best, other_mean = tuning.mean("pretrained"), tuning.mean(initialisation)
     metric, n = tuning.metric, tuning.runs[0].dev_rows or 0
@@ -170,8 +170,8 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
 
 @for_each(Part.TUNING, starts=("random",))
 def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """A fine-tuned randomly initialised model is better than the best constant prediction (not claimed for STS-B).
-    Fails if the interval ends below a gain of one point."""
+    """Test whether a fine-tuned randomly initialised model is better than the best constant prediction (not claimed for
+    STS-B). The claim fails if the interval ends below a gain of one point."""
     if result.task == "stsb":
         return None
     tuning = finetuned_task(result.rows)
@@ -194,8 +194,8 @@ def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TUNING)
 def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """The named cells of Table 1 equal a constant prediction on these examples, to the printed digit: arithmetic, which
-    no checkpoint decides."""
+    """Check by arithmetic whether the named cells of Table 1 equal a constant prediction on these examples, to the
+    printed digit. No checkpoint decides this claim."""
     cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
     tuning = finetuned_task(result.rows)
     if not cells or tuning.constant is None:
@@ -217,7 +217,7 @@ def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def neighbours(evidence: Evidence) -> list[Outcome]:
-    """Some heads put more than half of their weight on the previous token, and some on the next."""
+    """Test whether some heads put more than half of their weight on the previous token, and some on the next token."""
     sides = ("previous",) if evidence.causal else ("previous", "next")
     by_task = evidence.by_task(Part.STATISTICS)
     return [_neighbours(result, task, sides) for task, result in by_task.items()] or untested(evidence, Part.STATISTICS)
@@ -253,7 +253,7 @@ def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
 
 
 def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
-    """Layers 6 to 10 of 12 (here: at that depth) put more than half of their weight on separators."""
+    """Test whether the layers at the depth of layers 6 to 10 of 12 put more than half of their weight on separators."""
     results = evidence.by_task(Part.STATISTICS)
     if not results or evidence.causal:
         why = "A decoder has no [SEP]." if evidence.causal else evidence.missing(Part.STATISTICS)
@@ -274,8 +274,8 @@ def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.DEPENDENCIES)
 def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """For most dependencies, the head that is best on dev is better on test than the best fixed distance, corrected
-    over the dependencies."""
+    """Test whether the head that is best on dev beats the best fixed distance on test for most dependencies, corrected
+    over dependencies."""
     labels: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
     dependency_scores = DependencyScore.among(result.rows)
     chosen = []
@@ -301,9 +301,12 @@ def heads_beat_distances(evidence: Evidence, result: StepResult) -> Outcome | No
 
 @for_each(Part.EFFECTIVE)
 def effective_drops(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Raw and effective attention are equal for the shortest inputs (correlation above .999) and differ for the longest
-    (below .99), by their intervals over inputs. Fails if they differ for the shortest inputs too. Results of earlier
-    versions without intervals by length cannot be tested."""
+    """Test whether raw and effective attention are equal for the shortest inputs (correlation above .999) and differ
+    for the longest inputs (below .99), by their intervals over inputs.
+
+    The claim fails if they differ for the shortest inputs too. Results of earlier versions without intervals by length
+    cannot be tested.
+    """
     several = sorted(LengthCorrelation.among(result.rows), key=lambda length: length.length_from)
     if not several:
         return None
@@ -345,7 +348,7 @@ def _mean_r(several: Sequence[LengthCorrelation], low: int) -> Estimate:
 
 
 def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
-    """Effective attention gives less weight to [CLS], [SEP] and punctuation than raw attention."""
+    """Test whether effective attention gives less weight to [CLS], [SEP] and punctuation than raw attention."""
     result = evidence.one(Part.EFFECTIVE)
     if result is None:
         return untested(evidence, Part.EFFECTIVE)

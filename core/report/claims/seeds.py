@@ -18,7 +18,7 @@ MOST_SEEDS = 100  # a plan for more seeds is not useful
 
 @dataclass(frozen=True)
 class Luck:
-    """The part of a mean's error that comes from the choice of random seeds."""
+    """The part of the error of a mean that comes from the choice of random seeds."""
 
     spread: float = 0.0
     seeds: float = 1.0
@@ -27,19 +27,19 @@ class Luck:
 
     @property
     def half(self) -> float:
-        """Return the half-width of the 95 % interval that covers only the seeds (Student's t)."""
+        """Return the half-width of the 95 % confidence interval over seeds alone (Student's t)."""
         return _half(self.spread, self.seeds, self.freedom, self.several) if self.spread else 0.0
 
 
 def luck_of(values: Sequence[float]) -> Luck:
-    """Return the error that seeds add to a mean, estimated from one value per seed; 0 for a single value."""
+    """Estimate the error that random seeds add to a mean, from one value per seed. A single value gives 0."""
     if len(values) < 2:
         return Luck()
     return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)
 
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
-    """Add the squared error of seeds to an interval; None if the variance between seeds is unknown."""
+    """Widen a confidence interval by the error of random seeds. The bounds are None if that error is unknown."""
     if math.isnan(luck.half):
         return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
@@ -48,7 +48,7 @@ def with_luck(rows: Estimate, luck: Luck) -> Estimate:
 
 
 def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
-    """Return a fine-tuning score with its interval over dev examples, and the error that seeds add (NaN if unknown)."""
+    """Return a fine-tuning score with its interval over dev examples, and the error that random seeds add."""
     spread, seeds = score.spread(metric), score.n or 1
     unknown = float("nan")
     luck = Luck() if seeds < 2 else Luck(unknown if spread is None else spread, seeds, seeds - 1)
@@ -56,13 +56,13 @@ def score_of(score: TunedScore, metric: str, n: int) -> tuple[Estimate, Luck]:
 
 
 def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
-    """Return a fine-tuning score with an interval over dev examples, and also over seeds if there are several."""
+    """Return a fine-tuning score with an interval over dev examples and, if there are several seeds, over seeds."""
     return with_luck(*score_of(score, metric, n))
 
 
 def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
-    """Decide whether fine-tuning from one initialisation scores above fine-tuning from another. None if one of them has
-    no score.
+    """Decide whether fine-tuning from one initialisation scores above fine-tuning from another. None if a score is
+    missing.
 
     The interval covers errors over shared examples and over seeds.
     """
@@ -82,7 +82,7 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
 
 
 def welch(first: Luck, other: Luck) -> Luck:
-    """Return the error of seeds in a difference of means (Welch); a single seed adds none."""
+    """Compute the error that random seeds add to a difference of two means, by Welch's method."""
     squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
     if not any(squares):
         return Luck()
@@ -106,8 +106,8 @@ def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
 
 
 def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
-    """Decide whether an estimate is above `zero`, with seeds in its interval. An undecided result says how many more
-    examples and seeds would decide.
+    """Decide whether an estimate is above `zero`, with random seeds in its interval. An undecided decision states how
+    many more examples and seeds would decide.
 
     `more_rows` says whether the number of examples can be increased.
     """
@@ -115,8 +115,7 @@ def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bo
 
 
 def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
-    """Add to an undecided decision how many times as many examples, and how many seeds, would decide it, given the
-    errors over examples and seeds."""
+    """Add to an undecided decision how many more examples and seeds would decide it."""
     end = rows.low if rows.value > zero else rows.high
     distance = abs(rows.value - zero)
     if decision.word != UNDECIDED or not luck.spread or end is None or not distance:
@@ -146,8 +145,7 @@ def _half(spread: float, seeds: float, freedom: float, several: int) -> float:
 
 
 def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
-    """Return the mean over seeds of a number measured on the same examples, and the error that seeds add. A single seed
-    is returned as is.
+    """Average a number over seeds that share the same examples. Return the mean and the error that random seeds add.
 
     The mean of interval bounds is never too narrow, whatever the dependence.
     """
@@ -156,7 +154,8 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether the mean over seeds is above `zero`; failing is corrected for `several` parts."""
+    """Decide whether the mean over seeds is above `zero`. A negative decision is corrected for `several`
+    comparisons."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:
@@ -166,8 +165,7 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
-    """Test whether all numbers of one group exceed all of another, by their differences within each seed, which must
-    all be above 0."""
+    """Test whether all numbers in one group exceed all numbers in another, by the differences within each seed."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]
@@ -175,7 +173,7 @@ def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequen
 
 
 def both(of_each: Decision, together: Decision) -> Decision:
-    """Combine two decisions: HOLDS or FAILS if both do, otherwise UNDECIDED."""
+    """Combine two decisions: HOLDS or FAILS if both agree, otherwise UNDECIDED."""
     if of_each.word == together.word and of_each.word != UNDECIDED:
         return of_each
     needed = next((decision for decision in (of_each, together) if decision.word == UNDECIDED), Decision(UNDECIDED))
@@ -183,8 +181,7 @@ def both(of_each: Decision, together: Decision) -> Decision:
 
 
 def in_every_seed(decisions: Sequence[Decision]) -> Decision:
-    """Combine one decision per seed: HOLDS if all hold, FAILS if all fail, otherwise UNDECIDED. If seeds differ, no
-    number of examples would decide."""
+    """Combine one decision per seed: HOLDS if all hold, FAILS if all fail, otherwise UNDECIDED."""
     words = {decision.word for decision in decisions}
     least = min(decisions, key=lambda decision: decision.clear)
     if len(words) == 1 and UNDECIDED not in words:

@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """Return one measured number per layer, with all other fields copied from `like`."""
+    """Create one measured number per layer. All other fields are copied from `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -32,7 +32,7 @@ def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str
 
 
 def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
-    """Return whether a row is about the checkpoint of the report or about one fine-tuned from it."""
+    """Return whether a result row concerns the checkpoint of the report or a checkpoint fine-tuned from it."""
     return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
@@ -40,7 +40,8 @@ def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
 
 
 def shares(evidence: Evidence) -> list[Measured]:
-    """Return the fraction of maps in each pattern class, before and after fine-tuning (Kovaleva et al., Fig 2)."""
+    """Collect the share of each pattern class among the maps, before and after fine-tuning (Kovaleva et al., Fig.
+    2)."""
     return [
         Measured(
             ExhibitId.SHARES, result.task, Item(Quantity.CLASS_SHARE, share.name),
@@ -78,14 +79,14 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
 
 
 def frames(evidence: Evidence) -> list[Measured]:
-    """Return the attention along frame-semantic links: named heads, best head, 99th percentile, mean (Kovaleva et al.,
-    Fig 3)."""
+    """Collect attention along frame-semantic links for named heads, the best head and the mean (Kovaleva et al., Fig.
+    3)."""
     results = evidence.of(Part.FRAMES)
     return [value for result in results for value in _frames(result, ExhibitId.FRAMES, Condition.BEFORE)]
 
 
 def sink(evidence: Evidence) -> list[Measured]:
-    """Return the attention along the frame links of the GPT-2 replication, with and without the first position (the
+    """Collect attention along the frame links of the GPT-2 replication, with and without the first position (the
     sink)."""
     parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
     return [
@@ -97,8 +98,8 @@ def sink(evidence: Evidence) -> list[Measured]:
 
 
 def features(evidence: Evidence) -> list[Measured]:
-    """Return the attention to linguistic features, averaged over all heads; for [SEP] and [CLS] also by layer (Kovaleva
-    et al., Fig 6)."""
+    """Collect the mean attention of heads to linguistic features, for [SEP] and [CLS] also by layer (Kovaleva et al.,
+    Fig. 6)."""
     values = []
     for result in evidence.of(Part.FEATURES):
         for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):
@@ -120,8 +121,8 @@ def features(evidence: Evidence) -> list[Measured]:
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
-    """Return the attention from the classifying token ([CLS], or the last token in decoders) of the last layer to each
-    feature, averaged over heads (Kovaleva et al., Fig 7, right)."""
+    """Collect the mean attention of the classifying token in the last layer to each feature (Kovaleva et al., Fig. 7,
+    right)."""
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):
@@ -136,8 +137,8 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the scores of attention from the classifying token to a feature in the last layer, if possible
-    fine-tuned."""
+    """Return the scores of attention from the classifying token to a feature in the last layer, after fine-tuning if
+    available."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
@@ -146,7 +147,8 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Return the best head of each relation, and the attention at the same distance (Kovaleva et al., Fig 7, left)."""
+    """Collect the best head of each relation, and its attention at the same distance (Kovaleva et al., Fig. 7,
+    left)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(
@@ -166,7 +168,7 @@ def relations(evidence: Evidence) -> list[Measured]:
 
 
 def tokens(evidence: Evidence) -> list[Measured]:
-    """Return both halves of Fig 7 of Kovaleva et al.: relations, and the classifying token."""
+    """Collect the numbers for both halves of Fig. 7 in Kovaleva et al.: relations, and the classifying token."""
     return [*relations(evidence), *classifying(evidence)]
 
 
@@ -174,8 +176,8 @@ def tokens(evidence: Evidence) -> list[Measured]:
 
 
 def statistics(evidence: Evidence) -> list[Measured]:
-    """Return how many heads attend mainly to neighbouring tokens, and the attention entropy of the classifying token in
-    the last layer (Clark et al.)."""
+    """Count the heads that attend mainly to neighbouring tokens, and collect the attention entropy of the classifying
+    token in the last layer (Clark et al.)."""
     values = []
     for result in evidence.of(Part.STATISTICS):
         for task in dict.fromkeys(score.task for score in result.scores):
@@ -197,14 +199,14 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Return how many heads are above a bound, and how many by the bounds of their intervals."""
+    """Count the heads above a bound, by their values and by the bounds of their confidence intervals."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)
 
 
 def dependencies(evidence: Evidence) -> list[Measured]:
-    """Return the best head and fixed distance for each dependency (Clark et al., Table 1)."""
+    """Collect the best head and the best fixed distance for each dependency (Clark et al., Table 1)."""
     values = []
     for result in evidence.of(Part.DEPENDENCIES):
         for label in dict.fromkeys(score.feature or "" for score in result.scores):
@@ -225,8 +227,7 @@ def dependencies(evidence: Evidence) -> list[Measured]:
 
 
 def effective(evidence: Evidence) -> list[Measured]:
-    """Return the correlation of raw and effective attention by input length, and both by token type (Brunner et
-    al.)."""
+    """Collect raw and effective attention by token type, and their correlation by input length (Brunner et al.)."""
     values = []
     for result in evidence.of(Part.EFFECTIVE):
         for length in LengthCorrelation.among(result.rows):

@@ -16,8 +16,7 @@ def _measured(result: StepResult, exhibit: ExhibitId, subject: str, score: Value
 
 
 def probes(evidence: Evidence) -> list[Measured]:
-    """Return the results of probes: UAS of trees from attention, accuracy for each property in the embeddings and the
-    last layer, and best layers."""
+    """Collect the results of probes: trees from attention, word properties by layer, and best layers."""
     values = []
     for result in evidence.of(Part.SYNTAX):
         note = "" if result.step.options.treebank else "trees parsed by machine"
@@ -40,7 +39,7 @@ def probes(evidence: Evidence) -> list[Measured]:
 
 
 def subnetworks(evidence: Evidence) -> list[Measured]:
-    """Return the score at each fraction of pruned weights, and the scores of retrained subnetworks."""
+    """Collect the score at each fraction of pruned weights, and the scores of retrained subnetworks."""
     values = []
     for result in evidence.of(Part.SUBNETWORKS):
         for score in (network for network in Subnetwork.defined(result.rows) if network.kind != "baseline"):

@@ -20,8 +20,7 @@ DECODERS = shipped_set(causal=True).name
 
 
 def classifier(evidence: Evidence) -> list[Measured]:
-    """Return F1 of the bundled pattern classifier on checkpoints outside its training data, and the fraction of each
-    class among the labels. Empty if another classifier was used."""
+    """Collect the F1 score of the bundled pattern classifier on held-out checkpoints, and the label frequencies."""
     bundled = f"{classifier_registry.BUNDLED}-{DECODERS}-"
     results = [
         result

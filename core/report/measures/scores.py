@@ -25,7 +25,7 @@ BEST_KEPT = "; the best epoch by these dev rows was kept, so the score is too hi
 
 
 def table_one(evidence: Evidence) -> list[Measured]:
-    """Return the scores of Table 1: means over seeds, with intervals over dev examples."""
+    """Collect the scores of Table 1 as means over seeds, with confidence intervals over dev examples."""
     values = []
     for result in evidence.of(Part.TUNING):
         tuning = finetuned_task(result.rows)
@@ -46,7 +46,7 @@ def table_one(evidence: Evidence) -> list[Measured]:
 
 
 def scored(score: TunedScore, metric: str, n: int) -> Estimate:
-    """Return a score on n examples with its interval. Mean squared error has no interval."""
+    """Return a score on n examples with its confidence interval. Mean squared error has no interval."""
     value = float(score.of_metric(metric) or 0.0)
     if metric == "accuracy":
         return share_interval(value, n)
@@ -56,8 +56,8 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """Return the score of the best constant prediction on the dev examples; 0 if the metric is undefined for a
-    constant.
+    """Return the score of the best constant prediction on the dev examples, or 0 if the metric is undefined for
+    constants.
 
     Fine-tuning records the majority label of the train split; another label may be more frequent on dev.
     """
@@ -69,7 +69,8 @@ def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
 
 
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
-    """Return why an ablation cannot lower the score (it is not above that of a constant prediction), or None."""
+    """Explain that the score is not above a constant prediction, so that ablation cannot lower it. None if it is
+    above."""
     result = evidence.one(Part.TUNING, task)
     if result is None:
         return None
@@ -90,7 +91,8 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
 
 
 def change(evidence: Evidence) -> list[Measured]:
-    """Return the cosine of attention maps before and after fine-tuning, averaged by layer (Kovaleva et al., Fig 5)."""
+    """Collect the mean cosine of attention maps before and after fine-tuning for each layer (Kovaleva et al., Fig.
+    5)."""
     values = []
     for result in evidence.of(Part.CHANGE):
         layers = cosines(result)
@@ -104,7 +106,7 @@ def change(evidence: Evidence) -> list[Measured]:
 
 
 def cosines(result: StepResult) -> list[Score]:
-    """Return the cosines of attention maps before and after fine-tuning by layer, from the first layer."""
+    """Return the cosine of attention maps before and after fine-tuning for each layer, in order."""
     return sorted(picked(result.scores, kind="layer", statistic="cosine"), key=lambda score: score.layer or 0)
 
 
@@ -112,8 +114,7 @@ def cosines(result: StepResult) -> list[Score]:
 
 
 def heads(evidence: Evidence) -> list[Measured]:
-    """Return the best, mean and worst change of the score when one head is ablated, and the change of the best head on
-    other examples (Kovaleva et al., Fig 8)."""
+    """Collect the best, mean and worst change of the score when one head is ablated (Kovaleva et al., Fig. 8)."""
     values = []
     for result in evidence.of(Part.HEADS):
         sweep = readings.sweep(result.rows)
@@ -166,24 +167,24 @@ def _by_layers(evidence: Evidence, part: Part, exhibit: ExhibitId, condition: Co
 
 
 def best_by_layer(known: Sequence[tuple[AblatedTarget, Estimate]]) -> list[Estimate]:
-    """Return the highest change of the score when one head is ablated, for each layer."""
+    """Return the highest change of the score for each layer when one of its heads is ablated."""
     layers = sorted({variant.layer or 0 for variant, _ in known})
     by_layer = [[change for variant, change in known if (variant.layer or 0) == layer] for layer in layers]
     return [max(changes, key=lambda change: change.value) for changes in by_layer]
 
 
 def layers(evidence: Evidence) -> list[Measured]:
-    """Return the change of the score when a whole layer is ablated, for every layer (Kovaleva et al., Fig 9)."""
+    """Collect the change of the score when a whole layer is ablated, for every layer (Kovaleva et al., Fig. 9)."""
     return _by_layers(evidence, Part.LAYERS, ExhibitId.LAYERS, Condition.DISABLED)
 
 
 def alone(evidence: Evidence) -> list[Measured]:
-    """Return the change of the score if only the best head of a layer is retained (Michel et al., Table 2)."""
+    """Collect the change of the score when only the best head of a layer is retained (Michel et al., Table 2)."""
     return _by_layers(evidence, Part.ALONE, ExhibitId.ALONE, Condition.ZEROED)
 
 
 def prune(evidence: Evidence) -> list[Measured]:
-    """Return how many heads can be pruned before the score drops (Michel et al., Fig 3)."""
+    """Collect how many heads can be pruned before the score drops (Michel et al., Fig. 3)."""
     values = []
     for result in evidence.of(Part.PRUNE):
         curves = readings.prune_curves(result.rows)
@@ -199,8 +200,7 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return two fractions of pruned heads: the last before the score is significantly lower for the first time, and
-    that one."""
+    """Return the fractions of pruned heads just before and just after the score first becomes significantly lower."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
@@ -210,7 +210,7 @@ def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
 
 
 def importance(evidence: Evidence) -> list[Measured]:
-    """Return the correlation of gradients with the effects of zeroing heads (Michel et al., section 4)."""
+    """Collect the correlations between gradients and the effects of zeroing heads (Michel et al., section 4)."""
     return [
         Measured(
             ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,
@@ -225,7 +225,7 @@ def importance(evidence: Evidence) -> list[Measured]:
 
 
 def head_maps(evidence: Evidence) -> list[HeadRecord]:
-    """Return one number per head, figure and task for the heatmaps of Figs 3, 5 and 8 of Kovaleva et al."""
+    """Collect one number per head for the heatmaps of Figs. 3, 5 and 8 in Kovaleva et al., by figure and task."""
     records: list[HeadRecord] = []
     for result in evidence.of(Part.FRAMES):
         records += _map(result, ExhibitId.FRAMES, readings.frames(result.rows).heads, "mean largest weight")

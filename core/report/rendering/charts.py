@@ -23,8 +23,7 @@ DASHES = alt.Scale(domain=[True, False], range=[[1, 0], [5, 3]])  # measured, pr
 
 @dataclass(frozen=True)
 class Mark:
-    """One number in a plot. `ours`: whether it is measured rather than published; `position`: its x value; `panel` and
-    `line`: where it is drawn."""
+    """One number in a plot of the report, measured or published."""
 
     item: str
     position: float | None
@@ -42,7 +41,7 @@ class Mark:
 
 
 def chart_of(item: Exhibit, records: Records) -> alt.TopLevelMixin | None:
-    """Return the plot of an exhibit with these numbers, or None if there is nothing to draw."""
+    """Draw the plot of a figure or table, or return None if there is nothing to draw."""
     if item.chart == "heads":
         if not records.heads:
             return None
@@ -126,7 +125,7 @@ def _stacked(exhibit: Exhibit, marks: Sequence[Mark]) -> alt.TopLevelMixin:
 
 
 def classes_scale(names: Sequence[str]) -> alt.Scale:
-    """Return the colours of pattern classes; other names get the default palette."""
+    """Return a colour scale for pattern classes. If a name is unknown, the default palette is used."""
     colours = [COLOURS[name] for name in names if name in COLOURS]
     return alt.Scale(range=colours if len(colours) == len(names) else "category", domain=list(names))
 

@@ -37,7 +37,7 @@ FILES = {"value": "values", "claim": "claims", "head": "heads", "step": "steps"}
 
 
 def parquet_files(records: Records) -> dict[str, bytes]:
-    """Return the tables of a report as Parquet bytes by file name (values, claims, heads and steps)."""
+    """Convert the tables of a report (values, claims, heads and steps) to Parquet bytes, by file name."""
     rows, contents = rows_of(records), {}
     for kind, name in FILES.items():
         kind_rows = [
@@ -58,7 +58,7 @@ def parquet_files(records: Records) -> dict[str, bytes]:
 
 
 def pictures(records: Records) -> dict[str, str]:
-    """Return the plots of a report as SVG text by exhibit, in the colours of the light theme."""
+    """Draw the plots of a report as SVG text in the colours of the light theme, by figure or table."""
     charts = {exhibit.id: chart_of(exhibit, records.about(exhibit.id)) for exhibit in exhibits()}
     drawn = {
         id: chart.to_dict() | {"config": theme.of_saved_charts()} for id, chart in charts.items() if chart is not None
@@ -67,7 +67,7 @@ def pictures(records: Records) -> dict[str, str]:
 
 
 def markdown(about: About, records: Records) -> str:
-    """Return the whole report as Markdown: the comparison with published numbers, and every claim with its outcomes."""
+    """Return the whole report as Markdown: the comparison with published numbers, and the outcomes of every claim."""
     verdicts = Counter(value.verdict for value in records.values if value.verdict)
     measured_steps = sum(not step.error for step in records.steps)
     counted = ", ".join(f"{count} {word}" for word, count in verdicts.items()) or "none"
@@ -98,7 +98,7 @@ def _claims(records: Records) -> str:
 
 
 def cell(claims: Sequence[ClaimRecord]) -> str:
-    """Return the outcomes of a claim on one checkpoint for a table cell, such as "holds: RTE, MRPC; undecided:
+    """Format the outcomes of a claim on one checkpoint for a table cell, such as "holds: RTE, MRPC; undecided:
     SST-2"."""
     parts = []
     for outcome in OutcomeWord:
@@ -161,8 +161,7 @@ class _Part:
 
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
-    """Return the whole report as an HTML page. `shelf` holds attention maps of the checkpoints for interactive
-    viewing."""
+    """Return the whole report as an HTML page. `shelf` holds attention maps for interactive viewing."""
     shown = [(exhibit, exhibit_records) for exhibit in exhibits() if (exhibit_records := records.about(exhibit.id))]
     charts = {
         exhibit.id: chart

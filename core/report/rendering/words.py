@@ -25,7 +25,7 @@ class About:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
-        """Return the title, time and options of a stored report. Options that no longer exist are ignored."""
+        """Read the title, time and options of a stored report. Options that no longer exist are ignored."""
         names = {option.name for option in fields(ReportOptions)}
         titled_run = TitledRun.of(run)
         options = {name: value for name, value in titled_run.options.items() if name in names}
@@ -43,8 +43,8 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """Return the numbers behind the outcome of a claim as text: statistic, margin and seeds, and what would decide
-    it."""
+    """Describe the numbers behind the outcome of a claim: statistic, margin and seeds, and what would decide the
+    claim."""
     parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin is not None:
         parts.append(f"The margin is {claim.margin:g}.")
@@ -58,7 +58,7 @@ def numbers_of(claim: ClaimRecord) -> str:
 
 
 def needed_of(claim: ClaimRecord) -> str:
-    """Return as text what would decide an undecided claim: more examples, more fine-tuning seeds, or both; "" if
+    """State whether more examples, more fine-tuning seeds or both would decide an undecided claim, or return "" if
     unknown."""
     rows = needed_rows(claim.needed) if claim.needed else ""
     seeds = f"{claim.needed_seeds} seeds of fine-tuning" if claim.needed_seeds else ""
@@ -66,7 +66,7 @@ def needed_of(claim: ClaimRecord) -> str:
 
 
 def needed_rows(needed: int) -> str:
-    """Return a number of examples, rounded to two significant digits, such as "about 2,600 examples"."""
+    """Format a number of examples, rounded to two significant digits, such as "about 2,600 examples"."""
     return f"about {int(float(f'{needed:.2g}')):,} examples"
 
 
