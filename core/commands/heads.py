@@ -103,8 +103,8 @@ def heads(asked: HeadsOptions, form: Form) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedHead(Result):
-    """A head ranked by attention along a link. `same_distance` is NaN or None if no other pair has that distance;
-    `place_rank` is the rank of the linked position among all candidates."""
+    """An attention head ranked by its attention from one word to another, compared with other words at the same
+    distance."""
 
     rank: int
     name: str

@@ -27,8 +27,7 @@ app = typer.Typer(help="Register hypotheses about heads before testing them.", n
 
 @dataclass(frozen=True)
 class Adding:
-    """Options for registering hypotheses: a claim about heads, the examples it was formed on and those it is evaluated
-    on."""
+    """Options for registering hypotheses: the claim, the heads, and the examples used to form and to test the claim."""
 
     checkpoint: Annotated[str, Flag("checkpoint: bundled name, local folder or hub ID", argument=True)]
     head: Annotated[
@@ -63,7 +62,8 @@ class Adding:
 @app.command("add")
 @of_record(Adding)
 def add(asked: Adding, form: Form) -> None:
-    """Register hypotheses; heads given together form one batch and share its significance level."""
+    """Register hypotheses about heads. Heads that are given together form one batch and share its significance
+    level."""
     parameters = dict(_parameter(text) for text in asked.set)
     proposals = [Proposal(Head.parse(name), asked.predicate, parameters) for name in asked.head]
     rows = {name: RowChoice.parse(getattr(asked, name), data=asked.data) for name in ("thought", "judged")}
@@ -81,7 +81,7 @@ def _parameter(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class Testing:
-    """Options for testing registered hypotheses: which batch is tested."""
+    """Options for testing registered hypotheses."""
 
     id: Annotated[str, Flag('ID of a hypothesis or batch from `hypothesis list`, or "latest"', argument=True)]
 
@@ -89,7 +89,7 @@ class Testing:
 @app.command("test")
 @of_record(Testing, beside=FORMS | PLACES)
 def test(asked: Testing, form: Form, where: JobPlacement) -> None:
-    """Test the hypotheses of a batch that have not been withdrawn, on seven criteria."""
+    """Test the hypotheses of a batch on seven criteria, except hypotheses that have been withdrawn."""
     with database() as db:
         options = options_of(*batch_of(db, asked.id))
     provenance, rows = ran(STUDY.name, as_json(options), where=where)
@@ -109,7 +109,7 @@ def withdraw(
     hypothesis: Annotated[str, typer.Argument(help="ID of the hypothesis")],
     note: Annotated[str, typer.Option(help="reason for withdrawing it")] = "",
 ) -> None:
-    """Withdraw a hypothesis. It remains stored and still counts."""
+    """Withdraw a hypothesis. It remains stored and still counts for the significance level of its batch."""
     with database() as db:
         store.withdraw(db, hypothesis, note)
     tell(f"Withdrew {hypothesis}. It remains in the list and still counts for the significance level of its batch.")

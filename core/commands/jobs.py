@@ -63,7 +63,7 @@ class Starting:
 @app.command()
 @of_record(Starting, beside=PLACES | FORMS)
 def start(asked: Starting, form: Form, where: JobPlacement) -> None:
-    """Run a study with these options; other options have their defaults."""
+    """Run a study with the options given on the command line. Other options have their defaults."""
     provenance, rows = ran(asked.study, dict(map(_option, asked.options or [])), where=where)
     show_rows(asked.study, provenance, rows, form)
 
@@ -90,7 +90,7 @@ def resume(job: Id, *, form: Form, where: JobPlacement) -> None:
 
 @app.command()
 def cancel(job: Id) -> None:
-    """Cancel a job, even one that runs in the app; stored units remain, and it can be resumed."""
+    """Cancel a job, even if it runs in the app. Finished units remain stored, and the job can be resumed."""
     if not re.fullmatch(r"\w+", job):
         raise JobError(f"A job ID must consist of letters and digits; got {job!r}. Use one from `jobs list`.")
     try:

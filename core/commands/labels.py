@@ -69,7 +69,7 @@ def _say(study: str, rows: list[dict[str, object]], form: Form, sentence: str, *
 
 @dataclass(frozen=True)
 class Importing:
-    """Options for importing labels: which file, and how its labels are read."""
+    """Options for importing labels: the file, and how its labels are read."""
 
     file: Annotated[
         Path,
@@ -88,7 +88,7 @@ class Importing:
 @app.command("import")
 @of_record(Importing)
 def import_command(asked: Importing, form: Form) -> None:
-    """Import labels; invalid rows are listed with number and reason."""
+    """Import labels from a file. Invalid rows are listed with their number and the reason."""
     file, keep_rest = asked.file, not asked.all_or_nothing
     people = dict(map(_named, asked.person or []))
     with database() as db:
@@ -130,7 +130,8 @@ class Retiring:
 @app.command("retire")
 @of_record(Retiring)
 def retire_command(asked: Retiring, form: Form) -> None:
-    """Retract labels of any annotator. Nothing is deleted; the label before each becomes current again."""
+    """Retract labels of any annotator. Nothing is deleted, and each annotator's previous label becomes current
+    again."""
     if bool(asked.events) == bool(asked.unknown):
         raise InputError(
             "Labels to retract must be given either as events or as --unknown CLASS_SET; got both "
@@ -192,7 +193,8 @@ class Judging:
 @app.command("truth")
 @of_record(Judging)
 def truth_command(asked: Judging, form: Form) -> None:
-    """Aggregate the labels of several annotators into one class and probabilities per map; or compare annotators."""
+    """Aggregate the labels of several annotators into one class and probabilities per map, or compare the
+    annotators."""
     chosen = crowd.checked_method(asked.method) or "majority"
     with database() as db:
         project = None

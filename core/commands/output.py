@@ -62,14 +62,14 @@ Workers = Annotated[int | None, typer.Option(min=1, max=MOST_WORKERS, help="numb
 
 
 def without_controls(text: str, kept: str = "\n\t") -> str:
-    """Escape control characters in a text except those in `kept`, because they could erase lines of a terminal."""
+    """Escape control characters in a text, because they could erase lines of a terminal."""
     if text.isprintable():
         return text
     return "".join(letter if letter.isprintable() or letter in kept else ascii(letter)[1:-1] for letter in text)
 
 
 def tell(text: str, *, err: bool = False, end: str = "\n") -> None:
-    """Print text on standard output or standard error; all commands print through this function."""
+    """Print text on standard output or standard error, with control characters escaped."""
     print(without_controls(text), end=end, file=sys.stderr if err else sys.stdout)
 
 
@@ -84,7 +84,7 @@ class StoppedError(SystemExit):
 
 
 def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
-    """Return the requested output format. Raises InputError for several formats."""
+    """Return the requested output format. Raises InputError if several formats are requested."""
     chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
     if len(chosen) > 1:
         raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Keep one of them.")
@@ -155,12 +155,12 @@ class _Console(Console):
 
 
 def tell_table(table: Table) -> None:
-    """Print a rich table whose cell texts come from `cell`."""
+    """Print a rich table on the terminal."""
     _Console().print(table)
 
 
 def cell(value: Any) -> Text:
-    """Return a value as one line of text for a table cell, with control characters escaped."""
+    """Format a value as one line of text for a table cell, with control characters escaped."""
     if value is None or (isinstance(value, float) and value != value):
         return Text("–")
     if isinstance(value, datetime):
@@ -170,13 +170,13 @@ def cell(value: Any) -> Text:
 
 
 def place(cluster: str | None, workers: int | None) -> JobPlacement:
-    """Return where jobs run, from the arguments or otherwise from the settings."""
+    """Return where jobs run: on the given cluster or number of workers, otherwise as the settings say."""
     chosen = settings()
     return JobPlacement(max(1, workers or chosen.workers), cluster or chosen.cluster)
 
 
 def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tuple[Row, list[Row]]:
-    """Run a study as a job, wait for it, and return the run and its rows.
+    """Run a study as a job, wait until it is finished, and return the run and its rows.
 
     The same command resumes an unfinished job. If another process holds the database, a temporary database is used, and
     the rows are written to a file that the Jobs page can import. Raises JobError with the message of the study, and
@@ -217,8 +217,8 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Return the database; if another process holds it, a temporary database for this study and a message about the
-    holder."""
+    """Open the database or, if another process uses it, a temporary database. Also return a message about that
+    process."""
     chosen = settings().database
     try:
         return Database(chosen), None
@@ -263,7 +263,7 @@ def remove(path: Path) -> None:
 
 
 def follow(db: Database, job: str) -> str:
-    """Wait for a job, with a progress bar on a terminal, and return its run.
+    """Wait for a job, with a progress bar on a terminal, and return the ID of its run.
 
     Raises JobError if the job ended without a run. Ctrl-C stops the job and raises StoppedError; finished units remain
     stored.
@@ -302,8 +302,7 @@ def _say(sentence: str) -> None:
 
 
 def ask_to_cancel(job: str) -> bool:
-    """Ask the process that holds the database to cancel a job, and return whether it accepted within CANCELLED_WITHIN
-    seconds."""
+    """Ask the process that uses the database to cancel a job, and return True if the process accepts in time."""
     request = exchange.runs_folder(settings().database.expanduser().resolve()) / f"cancel-{job}"
     request.parent.mkdir(parents=True, exist_ok=True)
     request.touch()

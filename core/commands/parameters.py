@@ -20,7 +20,7 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 
 
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that turns a function with one record of options into a command.
+    """Return a decorator that turns a function with a single options record into a command.
 
     `beside` are options of output format and placement. With placement, the function is called as do(options, form,
     where), otherwise as do(options, form).
@@ -40,8 +40,7 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function with a `form` parameter (and optionally `where`) into a command; its other parameters are
-    typer's."""
+    """Turn a function with a `form` parameter, and optionally `where`, into a command."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]
@@ -55,7 +54,7 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Return the function with the parameters that typer reads, required ones first."""
+    """Return the function with the signature that typer reads, required parameters first."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 
@@ -68,17 +67,17 @@ def _signed(run: Callable[..., None], parameters: list[inspect.Parameter]) -> Ca
 
 
 def form_typed(typed: Mapping[str, Any]) -> Form:
-    """Return the output format of the typed options. Raises InputError for several."""
+    """Return the output format requested on the command line. Raises InputError if several are requested."""
     return form_of(*(bool(typed.get(name)) for name in FORMS))
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
-    """Return where jobs run according to the typed options."""
+    """Return where jobs run according to the options on the command line."""
     return place(*(typed.get(name) for name in PLACES))
 
 
 def given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
-    """Return the options given on the command line; others have their defaults."""
+    """Return the options given on the command line. Other options have their defaults."""
     values = {name: typed.get(name) for name, option in options.items() if option.flag}
     return {name: value for name, value in values.items() if value is not None and value != []}
 

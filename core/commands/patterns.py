@@ -73,7 +73,7 @@ class EvaluatePatternsOptions:
 
 @of_record(EvaluatePatternsOptions)
 def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
-    """Evaluate a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure rate, confusion
+    """Evaluate a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure rate and confusion
     matrix."""
     if asked.without:
         classifier, set_name = trained_without(asked.without), class_set_with(asked.without)
@@ -114,8 +114,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """Return the labels of maps that are large enough to have a pattern, and the number of others. Raises InputError if
-    none is."""
+    """Select the labels of maps that are large enough to have a pattern, and count the others. Raises InputError if no
+    map is large enough."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -130,7 +130,7 @@ def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list
 def judged_on(
     classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
 ) -> "Evaluated":
-    """Evaluate a pattern classifier on labelled maps."""
+    """Evaluate a pattern classifier on labelled attention maps."""
     return patterns.suggestions.evaluated(
         classifier,
         matched(dict(maps), list(labels)),
@@ -142,7 +142,7 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """Return the summary of an evaluation in words. `over` is what the intervals resample, such as heads."""
+    """Summarise the evaluation of a classifier in words. `over` names what the confidence intervals resample."""
     return (
         f"Accuracy is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to {result.accuracy_high:.3f}, n = "
         f"{result.maps} maps). Macro F1 is {result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes "
@@ -155,7 +155,7 @@ def sentence(result: "Evaluated", over: str) -> str:
 
 
 def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: Sequence[str]) -> Row:
-    """Return Cohen's kappa of two annotators on the maps that both labelled, overall and within pairs of classes."""
+    """Compute Cohen's kappa of two annotators on the maps that both labelled, overall and for pairs of classes."""
     import pandas as pd  # 0.3 s at start
 
     rows = [
@@ -176,7 +176,7 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
 
 
 def class_set_with(source: str) -> str:
-    """Return the class set that a bundled source of labels belongs to. Raises InputError if there is none."""
+    """Return the class set to which a bundled source of labels belongs. Raises InputError for an unknown source."""
     for class_set, sources in labelled_folders().items():
         if source in sources:
             return class_set
@@ -185,7 +185,7 @@ def class_set_with(source: str) -> str:
 
 
 def trained_without(source: str) -> "Classifier":
-    """Train a classifier on the bundled labels of all sources of a class set except one."""
+    """Train a pattern classifier on the bundled labels from all sources of a class set except one."""
     class_set = class_set_with(source)
     rows = map_rows(config.ANNOTATIONS / source)
     checkpoints = {row["checkpoint"] for row in rows}
@@ -208,13 +208,12 @@ def trained_without(source: str) -> "Classifier":
 
 
 def map_rows(folder: Path) -> list[Row]:
-    """Return the metadata of the maps in a bundled source of labels."""
+    """Load the metadata of the attention maps in a bundled source of labels."""
     return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
 
 
 def as_record(result: "Evaluated") -> Row:
-    """Return the result of an evaluation in JSON types. `confusion` is true class -> predicted class -> number of
-    maps."""
+    """Convert the result of an evaluation to JSON types."""
     numbers = (
         "maps", "inputs", "groups", "accuracy", "accuracy_low", "accuracy_high", "macro_f1", "low", "high",
         "macro_f1_all", "ece", "ece_low", "ece_high", "sure_errors", "unsure", "sure_accuracy", "outside",
@@ -231,7 +230,8 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """Return a pattern classifier and its class set. Raises InputError if it is missing or has another class set."""
+    """Open a pattern classifier and return it with its class set. Raises InputError if it is missing or has another
+    class set."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
@@ -251,7 +251,7 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
 
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
-    """Return the class sets that have exactly the given classes, bundled ones first."""
+    """Return the class sets that have exactly these classes, bundled class sets first."""
     shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped
@@ -307,7 +307,7 @@ class Training:
 @app.command("train")
 @of_record(Training, beside=FORMS | PLACES)
 def train(asked: Training, form: Form, where: JobPlacement) -> None:
-    """Train a pattern classifier, print macro F1 and F1 by class on held-out inputs, and store it."""
+    """Train a pattern classifier, print macro F1 and F1 by class on held-out inputs, and store the classifier."""
     with database(held="empty" if asked.labels else "copy") as db:
         if asked.labels is None:
             bundled_labels(db, asked.class_set)
@@ -327,7 +327,7 @@ def train(asked: Training, form: Form, where: JobPlacement) -> None:
 
 
 def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -> None:
-    """Print the summary of a trained classifier and one row for each class."""
+    """Print the summary of a trained classifier, and one row for each class."""
     best = headline(rows)
     per_class = [
         {"class": score.name, "precision": score.precision, "recall": score.recall, "f1": score.f1,
@@ -384,7 +384,8 @@ class Sharing:
 
 @of_record(Sharing, beside=FORMS | PLACES)
 def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
-    """Measure the share of each pattern class among the maps of a task, raw and corrected for confusions (Fig 2)."""
+    """Measure the share of each pattern class among the maps of a task, raw and corrected for misclassification (Fig.
+    2)."""
     with database(held="copy") as db:
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(
@@ -404,12 +405,11 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
 
 
 def settings_glue() -> str | None:
-    """Return the GLUE folder that the environment sets as text, or None."""
+    """Return the GLUE folder set in the environment, as text or None."""
     folder = settings().glue
     return None if folder is None else str(folder)
 
 
 def class_set_of(checkpoint: str) -> str:
-    """Return the bundled class set for the maps of a checkpoint: that of GPT-2 for decoders, that of BERT for
-    encoders."""
+    """Return the bundled class set for a checkpoint: that of GPT-2 for decoders, that of BERT for encoders."""
     return shipped_set(causal=models.opening.open_checkpoint(checkpoint).causal).name

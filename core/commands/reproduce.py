@@ -100,7 +100,7 @@ class ReproduceOptions:
 
     @property
     def report(self) -> ReportOptions:
-        """Return the options of the report; a limit of 0 means no limit."""
+        """Return the options of the report. A limit of 0 means no limit."""
         shared = {
             option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
         }

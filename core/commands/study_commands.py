@@ -45,8 +45,7 @@ class Ran:
     form: Form
 
     def show(self) -> None:
-        """Print the result rows, in the short form of the study if it has one; sentences are printed only below
-        tables."""
+        """Print the result rows of the study, and its sentences below tables."""
         study = find_study(self.study)
         for part in study.shown(self.rows) if self.form in study.short_in else [self.rows]:
             if not isinstance(part, str):
@@ -64,7 +63,7 @@ class NoOptions:
 
 @dataclass(frozen=True)
 class Own:
-    """What a command has in addition to the study that it runs.
+    """What a command adds to the study that it runs.
 
     Attributes:
         options: class of further options of the command.
@@ -80,8 +79,7 @@ class Own:
 
 
 def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., None]:
-    """Return the function of a typer command for a study, with its parameters and help. It prints the summary below a
-    table."""
+    """Create the typer command of a study, with its parameters and help."""
     own = own or Own()
     options, extra = declared(study.options), declared(own.options)
 

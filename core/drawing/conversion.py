@@ -38,12 +38,12 @@ def svgs_of(charts: Sequence[dict[str, Any]], *, seconds: float = SECONDS) -> li
 
 
 def png_of(chart: dict[str, Any], *, scale: float = 2.0, seconds: float = SECONDS) -> bytes:
-    """Convert a chart (Vega-Lite specification) to PNG at `scale` times its size. Raises InputError like `svgs_of`."""
+    """Convert a chart (Vega-Lite specification) to PNG. Raises InputError if the chart cannot be drawn in time."""
     return _converter.drawn("png", [chart], seconds, scale=scale)[0]
 
 
 def fetches(part: Any) -> bool:
-    """Return whether a chart specification (without inline data) refers to an address, a link or an image."""
+    """Return True if a chart specification refers to a URL, a link or an image."""
     if isinstance(part, list):
         return any(map(fetches, part))
     if not isinstance(part, dict):

@@ -20,7 +20,7 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # can erase lines of a
 
 
 def csv_text(rows: pd.DataFrame) -> str:
-    """Return a table as CSV without index; texts that a spreadsheet would execute get a leading apostrophe."""
+    """Convert a table to CSV. Cells that a spreadsheet would execute as formulas get a leading apostrophe."""
     cells = rows.copy(deep=False)
     cells.columns = pd.Index([_harmless(name) for name in cells.columns])
     for place, kind in enumerate(cells.dtypes):

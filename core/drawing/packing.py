@@ -21,7 +21,7 @@ SAMPLED, ROUGH = 12, 1.5  # maps sampled to estimate the size of a stack, and th
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of attention maps for a page, before packing; the fields are arguments of `header_of`."""
+    """A grid of attention maps for a page, before packing."""
 
     panes: Sequence[Pane]
     caption: str = ""
@@ -32,7 +32,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Packed:
-    """A grid of attention maps packed as base64, and a sentence on what was omitted, if anything."""
+    """A grid of attention maps packed as base64, with a sentence on what was omitted."""
 
     text: str
     left_out: str
@@ -78,7 +78,7 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Pack several grids of attention maps into at most `most` bytes in total, in proportion to their weights.
+    """Pack several grids of attention maps into at most `most` bytes in total, in proportion to their sizes.
 
     Raises InputError if one of them does not fit.
     """

@@ -31,7 +31,7 @@ MOST_ROWS = 2000  # rows of a table on a page; further ones are only counted
 
 @dataclass(frozen=True)
 class Words:
-    """Text on an HTML page: a heading, paragraphs and a command, each optional."""
+    """Text on an HTML page: a heading, paragraphs and a command, each of which is optional."""
 
     title: str = ""
     text: str = ""
@@ -40,14 +40,14 @@ class Words:
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart on an HTML page. specification: Vega-Lite, as from Altair's `to_dict`."""
+    """A chart on an HTML page, as a Vega-Lite specification."""
 
     specification: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table on an HTML page: rows of printable values."""
+    """A table on an HTML page, with rows of printable values."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]] = field(default_factory=tuple)
@@ -56,7 +56,7 @@ class Table:
 
 @dataclass(frozen=True)
 class PackedMaps:
-    """Attention maps on an HTML page, packed by `pack` as base64, with a caption."""
+    """Attention maps on an HTML page, packed as base64, with a caption."""
 
     text: str
     caption: str = ""
@@ -64,7 +64,7 @@ class PackedMaps:
 
 @dataclass(frozen=True)
 class GridTabs:
-    """Several grids of maps with buttons to switch between them, by button label; the first is shown at first."""
+    """Several grids of attention maps on an HTML page, with buttons to switch between them."""
 
     grids: Mapping[str, Grid]
     title: str = ""
@@ -85,8 +85,7 @@ class _Placed:
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
-    """Return a self-contained HTML page of text, charts, tables and maps, with an optional paragraph (`lead`) below the
-    title.
+    """Create a self-contained HTML page of text, charts, tables and attention maps.
 
     Raises InputError if the maps do not fit into `most` bytes.
     """
@@ -133,31 +132,31 @@ def _template() -> Any:
 
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
-    """Return a template that escapes all text and refuses undefined names. `filters` are additional."""
+    """Load a Jinja template that escapes all text and refuses undefined names. `filters` are additional."""
     environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
 
 
 def scripts_of(*, maps: bool, charts: bool) -> list[str]:
-    """Return the scripts that an HTML page with maps or charts needs."""
+    """Return the scripts that an HTML page with attention maps or charts needs."""
     drawn = [workbench_script() + script("in_file")] if maps else []
     return [*drawn, vega_script() + "\n" + script("charts")] if charts else drawn
 
 
 @cache
 def vega_script() -> str:
-    """Return the source of Vega, Vega-Lite and Vega-Embed from vl-convert, so that pages make no requests."""
+    """Return the source of Vega, Vega-Lite and Vega-Embed, so that pages need no network requests."""
     return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
 
 
 def as_script_data(value: Any) -> str:
-    """Return a value as JSON that is safe inside a script element."""
+    """Convert a value to JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """Return the content security policy of a page: the given scripts, no requests, frames or forms.
+    """Create a content security policy for a page, which allows these scripts only and no requests, frames or forms.
 
     `charts`: allow what Vega needs to compile expressions and to write its style element.
     """
@@ -172,7 +171,7 @@ def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
 
 
 def style() -> str:
-    """Return the CSS of a self-contained page in the colours of the app, light and dark."""
+    """Return the CSS of a self-contained page in the colours of the app, for light and dark themes."""
     light, dark = (
         theme.variables(theme.PAGE, mode) + ";" + theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")
     )
@@ -181,7 +180,7 @@ def style() -> str:
 
 
 def colours(light: str, dark: str) -> str:
-    """Return CSS that uses the dark theme if the system of the reader prefers it, otherwise the light theme."""
+    """Return CSS that uses the dark theme if the reader's system prefers it, otherwise the light theme."""
     return (
         f":root{{color-scheme:light dark;--st-font:system-ui,sans-serif;{light}}}\n"
         f"@media(prefers-color-scheme:dark){{:root{{{dark}}}}}"
@@ -189,12 +188,12 @@ def colours(light: str, dark: str) -> str:
 
 
 def controls_style() -> str:
-    """Return the CSS for map buttons and enlarged charts."""
+    """Return the CSS for the buttons of attention maps and for enlarged charts."""
     return (SCRIPTS / "controls.css").read_text(encoding="utf-8")
 
 
 def written_cell(value: Any) -> str:
-    """Format the value of a table cell: numbers with four digits, a dash for missing values."""
+    """Format the value of a table cell: numbers with four digits, missing values as a dash."""
     if value is None or (isinstance(value, float) and value != value):
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else re.sub(r"\s+", " ", str(value))
@@ -230,7 +229,7 @@ class MapsSource:
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """Return a copy with the command that writes the maps to a file."""
+        """Return a copy with the command that writes the attention maps to a file."""
         words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []
@@ -247,12 +246,12 @@ def grid_of(
     opened: Mapping[str, Any] | None = None,
     note: str = "",
 ) -> Grid:
-    """Return attention maps as a part of a page. Other arguments are as in `header_of`."""
+    """Combine several stacks of attention maps into a grid for a page."""
     return Grid(panes, source.input[:200], head, dict(opened or {}), note)
 
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
-    """Return text for a page that describes the source of its attention maps."""
+    """Describe the source of attention maps as text for a page."""
     first, unit = panes[0], "words" if source.words else "tokens"
     sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
@@ -274,7 +273,7 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Return a self-contained HTML page of attention maps. Other arguments are as in `header_of`.
+    """Create a self-contained HTML page of attention maps.
 
     If maps do not fit into `most` bytes, the page states what is omitted. Raises InputError if nothing fits.
     """

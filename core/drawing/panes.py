@@ -24,7 +24,7 @@ SEEN = {  # verb phrase for each score: what a head attends to
 
 @dataclass(frozen=True)
 class Pane:
-    """One stack of attention maps in the map workbench.
+    """One stack of attention maps in the interactive viewer.
 
     Attributes:
         tokens: text of each query; with `block`, of each row.
@@ -70,7 +70,7 @@ class Pane:
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:
-        """Return the description of this stack of maps for the browser. `offset` is the index of its first weight."""
+        """Describe this stack of attention maps for the browser. `offset` is the index of its first weight."""
         return {
             "title": self.title,
             "layers": self.layers,
@@ -115,7 +115,7 @@ def scored_pane(
     weights: bytes | None = None,
     scores: Mapping[str, np.ndarray] | None = None,
 ) -> Pane:
-    """Return the maps of one input with head scores, as a pane of the map workbench.
+    """Create a stack of attention maps for one input, with a score for each head.
 
     `first` is the position of [CLS] or the start token, or None. `weights` (packed by `as_bytes`) and `scores` (layer,
     head) can be given if available.
@@ -138,7 +138,7 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """Return `second` minus `first` as a pane of signed maps, or a sentence on why their shapes differ.
+    """Subtract the maps of `first` from those of `second`, or explain why their shapes differ.
 
     Only layers with attention in both are drawn. `weights` are those of the first and the second, (layer, head, query,
     key).
@@ -165,7 +165,7 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the name of the head to enlarge at the start, such as "L2H2".
+    """Return the name of the most informative head, such as "L2H2", which is enlarged at the start.
 
     It is the head that attends most to a neighbour, if with more than half of its weight; otherwise the one that
     attends most to any kind of position; L1H1 without such scores. `scores` are (layer, head) by name.
@@ -184,7 +184,7 @@ LONG = 64  # tokens from which on most weights are too small to be seen on a sca
 
 
 def usual_scale(panes: Sequence[Pane]) -> str:
-    """Return the default colour scale: "own" (of each map) if a pane has at least LONG tokens, otherwise "absolute"."""
+    """Return the default colour scale: "own" (scaled per map) for long inputs, otherwise "absolute"."""
     longest = max(max(len(pane.tokens), len(pane.key_tokens or ())) for pane in panes)
     return "own" if longest >= LONG else "absolute"
 
@@ -192,7 +192,7 @@ def usual_scale(panes: Sequence[Pane]) -> str:
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """Return the header of the binary map data for the browser; the weights of all panes follow in order.
+    """Create the header of the binary map data for the browser. The weights of all maps follow in order.
 
     Its "id" identifies the content, so that the same data are not drawn again. `head` is enlarged by default, and
     `note` is a sentence above the maps.

@@ -20,7 +20,7 @@ FULL = 65535  # represents a weight of 1; hovering is accurate to 1 / FULL
 
 
 def as_bytes(maps: np.ndarray) -> bytes:
-    """Pack attention weights [*axes, query, key] as little-endian uint16, where FULL means 1; NaN becomes 0.
+    """Pack attention weights [*axes, query, key] as little-endian uint16, where FULL means 1 and NaN becomes 0.
 
     Eight bits would look the same, but values shown on hover would be 0.002 off and faint maps would show steps.
     """
@@ -28,28 +28,28 @@ def as_bytes(maps: np.ndarray) -> bytes:
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """Pack `first` - `second` [*axes, query, key] as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1."""
+    """Pack `first` - `second` [*axes, query, key] as little-endian uint16, where 0 is -1, 32767 is 0 and 65534 is 1."""
     difference = np.clip(np.nan_to_num(first.astype(np.float64) - second), -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """Join binary data for the browser: 4 bytes of header length, the header as JSON, the weights of all maps."""
+    """Join binary data for the browser: 4 bytes of header length, the header as JSON, and the weights of all maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])
 
 
 def script(name: str) -> str:
-    """Return the text of a JavaScript file in this folder."""
+    """Return the text of a bundled JavaScript file."""
     return (SCRIPTS / f"{name}.js").read_text(encoding="utf-8")
 
 
 def workbench_script() -> str:
-    """Return the JavaScript of the map workbench. The script of the page or notebook that shows it must follow."""
+    """Return the JavaScript of the interactive map viewer, without the script of the page or notebook that shows it."""
     return "".join(script(name) for name in WORKBENCH)
 
 
 def workbench_style() -> str:
-    """Return the CSS of the map workbench. The page that shows it sets the colours as variables --st-...."""
+    """Return the CSS of the interactive map viewer. The page defines its colours as CSS variables."""
     return (SCRIPTS / "workbench.css").read_text(encoding="utf-8")

@@ -17,7 +17,7 @@ MARGIN = 8  # white pixels on its right
 def map_picture(
     weights: Float[np.ndarray, "query key"], *, side: int = SIDE, own_scale: bool = False
 ) -> UInt8[np.ndarray, "row column rgb"]:
-    """Return a square attention map as RGB pixels, enlarged without smoothing, with MARGIN white pixels on the right.
+    """Draw an attention map as square RGB pixels, enlarged without smoothing, with a white margin on the right.
 
     `own_scale`: the largest weight is darkest instead of 1.
     """
@@ -32,8 +32,7 @@ GREY, COLOUR = 0, 2  # PNG colour types
 
 
 def png_bytes(pixels: UInt8[np.ndarray, "row column *rgb"]) -> bytes:
-    """Encode pixels (grey, or RGB with a third axis) as PNG, 8 bits per channel, unfiltered (W3C, sections 5 and
-    11)."""
+    """Encode grey or RGB pixels as an unfiltered PNG with 8 bits per channel."""
     height, width = pixels.shape[:2]
     lines = np.concatenate([np.zeros((height, 1), np.uint8), pixels.reshape(height, -1)], axis=1).tobytes()
     kind = COLOUR if pixels.ndim == 3 else GREY

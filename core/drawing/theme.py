@@ -21,13 +21,13 @@ WORKBENCH = {
 
 @cache
 def theme() -> dict[str, Any]:
-    """Return the app's theme, read from .streamlit/config.toml."""
+    """Read the theme of the app from .streamlit/config.toml."""
     file = config.PROJECT / ".streamlit" / "config.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))["theme"]
 
 
 def of_saved_charts() -> dict[str, Any]:
-    """Return the Vega config for exported charts: the background and colour ranges of the light theme."""
+    """Return the Vega config for exported charts, with the background and colours of the light theme."""
     return {"background": theme()["light"]["backgroundColor"], "range": ranges()["light"]}
 
 
@@ -45,7 +45,6 @@ def ranges() -> dict[str, dict[str, Any]]:
 
 
 def variables(names: dict[str, str], mode: str) -> str:
-    """Return CSS declarations of theme colours. `names` has the theme key by CSS variable name, without leading
-    dashes."""
+    """Return CSS declarations of theme colours. `names` maps CSS variable names to theme keys."""
     values = [(name, theme()[mode][key]) for name, key in names.items()]
     return ";".join(f"--{name}:{value if isinstance(value, str) else ','.join(value)}" for name, value in values)

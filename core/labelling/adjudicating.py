@@ -25,8 +25,8 @@ from .crowd import votes_of
 
 @dataclass(frozen=True)
 class Suspect:
-    """A map with a likely label error. `margin` is the probability of the suggested class minus that of the given
-    class."""
+    """An attention map with a likely label error. `margin` is the probability of the suggested class minus that of the
+    given class."""
 
     map_id: str
     given: str
@@ -35,7 +35,7 @@ class Suspect:
 
 
 def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect]:
-    """Find maps with likely label errors by confident learning, the widest margin first.
+    """Find attention maps with likely label errors by confident learning, in order of decreasing margin.
 
     The threshold of a class is its mean probability over the maps with that label. A map is a suspect if another class
     reaches its threshold and has a higher probability than the given class. `probabilities` are out-of-fold, of each
@@ -81,8 +81,7 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A confident suggestion of a classifier that contradicts a label, with who queued it (`queued_by`) and when
-    (`ordinal`)."""
+    """A confident suggestion of a classifier that contradicts a label, and who queued it for adjudication."""
 
     suggested: str
     queued_by: str
@@ -91,7 +90,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispute:
-    """A map that needs adjudication, with the labels that differ or are doubted.
+    """An attention map that needs adjudication, with the labels that differ or are doubted.
 
     Attributes:
         votes, notes: (annotator, class) in the order of labelling, and (annotator, text).
@@ -158,7 +157,7 @@ def disputes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Refuse adjudications of maps that need none. Adjudications that are already stored are not checked.
+    """Reject adjudications of maps that need none. Adjudications that are already stored are not checked.
 
     A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own
@@ -204,7 +203,7 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
 
 
 def doubted(snapshot: Snapshot) -> list[Suspect]:
-    """Find likely label errors with tree classifiers trained on other inputs, the widest margin first.
+    """Find likely label errors with tree classifiers trained on other inputs, in order of decreasing margin.
 
     Raises InputError for too few labels.
     """
@@ -228,7 +227,7 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
 
 
 def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, annotator: str) -> int:
-    """Queue likely label errors for adjudication, as flags with the suggested class, and return how many flags are new.
+    """Queue likely label errors for adjudication, and return how many of them were not queued before.
 
     Raises InputError if a suggested class is not in the class set.
     """

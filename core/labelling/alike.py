@@ -18,7 +18,7 @@ AT_ONCE = 1000  # maps; Ward's clustering needs memory for all pairs
 
 
 def alike_maps(db: Database, names: Sequence[str]) -> list[list[str]]:
-    """Return stored maps in groups of at most GROUP maps of one cluster, unclustered maps in the nearest cluster.
+    """Group stored attention maps by similarity, with at most GROUP maps per group.
 
     More than AT_ONCE maps are clustered in random parts. Too few maps to cluster, and equal maps, are returned in
     groups of one.
@@ -36,7 +36,7 @@ def alike_maps(db: Database, names: Sequence[str]) -> list[list[str]]:
 
 
 def groups(statistics: np.ndarray) -> list[np.ndarray]:
-    """Return the indices of maps with these statistics in groups of alike maps, as `alike_maps` does.
+    """Group attention maps by the similarity of their statistics, and return the indices in each group.
 
     Large clusters are divided in the order of the leaves of Ward's hierarchical clustering.
     """

@@ -54,7 +54,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A map to be labelled by an annotator, with the purpose and the pass of the label."""
+    """An attention map assigned to an annotator, with the purpose of the label and the labelling pass."""
 
     map_id: str
     purpose: Purpose = "label"
@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Event: a map was reserved for a person, until a time in seconds since 1970."""
+    """Event: a map was reserved for a person until a time in seconds since 1970."""
 
     person: str
     choice: Choice
@@ -72,7 +72,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Event: a map was labelled (`given` is the class) or skipped (None). `counted`: it filled a slot."""
+    """Event: a map was labelled with the class `given`, or skipped if `given` is None."""
 
     event: str
     person: str
@@ -84,7 +84,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """Event: an answer was retracted at a time in seconds (None if the store already has its effect)."""
+    """Event: an answer of an annotator was retracted at a time in seconds since 1970."""
 
     event: str
     at: float | None = None
@@ -92,7 +92,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Event: an admin admitted a person to the project or excluded the person."""
+    """Event: an admin admitted a person to the project, or excluded the person."""
 
     person: str
     admitted: bool
@@ -156,14 +156,13 @@ class Slot:
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people whose label of this map counts or may count: they labelled it or hold a valid
-        reservation."""
+        """Return the people who labelled this map with a label that counts, or who hold a valid reservation."""
         return {*self.votes(), *self.live(now, latest)}
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return whether a reservation is valid now. `latest` is the expiry of one that starts now; a later `until` is
-    invalid, because it comes from a clock that was ahead."""
+    """Return True if a reservation is valid now. An expiry later than `latest` is invalid, because it was set by a fast
+    clock."""
     return now < until <= latest
 
 
@@ -232,7 +231,7 @@ class Board:
     # ------------------------------------------------------------ applying events
 
     def apply(self, happening: Happening) -> None:
-        """Update the state by one event. Events must be applied in their order."""
+        """Update the state of the project by one event. Events must be applied in their order."""
         if isinstance(happening, Claimed):
             self._claimed(happening)
         elif isinstance(happening, Answered):
@@ -246,12 +245,13 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set how many maps a person was assigned, if the state is rebuilt without answered reservations."""
+        """Set how many maps a person was assigned, for a state that is rebuilt without answered reservations."""
         self._person(person).handed = count
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Count labels only at the end of the context, for bulk updates. Do not query the board inside."""
+        """Defer the counting of labels to the end of the context, for bulk updates. The state must not be queried
+        inside."""
         self._bulk = True
         yield
         self._bulk = False
@@ -377,7 +377,8 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return whether a label by this person would fill a slot of this map now; otherwise it is an extra annotation.
+        """Return True if a label by this person would fill a slot of this map now. Otherwise the label is an extra
+        annotation.
 
         Free slots belong to the earliest valid reservations of people who have labelled in this project before.
         """
@@ -399,7 +400,8 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return the map with the purpose for which it was assigned to this person, or None."""
+        """Return the assignment of a map to a person with its purpose, or None if the map was not assigned to this
+        person."""
         participant = self._people.get(person)
         if participant is None:
             return None
@@ -424,7 +426,7 @@ class Board:
         return list(participant.recent)[-most:] if participant else []
 
     def choose(self, person: str, now: float, count: int) -> list[Choice]:
-        """Return up to `count` new maps to assign to a person."""
+        """Choose up to `count` new maps to assign to a person."""
         participant, status = self._people.get(person) or Participant(), self.status(person)
         if status.phase == "paused" or count < 1:
             return []
@@ -490,7 +492,7 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return whether a given class name and the known one are the same class after merges of classes."""
+        """Return True if a given class and the known class are the same after merges of classes."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
@@ -544,12 +546,12 @@ class Board:
 
     @property
     def needed(self) -> int:
-        """Return the number of labels that complete the project (k for each map)."""
+        """Return the number of labels that complete the project, which is k for each map."""
         return self.rules.k * len(self._names)
 
     @property
     def complete(self) -> bool:
-        """Return whether every map of the project has its k labels."""
+        """Return True if every map of the project has its k labels."""
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
@@ -566,12 +568,12 @@ class Board:
         return tuple(counts)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return how many repeated maps a person gave the same class twice, and how many maps were repeated."""
+        """Return how many repeated maps a person labelled consistently, and how many maps were repeated."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return the number of slots with a valid reservation."""
+        """Return the number of label slots that have a valid reservation."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())

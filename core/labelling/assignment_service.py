@@ -43,8 +43,7 @@ class _Kept:
 
 @dataclass(frozen=True)
 class Feedback:
-    """Feedback on a labelled exemplar: titles of the given and known classes, and the description of the known
-    class."""
+    """Feedback on a labelled training example: the given class, the known class and its description."""
 
     map_id: str
     given: str | None
@@ -55,7 +54,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result of storing a batch of label events: highest stored sequence number, and annotator status by
+    """The result of storing a batch of label events: the highest stored sequence number, and annotator status by
     project."""
 
     acknowledged: int
@@ -65,8 +64,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Handed:
-    """The assigned maps of an annotator (existing reservations first), the status, and the answers that can be
-    undone."""
+    """The maps assigned to an annotator, the annotator's status, and the answers that can be undone."""
 
     choices: list[Choice]
     status: AnnotatorStatus
@@ -80,7 +78,7 @@ def rules_of(project: projects.Project) -> Rules:
 
 
 def board_of(db: Database, project: str) -> Board:
-    """Return the current state of a labelling project; callers must not change it."""
+    """Return the current state of a labelling project, which callers must not change."""
     with db.still(), db.one_moment() as moment:
         return _followed(db, moment, project).board
 
@@ -117,7 +115,7 @@ def next_maps(db: Database, project: str, person: str, *, now: datetime | None =
 def record(
     db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None, now: datetime | None = None
 ) -> Recorded:
-    """Store the label events of one batch, all or none, and count the labels that belong to a labelling project.
+    """Store all label events of a batch, or none, and count the labels that belong to a labelling project.
 
     A label fills a free slot; otherwise it is an extra annotation, as are labels in a closed project and by a paused
     person. `events` are as in `record_events`, with "project" (an ID) if they belong to a project. Raises InputError if
@@ -188,7 +186,7 @@ def record(
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> labels.Saved:
-    """Retract labels of any annotator (`core.store.labels.retire`), and update the slots of their projects."""
+    """Retract labels of any annotator, and update the affected labelling projects."""
     with _changing(db), db.write() as cursor:
         saved = labels.retire(db, events, annotator=annotator, why=why)
         for project in set(projects.projects_answered(cursor, list(events)).values()):
@@ -226,7 +224,7 @@ class _Acted:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "_Acted":
-        """Convert a label event, after the store has checked it, to the form that projects use."""
+        """Convert a label event that the store has checked to the form that labelling projects use."""
         batch, sequence, kind, person = (event.get(name) for name in ("batch", "sequence", "kind", "annotator"))
         project, map_id, undoes = (str(event.get(name) or "") for name in ("project", "map_id", "undoes"))
         class_name = event.get("class") if kind == "label" else None
@@ -313,7 +311,7 @@ def _changing(db: Database) -> Iterator[None]:
 
 
 def forget(db: Database) -> None:
-    """Discard the cached project states of a database; they are rebuilt on next use."""
+    """Discard the cached project states of a database. They are rebuilt on next use."""
     with _GUARD:
         _KEPT.pop(db.shared, None)
 

@@ -26,8 +26,8 @@ NOTHING = Interval(None)
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Return how much annotators differ in how often others agree with them: the standard deviation beyond chance, 0 to
-    1.
+    """Measure how much annotators differ in how often others agree with them: the standard deviation beyond chance, 0
+    to 1.
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -46,7 +46,7 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
 
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Return how much annotators differ in how often they use each class: the standard deviation beyond chance.
+    """Measure how much annotators differ in how often they use each class: the standard deviation beyond chance.
 
     It is a distance between vectors of class rates. None for fewer than two annotators.
     """
@@ -85,14 +85,14 @@ ALIKE = "No aggregation method can detect annotators who make the same mistakes.
 
 
 def checked_method(name: str | None) -> Method | None:
-    """Return the name of an aggregation method. Raises InputError if it is unknown."""
+    """Return the name of a label aggregation method. Raises InputError if the name is unknown."""
     if name is not None:
         check_choice("An aggregation method", name, get_args(Method))
     return name  # type: ignore[return-value]
 
 
 def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id: str | None = None) -> pd.DataFrame:
-    """Return the labels of a project or class set for `core.patterns.truth`, with current class names, oldest first.
+    """Load the labels of a project or class set with current class names, oldest first.
 
     With `project`, only its labels, including extra annotations, with repeats as a second pass and with adjudications
     of its maps, but without gold and exemplars; for a closed project, those at the time of closing.
@@ -161,7 +161,7 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Return advice on learned aggregation of labels (from `votes_of`), based on tests/simulations/many_people.py."""
+    """Decide whether a learned aggregation of these labels is better than a majority vote."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)
@@ -171,7 +171,7 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
 
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
-    """Return one row per annotator, least skilled first. `pace` is from `core.store.labels.pace`."""
+    """Create a table with one row per annotator, least skilled first."""
     first = pace[pace["pass"] == 1].set_index("annotator")
     rows = []
     for person in judged.people:

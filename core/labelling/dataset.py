@@ -16,7 +16,7 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write the label events and maps of a class set as a Hugging Face dataset with a card, and return their number.
+    """Write the label events and maps of a class set as a Hugging Face dataset, and return the number of events.
 
     Raises InputError if the folder is not empty, or the class set has no labels.
     """
@@ -39,7 +39,7 @@ def import_dataset(db: Database, folder: Path, *, keep_rest: bool = True) -> Imp
 
 
 def card(db: Database, class_set: str, events: int) -> str:
-    """Return the dataset card of exported labels: columns, and labels by class and annotator. It states no licence."""
+    """Create the dataset card of exported labels, with the columns and the number of labels by class and annotator."""
     labels, classes = current_labels(db, class_set), known_class_set(db, class_set)
     label_counts, people = Counter(labels["class"]), Counter(labels.annotator)
     head = {

@@ -84,12 +84,10 @@ class _Task:
         self._atlas: Row = {"map": facts, "events": self._events}
 
     def add(self, row: Row, position: int) -> None:
-        """Add a label event of the map to its Label Studio task."""
         self._events.append({name: value for name, value in row.items() if name in EVENT_KEYS} | {"place": position})
         self._atlas |= {name: value for name, value in row.items() if name == "class_events"}
 
     def as_json(self, number: int, classes: ClassSet) -> Row:
-        """Return a map's Label Studio task, with each annotator's newest label or skip of each pass as annotation."""
         undone = {event.get("undoes") for event in self._events if event.get("kind") == "undo"}
         standing = {
             (event.get("annotator"), event.get("pass")): event
@@ -108,7 +106,8 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 
 def studio_config(classes: ClassSet) -> str:
-    """Return the labelling config for Label Studio: the image of a task, and the classes as single choices."""
+    """Create the labelling config for Label Studio, which shows the image of a task and offers the classes as
+    choices."""
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
@@ -123,8 +122,7 @@ def studio_config(classes: ClassSet) -> str:
 
 
 def png(weights: np.ndarray) -> bytes:
-    """Return a map [query, key] as a grey PNG, darker for larger weights, enlarged without smoothing to PIXELS or
-    more."""
+    """Draw an attention map [query, key] as a grey PNG image, in which larger weights are darker."""
     side = max(1, -(-PIXELS // len(weights)))
     grey = np.rint(255 * (1 - np.clip(weights, 0, 1))).astype(np.uint8).repeat(side, 0).repeat(side, 1)
     return png_bytes(grey)
@@ -136,7 +134,7 @@ def png(weights: np.ndarray) -> bytes:
 def import_studio(
     db: Database, file: Path, class_set: str, *, people: Mapping[str, str] | None = None, keep_rest: bool = True
 ) -> Imported:
-    """Import labels from a Label Studio export: its JSON (including older versions and storage files), or JSON-MIN.
+    """Import labels from a Label Studio export in JSON, including older versions and storage files, or in JSON-MIN.
 
     Also reads a list of records with map_id, class and annotator, as pandas writes it. Annotations from this program
     are recognised by map, annotator, class and time, so an unchanged project adds nothing. If a person has several
@@ -295,7 +293,7 @@ class _Annotation:
     passing: int = 1
 
     def as_row(self, classes: ClassSet, batch: str) -> Row:
-        """Return a Label Studio annotation as a row for the import of labels."""
+        """Convert a Label Studio annotation to a row for the import of labels."""
         row = {"map_id": self.map_id, "class_set": classes.name, "annotator": self.person, "pass": self.passing}
         row |= {"happened": self.created, "seconds": self.seconds}
         row |= {"kind": "skip"} if self.given is None else {"kind": "label", "class": self.given}
@@ -416,13 +414,14 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the annotator's stored event on this map from the second of the annotation's creation, or None."""
+        """Return the annotator's stored event on this map at the second in which the annotation was created, or
+        None."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
 
     def add(self, annotation: _Annotation) -> None:
-        """Remember a new annotation, so that a repeated one in the same file is recognised."""
+        """Remember a new annotation, so that a repeated annotation in the same file is recognised."""
         said = _Said("", annotation.given, annotation.passing, annotation.created or now())
         self.standing[annotation.map_id, annotation.person, annotation.passing] = said
         if annotation.created is not None:
@@ -442,7 +441,7 @@ class _Exported:
         self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
 
     def has(self, annotation: _Annotation) -> bool:
-        """Return whether the label events that this program wrote into the file contain this label."""
+        """Return True if this program wrote the label into the file."""
         return (annotation.map_id, annotation.person, annotation.given) in self._said
 
 

@@ -41,7 +41,7 @@ class ProjectProgress:
 
 
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
-    """Return the data for the dashboard of a labelling project. `now` is UTC without a time zone."""
+    """Compute the data for the dashboard of a labelling project. `now` is UTC without a time zone."""
     board = assignment_service.board_of(db, project)
     label_times = projects.label_times(db, project)
     counted = label_times[label_times.counted]
@@ -83,7 +83,7 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Return labels per hour in the last hour; without any, in the hours in which somebody labelled."""
+    """Compute the labels per hour in the last hour or, if there are none, in the hours in which somebody labelled."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())
@@ -93,8 +93,7 @@ def pace(stored: pd.Series, now: datetime) -> float:
 
 
 def agreement_curve(labels: pd.DataFrame, points: int = POINTS) -> pd.DataFrame:
-    """Return Krippendorff's alpha over the first n labels for growing n. `labels` has map_id, class, stored, in
-    order."""
+    """Compute Krippendorff's alpha over the first n labels for growing n."""
     if labels.empty:
         return pd.DataFrame(columns=["labels", "alpha", "time"])
     maps, classes = (pd.factorize(labels[name])[0] for name in ("map_id", "class"))

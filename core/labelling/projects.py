@@ -20,7 +20,7 @@ MOST_K = 25  # annotators of a map
 
 @dataclass(frozen=True)
 class ProjectRecipe:
-    """Which stored maps a labelling project has, balanced over checkpoints and heads.
+    """The selection of stored maps for a labelling project, balanced over checkpoints and heads.
 
     Attributes:
         checkpoints, tasks, layers: filters; empty for all. Layers are zero-based.
@@ -48,7 +48,7 @@ def make_project(
     people_there: Collection[str] | None = None,
     hints: Hints | None = None,
 ) -> str:
-    """Create a labelling project, sample its maps, store it, and return its ID.
+    """Create a labelling project, sample its maps, store the project, and return its ID.
 
     `people_there` are the people who could label (None: unknown), and `hints` suggestions of a classifier for the order
     "uncertain". Raises InputError if the rules cannot be met, the order needs a missing classifier, or no map matches;
@@ -123,7 +123,8 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each map: by the first pass of the person `source`, or, if "", by adjudication."""
+    """Return the known class of each map, from the labels of the person `source` or, if that is "", from
+    adjudication."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -144,7 +145,7 @@ def sampled(facts: pd.DataFrame, recipe: ProjectRecipe) -> list[str]:
 
 
 def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
-    """Order maps so that any first part of the list is balanced over heads and checkpoints, and return the map IDs.
+    """Order map IDs so that every prefix of the list is balanced over heads and checkpoints.
 
     `facts` has map_id, checkpoint, layer, head; `keys` is the sort key within a head by map ID.
     """
@@ -158,7 +159,8 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Reorder the maps of a project that still need labels by uncertainty of the classifier, and return their number.
+    """Reorder the maps of a project that still need labels by the uncertainty of the classifier, and return their
+    number.
 
     Raises InputError without a classifier, or if every map has all its labels; RightsError unless the user is an admin.
     """

@@ -22,7 +22,7 @@ NEARLY_UNIFORM = 0.1  # largest weight of a map that appears blank on the absolu
 
 
 class Hint(NamedTuple):
-    """A suggestion: class, probability, margin over the second class, and the prediction set if no class is likely."""
+    """A class suggested by the classifier, with its probability and its margin over the second class."""
 
     name: str
     probability: float
@@ -55,7 +55,7 @@ class QueueOptions:
 
 
 def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> list[str]:
-    """Return map IDs in the order in which a person labels them.
+    """Return the IDs of the maps that a person labels outside a project, in order.
 
     Maps without a decision by this person; with `review`, those labelled so; with "adjudication", all. Orders: "random"
     by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin, maps without a
@@ -87,7 +87,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
-    """Return why the codebook contradicts a label, by map, without maps that have no contradiction."""
+    """Explain for each map why its label contradicts the codebook. Maps without a contradiction are left out."""
     current = current_labels(db, class_set)
     classes = current[current["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}
@@ -99,21 +99,21 @@ def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, st
 
 
 def dispute_of(class_set: str, name: str, row: Row) -> str | None:
-    """Return why the codebook contradicts a class for a stored map, or None."""
+    """Explain why the codebook contradicts a class for a stored map, or return None."""
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     return dispute(class_set, name, measurements, sentences=sentences(row["separators"], row["length"]))
 
 
 class QueueProgress(NamedTuple):
-    """How many of the selected maps a person has labelled or skipped, and how many maps are selected."""
+    """The number of selected maps that a person has labelled or skipped, and the number of all selected maps."""
 
     done: int
     maps: int
 
 
 def progress(db: Database, options: QueueOptions) -> QueueProgress:
-    """Return how many of the selected maps a person has labelled or skipped. Maps under review count as done."""
+    """Count the selected maps that a person has labelled or skipped. Maps under review count as done."""
     names = _maps_of_choice(db, options, _filtered(labels.map_facts(db), options))
     decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:
