@@ -144,13 +144,14 @@ def judged_on(
 def sentence(result: "Evaluated", over: str) -> str:
     """Summarise the evaluation of a classifier in words. `over` names what the confidence intervals resample."""
     return (
-        f"Accuracy is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to {result.accuracy_high:.3f}, n = "
-        f"{result.maps} maps). Macro F1 is {result.macro_f1:.3f} ({result.low:.3f} to {result.high:.3f}) over classes "
-        f"with at least ten maps, and {result.macro_f1_all:.3f} over all classes. The expected calibration error is "
-        f"{result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}); {result.sure_errors:.1%} of the maps are "
-        f"classified wrongly with a probability above 0.8. The classifier is unsure about {result.unsure:.1%} of the "
-        f"maps, and right about {result.sure_accuracy:.1%} of the others. {result.outside:.1%} of the maps are outside "
-        f"the distribution of the training maps. The intervals resample {result.groups} {over}."
+        f"The accuracy of the classifier is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
+        f"{result.accuracy_high:.3f}, n = {result.maps} maps). Its macro F1 is {result.macro_f1:.3f} ({result.low:.3f} "
+        f"to {result.high:.3f}) over classes with at least ten maps, and {result.macro_f1_all:.3f} over all classes. "
+        f"Its expected calibration error is {result.ece:.3f} ({result.ece_low:.3f} to {result.ece_high:.3f}). It "
+        f"classifies {result.sure_errors:.1%} of the maps wrongly with a probability above 0.8. It is unsure about "
+        f"{result.unsure:.1%} of the maps, and right about {result.sure_accuracy:.1%} of the other maps. Of all maps, "
+        f"{result.outside:.1%} are unlike the training maps. The intervals come from a bootstrap over {result.groups} "
+        f"{over}."
     )
 
 

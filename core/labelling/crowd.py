@@ -137,22 +137,22 @@ class Advice:
         if self.labels < FEWEST_LABELS:
             return (
                 f"Use the majority vote. Annotators can be compared only if they have at least {FEWEST_LABELS} labels "
-                f"each; the median annotator has {self.labels:.0f}."
+                f"each, but the median annotator has {self.labels:.0f}."
             )
         if self.skill.value is None:
             return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            f"Beyond chance, the {self.people} annotators differ by {_with_interval(self.skill)} in how often others "
-            f"agree with them, and by {_with_interval(self.rates)} in how often they use each class."
+            f"Beyond chance, the {self.people} annotators have a standard deviation of {_with_interval(self.skill)} in "
+            f"how often others agree with them, and of {_with_interval(self.rates)} in how often they use each class."
         )
         if self.worth:
             return (
-                f"Annotators differ significantly. {about} In simulations of such annotators, Dawid-Skene "
-                f"and MACE labelled more maps correctly than the majority vote. {ALIKE}"
+                f"Annotators differ significantly. {about} In simulations of annotators with such differences, the "
+                f"models Dawid-Skene and MACE labelled more maps correctly than the majority vote. {ALIKE}"
             )
         return (
-            f"Use the majority vote. {about} In simulations of annotators who differ no more than this, "
-            f"Dawid-Skene labelled no more maps correctly, and often fewer. {ALIKE}"
+            f"Use the majority vote. {about} In simulations of annotators with equal or smaller differences, the "
+            f"Dawid-Skene model labelled no more maps correctly than the majority vote, and often fewer. {ALIKE}"
         )
 
 

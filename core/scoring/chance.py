@@ -32,8 +32,8 @@ class AboveConstant:
             return ""
         return (
             f"an accuracy of {100 * self.share:.1f} (95 % CI {100 * self.low:.1f} to {100 * self.high:.1f}, n = "
-            f"{self.rows} examples) is not significantly above the accuracy of a constant prediction, "
-            f"{100 * self.constant:.1f}"
+            f"{self.rows} examples) is not significantly above the accuracy of a constant prediction "
+            f"({100 * self.constant:.1f})"
         )
 
 
@@ -64,7 +64,7 @@ class AboveZero:
             return ""
         return (
             f"a correlation of {100 * self.correlation:.1f} (Pearson's r × 100, 95 % CI {100 * self.low:.1f} to "
-            f"{100 * self.high:.1f}, n = {self.rows} examples) is not significantly above 0, the chance level"
+            f"{100 * self.high:.1f}, n = {self.rows} examples) is not significantly above the chance level of 0"
         )
 
 

@@ -105,13 +105,13 @@ class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions,
         tuned = finetuned_task(rows)
         best = tuned.mean("pretrained") or tuned.means[0]
         task = task_of(best.task).name
-        scores = [f"{mean.initialisation} {100 * defined(mean.of_metric(tuned.metric)):.1f}" for mean in tuned.means]
+        scores = [f"{100 * defined(mean.of_metric(tuned.metric)):.1f} ({mean.initialisation})" for mean in tuned.means]
         spread = best.spread(tuned.metric)
         floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
         return Headline(
             (
-                f"On {task}, the mean {tuned.metric} over all training examples (cross-fitted) is, by initialisation: "
-                f"{'; '.join(scores)}."
+                f"The mean cross-fitted {tuned.metric} on all train examples of {task} is {', '.join(scores)} after "
+                "fine-tuning from these initial weights."
             ),
             tuned.rows,
             "train examples",

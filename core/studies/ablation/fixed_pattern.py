@@ -127,13 +127,13 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         task = task_of(change.task).name
         return Headline(
             (
-                f"Replacing the attention of {change.held_heads} heads by fixed patterns changes {change.metric} on "
+                f"Fine-tuning with fixed attention patterns in {change.held_heads} heads changes {change.metric} on "
                 f"{task} by {100 * score:+.1f} points."
             ),
             change.n,
             "examples",
             percent(change.low, change.high),
-            "The baseline is the same fine-tuning without fixed patterns.",
+            "The baseline is the same fine-tuning without fixed attention patterns.",
         )
 
 

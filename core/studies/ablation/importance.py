@@ -174,7 +174,7 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
             told.append(
                 Fact(
                     self.name,
-                    f"The gradient importance of this head is {importance}, rank {rank} among {len(every)} heads.",
+                    f"The gradient importance of this head is {importance} (rank {rank} among {len(every)} heads).",
                     row["source"],
                 )
             )
@@ -197,7 +197,7 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
             "examples",
             "The gradient is an estimate without an interval."
             + (
-                f" The rank correlation between gradient importance and the effect of zeroing a head is: {agreements}."
+                f" Gradient importance has these rank correlations with the effect of zeroing each head: {agreements}."
                 if agreements
                 else ""
             ),

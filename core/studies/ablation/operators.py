@@ -155,11 +155,11 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         untouched, effects = Unmodified.among(rows)[0], OperatorEffect.among(rows)
         most = max(effects, key=lambda effect: abs(effect.value))
-        significant = plural(sum(effect.p < SIGNIFICANT for effect in effects), len(effects), "effects")
+        effects_found = plural(sum(effect.p < SIGNIFICANT for effect in effects), len(effects), "effects")
         return Headline(
             (
-                f"Ablating head {most.name} with the method {most.operator} changes the loss most: {most.value:+.3f}. "
-                f"{significant} are significant after correction."
+                f"Ablating head {most.name} by the method {most.operator} changes the loss most ({most.value:+.3f}). "
+                f"After correction, {effects_found} are significant."
             ),
             untouched.n,
             "examples",

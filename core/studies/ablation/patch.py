@@ -153,11 +153,11 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
         components = Patched.among(rows)
         best = max(components, key=lambda component: component.recovered)
         sure = sum(component.p is not None and component.p < SIGNIFICANT for component in components)
-        significant = plural(sure, len(components), "components")
+        effective = plural(sure, len(components), "components")
         return Headline(
             (
                 f"Patching {best.name} alone recovers {best.recovered:.0%} of the logit difference, more than "
-                f"patching any other component. {significant} have significant effects after correction."
+                f"patching any other component. After correction, {effective} have significant effects."
             ),
             best.n,
             "pairs",

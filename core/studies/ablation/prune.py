@@ -138,7 +138,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
     compared = f", compared with {100 * sum(chance) / len(chance):.1f} in random order" if chance else ""
     return Headline(
         (
-            f'If {half.share:.0%} of the heads are pruned in the order "{order}", {half.metric} is '
+            f'After pruning {half.share:.0%} of the heads in the order "{order}", {half.metric} is '
             f"{100 * defined(half.score):.1f}{compared}."
         ),
         half.n,

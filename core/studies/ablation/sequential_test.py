@@ -243,12 +243,12 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         named, targets = f" ({names})" if names else "", SWEPT_SAID.get(summary.what, "targets")
         return Headline(
             f"Ablation changes the loss by more than the margin for {summary.matters} of {len(verdicts)} "
-            f"{targets}{named}. For {summary.does_not_matter} {targets}, ablation changes the loss by less. "
-            f"{summary.open} {targets} are undecided.",
+            f"{targets}{named}. For {summary.does_not_matter} {targets}, ablation changes the loss by less than the "
+            f"margin. For {summary.open} {targets}, the test is undecided.",
             summary.n,
             "examples",
-            f"The margin for the change of the loss is {summary.margin:.4f} (by default 5 % of the loss of the best "
-            f"constant prediction). All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
+            f"The margin is a change in loss of {summary.margin:.4f}. By default, it is 5 % of the loss of the best "
+            f"constant prediction. All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

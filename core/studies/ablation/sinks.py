@@ -255,15 +255,18 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         shares = [score for score in SinkScore.among(rows) if score.statistic == SHARE]
         sinks = [score for score in shares if score.verdict is not None]
         if not shares:
-            return Headline("No example has a query that sees two tokens, so no attention sink was sought.")
+            return Headline(
+                "No query in the examples can attend to two or more tokens, so the study could not look for sinks."
+            )
         most = max(sinks or shares, key=lambda score: score.value or 0.0)
         number, counts = f"{len(sinks):,}" if sinks else "None", Counter(score.verdict for score in sinks)
-        verb = "are sink heads" if len(sinks) > 1 else "is a sink head"
+        are_sink_heads = "are sink heads" if len(sinks) > 1 else "is a sink head"
         verdicts = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+        verdicts = f" ({verdicts})" if verdicts else ""
         found = (
-            f"{number} of {len(shares):,} heads of {most.checkpoint} on {task_name(most.task)} {verb}"
-            + (f" ({verdicts})" if verdicts else "")
-            + f". Head {most.name} gives the largest share of its attention to the {most.feature}: {most.value:.0%}."
+            f"{number} of {len(shares):,} heads of {most.checkpoint} on {task_name(most.task)} {are_sink_heads}"
+            f"{verdicts}. Head {most.name} gives the largest share of its attention to the {most.feature}: "
+            f"{most.value:.0%}."
         )
         interval = head_interval(most.name, most.low, most.high, "{:.0%}")
         baseline = f"Uniform attention would give {most.baseline:.0%} to the {most.feature}."
@@ -278,7 +281,7 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         verdict = verdict_of(whole, gone, replaced, removed["baseline"])
         kind = str(share["score"]).partition("/")[2]
         text = (
-            f"It is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "
+            f"This head is a sink head: {share['value']:.0%} of its attention goes to the {kind}. The sink is "
             f"{VERDICTS[verdict]}. Removing the sink changes the output by {removed['value']:.3g} (95 % CI "
             f"{removed['low']:.3g} to {removed['high']:.3g}, margin {removed['baseline']:.3g}, "
             f"n = {int(removed['n'])})."

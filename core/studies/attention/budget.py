@@ -168,8 +168,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             shares[group] = shares.get(group, 0.0) + row["value"]
             source = row["source"]
         most = sorted(shares, key=lambda group: -shares[group])[:2]
-        told = " and ".join(f"{group} ({shares[group]:.0%})" for group in most)
-        found = [Fact(self.name, f"The largest shares of its attention go to {told}.", source)] if told else []
+        groups = " and ".join(f"{group} ({shares[group]:.0%})" for group in most)
+        found = [Fact(self.name, f"This head attends most to {groups}.", source)] if groups else []
         apart = scores.own[scores.own["score"].str.startswith(f"{self.name}/{DISTANCE}/")]
         is_apart = (apart["value"] - apart["baseline"] >= LEAST_DISTANCE) & (apart["q"] <= LEVEL)
         apart = apart[is_apart].sort_values("value")
@@ -177,8 +177,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             best = apart.iloc[-1]
             word_class = best["score"].rpartition("/")[2]
             text = (
-                f"Its attention budget differs most for {word_class}: the Jensen-Shannon distance to the budget of "
-                f"other words is {best['value']:.2f} ({best['baseline']:.2f} with uniform attention)."
+                f"The attention budget of this head differs most for {word_class}. The Jensen-Shannon distance from "
+                f"the budget for other words is {best['value']:.2f} ({best['baseline']:.2f} with uniform attention)."
             )
             found.append(Fact(self.name, text, best["source"]))
         return found
@@ -201,11 +201,11 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         return Headline(
             f"On {task_name(first.task)}, the heads of {first.checkpoint} give {means[largest]:.0%} of their attention "
             f"to {BUDGET_CATEGORIES[largest]} and {means[second]:.0%} to {BUDGET_CATEGORIES[second]}. "
-            f"{best.name} gives {best.value:.0%} to {BUDGET_CATEGORIES[best.feature or '']}.",
+            f"Head {best.name} gives {best.value:.0%} to {BUDGET_CATEGORIES[best.feature or '']}.",
             best.n,
             "inputs",
             head_interval(best.name, best.low, best.high, "{:.0f} %", 100),
-            f"Uniform attention would give this category {best.baseline:.0%}.",
+            f"Uniform attention would give {best.baseline:.0%} to {BUDGET_CATEGORIES[best.feature or '']}.",
         )
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:

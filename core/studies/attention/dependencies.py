@@ -123,15 +123,16 @@ class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
         sure = [score for score in chosen if score.q is not None and score.q < SIGNIFICANT]
         best = max(sure or chosen, key=lambda score: defined(score.value) - defined(score.baseline))
         judged = any(score.q is not None for score in chosen)
-        significant = plural(len(sure), len(chosen), "relations")
-        along = (
-            f"{significant} have a head that attends along the relation significantly more than distance and word "
-            "classes predict."
+        relations = plural(len(sure), len(chosen), "relations")
+        tested = (
+            f"For {relations}, a head attends along the relation significantly more than distance and word classes "
+            "predict."
             if judged
             else "This result does not test whether heads attend along relations more than distance predicts."
         )
         return Headline(
-            (f"Head {best.name} predicts the relation {best.feature} with an accuracy of {best.value:.2f}. {along}"),
+            f"Head {best.name} predicts the syntactic relation {best.feature} with an accuracy of {best.value:.2f}. "
+            f"{tested}",
             best.n,
             "links",
             percent(best.estimate.low, best.estimate.high, "{:.2f}", 1),

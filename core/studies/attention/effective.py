@@ -113,8 +113,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
             or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
             sum({score.task: int(score.n or 0) for score in heads}.values()),
             "inputs",
-            f"Head {least.name} has the lowest correlation{on}: r = {least.value:.2f}{interval} on average over all "
-            "inputs, including those on which raw and effective attention are equal.",
+            f"Head {least.name} has the lowest mean correlation{on}: r = {least.value:.2f}{interval}. The mean "
+            "includes inputs on which raw and effective attention are equal.",
             "If effective attention equals raw attention, their correlation r is 1.",
         )
 

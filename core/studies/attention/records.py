@@ -353,7 +353,7 @@ def above_null(
         if score.checkpoint == first and score.layer is not None and score.effect is not None
     ]
     if not effects:
-        return Headline("No input contains what this study measures, so no head was measured.")
+        return Headline("No input contains the tokens or relations that this study measures, so it measured no head.")
     sure = [(score, effect) for score, effect in effects if (score.q or 1) < SIGNIFICANT and effect > 0]
     best, _ = max(sure or effects, key=lambda pair: pair[1])
     numbers = f"{best.value:.2f}, compared with {best.baseline:.2f}"
@@ -364,15 +364,15 @@ def above_null(
         )
     else:
         found = (
-            f"In none of {len(effects):,} {what}, attention is significantly higher than for {baseline}. The largest "
-            f"difference is {best.name}, {best.feature}: {numbers}."
+            f"Attention is not significantly higher than for {baseline} in any of {len(effects):,} {what}. The largest "
+            f"difference is that of head {best.name} and {best.feature}: {numbers}."
         )
     return Headline(
         found,
         best.n,
         of,
         head_interval(best.name, best.low, best.high),
-        f"The value of the baseline ({baseline}) is {best.baseline:.2f}.",
+        f"The baseline ({baseline}) has a value of {best.baseline:.2f}.",
     )
 
 

@@ -84,11 +84,11 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads = AlikeHead.among(rows)
         near, groups = min(heads, key=lambda head: head.value), len({head.group for head in heads})
-        word = "group" if groups == 1 else "groups"
+        counted = f"{groups} group" + "s" * (groups != 1)
         return Headline(
             (
                 f"Heads {near.name} and {near.other} have the most similar attention (distance {near.value:.3f}). "
-                f"Clustered by mean attention pattern, the {len(heads)} heads form {groups} {word}."
+                f"Clustered by mean attention pattern, the {len(heads)} heads form {counted}."
             ),
             near.n,
             "inputs",

@@ -153,7 +153,8 @@ class Roles(Attending[RolesOptions, RoleSums]):
                 )
             )
         none = (
-            f"This head has none of the {len(roles)} roles: no weight is significantly above three times its baseline."
+            f"This head has none of the {len(roles)} roles, because none of its scores is significantly above three "
+            "times its baseline."
         )
         return told or [Fact(self.name, none, source) for source in roles["source"].head(1)]
 
@@ -162,9 +163,10 @@ class Roles(Attending[RolesOptions, RoleSums]):
         counts = {role: sum(score.role == role for score in scores) for role in dict.fromkeys(s.role for s in scores)}
         heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in RoleScore.of_heads(rows))
         counted = ", ".join(f"{count} {role}" for role, count in counts.items())
-        has = "head has" if heads == 1 else "heads have"
+        heads_have = "1 head has" if heads == 1 else f"{heads} heads have"
+        counted = f": {counted}" if counted else ""
         return Headline(
-            f"{heads} {has} a role, such as attending to the previous token" + (f": {counted}." if counted else "."),
+            f"{heads_have} a role, such as attending to the previous token{counted}.",
             n,
             "inputs",
         )

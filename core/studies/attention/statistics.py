@@ -105,8 +105,8 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         counted = ", ".join(f"{count} {BEHAVIOUR[kind or 'other']}" for kind, count in most_first)
         others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
-        where = task_name(places[0].task)
-        return Headline(f"Behaviour of the {len(mine)} heads on {where}: {counted}.", inputs, "inputs")
+        task = task_name(places[0].task)
+        return Headline(f"Among the {len(mine)} heads of the model, {counted} on {task}.", inputs, "inputs")
 
 
 STUDY = Statistics()

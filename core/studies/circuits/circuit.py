@@ -259,18 +259,18 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         circuit, edges = CircuitSummary.among(rows)[0], CircuitEdge.among(rows)
         most = min(edges, key=lambda edge: edge.rank)
         strong = [edge.name.replace(" to ", " → ") for edge in edges if edge.verdict == "matters"]
-        changes, names = "edges changes" if circuit.matter == 1 else "edges change", ", ".join(strong[:NAMED])
+        edges_change, names = "edges changes" if circuit.matter == 1 else "edges change", ", ".join(strong[:NAMED])
         names += ", ..." if len(strong) > NAMED else ""
         found = (
-            f"{circuit.matter} of {circuit.raced:,} {changes} the logit difference by more than "
+            f"{circuit.matter} of {circuit.raced:,} {edges_change} the logit difference by more than "
             f"{circuit.margin_share:.0%}: {names}."
             if circuit.matter
             else f"None of {circuit.raced:,} edges changes the logit difference by more than "
             f"{circuit.margin_share:.0%}. The strongest edge is {most.name}."
         )
-        undecided = "edge is" if circuit.open == 1 else "edges are"
+        edges_are = "edge is" if circuit.open == 1 else "edges are"
         return Headline(
-            f"{found} {circuit.open} {undecided} undecided. All other edges change it by less.",
+            f"{found} {circuit.open} {edges_are} undecided. All other edges change it by less.",
             circuit.n,
             "pairs of inputs",
             f"The logit difference is that between the two inputs of a pair. An edge matters if replacing it changes "

@@ -191,17 +191,16 @@ class Gates(Study[GatesOptions, GatePartial]):
         }
         needed = [head.name for head in heads if head.gate_class == "facilitating"]
         named = f" ({', '.join(needed)})" if 0 < len(needed) <= NAMED else ""
-        interfering = f" {_heads(counts['interfering'], 'interfere')} with the task." if counts["interfering"] else ""
-        irrelevant, undecided = (_heads(counts[name], "are") for name in ("irrelevant", "undecided"))
+        other_heads = f"{_heads(counts['interfering'], 'interfere')} with the task. " if counts["interfering"] else ""
+        other_heads += " ".join(f"{_heads(counts[name], 'are')} {name}." for name in ("irrelevant", "undecided"))
         fewest = math.ceil(CLAIMED * heads[0].fits - 1e-9)
         return Headline(
-            f"The task needs {len(needed)} of {len(heads)} heads{named}.{interfering} {irrelevant} irrelevant. "
-            f"{undecided} undecided.",
+            f"The task needs {len(needed)} of {len(heads)} heads{named}. {other_heads}",
             heads[0].n,
             "examples",
             f"A head is needed if its gate stays open in at least {fewest} of {heads[0].fits} fits although open gates "
             f"are penalised. A head is irrelevant if, in at least {fewest} fits, its gate is open only while open "
-            "gates are rewarded. This rule is about stability; it is not a significance test.",
+            "gates are rewarded. This rule measures stability and is not a significance test.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -178,8 +178,8 @@ class Pairs(Study[PairsOptions, PairPartial]):
             f"cooperate. The pair {most.name} has the largest interaction: {most.interaction:+.2f} logits.",
             most.n,
             "examples",
-            "Significance is corrected over all pairs (max-T).",
-            "The interaction is 0 if ablating both heads has the sum of their single effects.",
+            "The p-values are corrected for the number of pairs (max-T).",
+            "The interaction is 0 if the effect of ablating both heads is the sum of their separate effects.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -166,7 +166,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         against = sum(head.high is not None and head.high < 0 for head in heads)
         return Headline(
             (
-                f"Head {most.name} contributes most to the logit difference of the correct prediction: "
+                f"Head {most.name} contributes most to the logit difference in favour of the correct label: "
                 f"{most.value:+.2f} logits. {against} of {len(heads)} heads have a significantly negative "
                 f"contribution.{orders}"
             ),

@@ -214,14 +214,14 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
             return Headline(
                 (
                     f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart "
-                    f"in all {several.runs} other checkpoints, and {several.nowhere} have none in any. On "
+                    f"in all {several.runs} other checkpoints, and {several.nowhere} heads have no counterpart. On "
                     f"average, another checkpoint has counterparts of {100 * several.share:.0f} % of the heads "
                     f"(95 % CI {100 * several.low:.0f} to {100 * several.high:.0f})."
                 ),
                 several.n,
                 "inputs",
                 "",
-                "The baseline is models with random weights and the same shape and attention entropy.",
+                "The baseline consists of models with random weights and the same shape and attention entropy.",
             )
         for record in CounterpartsSummary.among(rows):
             matched = (
@@ -230,7 +230,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
             )
             if record.identical:
                 return Headline(
-                    f"{matched}: both checkpoints have the same weights, so every head is its own counterpart.",
+                    f"{matched}. Both checkpoints have the same weights, so every head is its own counterpart.",
                     record.n,
                     "inputs",
                 )
@@ -243,8 +243,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 record.n,
                 "inputs",
                 "A counterpart is a significant match that is the same in both halves of the inputs. A head with "
-                "several almost equally good matches has none, because its best match differs between the halves.",
-                f"The baseline is {record.draws} models with random weights and the same attention entropy.",
+                "several equally good matches has no counterpart, because its best match differs between the halves.",
+                f"The baseline consists of {record.draws} models with random weights and the same attention entropy.",
             )
         return None
 

@@ -188,11 +188,12 @@ class Why(Study[WhyOptions, WhyPartial]):
         """Describe in sentences the largest contribution to a head's scores and its most influential earlier heads."""
         own, told = scores.own.sort_values("value", ascending=False), []
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
-            chance = "" if row["baseline"] != row["baseline"] else f" (random weights: {row['baseline']:.2f})"
+            unknown = row["baseline"] != row["baseline"]
+            with_random_weights = "" if unknown else f" (random weights: {row['baseline']:.2f})"
             told.append(
                 (
-                    "The largest share of the variance of its attention scores comes from "
-                    f"{row['score'].rpartition('/')[2]}: {number(row)}{chance}.",
+                    "The largest share of the variance in the attention scores of this head comes from "
+                    f"{row['score'].rpartition('/')[2]}: {number(row)}{with_random_weights}.",
                     row,
                 )
             )
@@ -200,8 +201,8 @@ class Why(Study[WhyOptions, WhyPartial]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
             told.append(
                 (
-                    f"The output of {earlier} contributes {number(row)} of the variance of the scores of this head on "
-                    f"the {side} side.",
+                    f"The output of {earlier} contributes {number(row)} of the variance in the attention scores of "
+                    f"this head on the {side} side.",
                     row,
                 )
             )
@@ -215,12 +216,12 @@ class Why(Study[WhyOptions, WhyPartial]):
             if score.value > getattr(by_head.get((score.layer, score.head)), "value", -np.inf):
                 by_head[score.layer, score.head] = score
         counts = {sort: sum(score.feature == sort for score in by_head.values()) for sort in ATLAS_SORTS}
-        counted = ", ".join(f"{sort} in {count}" for sort, count in counts.items() if count)
+        counted = ", ".join(f"{sort} ({count} heads)" for sort, count in counts.items() if count)
         return Headline(
             (
-                f"The largest share of attention scores comes from {counted} of {len(by_head)} heads. The share is "
-                f"highest for {largest.feature} in head L{largest.layer + 1}H{largest.head + 1}: "
-                f"{largest.value:.2f}.{_said_of_removal(rows)}"
+                f"In the {len(by_head)} heads, attention scores come mainly from {counted}. The largest share is that "
+                f"of {largest.feature} in head L{largest.layer + 1}H{largest.head + 1}: {largest.value:.2f}."
+                f"{_said_of_removal(rows)}"
             ),
             largest.n,
             "inputs",

@@ -238,14 +238,15 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
             return Headline("No head was measured.")
         copying = [score for score in scores if is_above_null(score.value, score.baseline, score.q)]
         best = max(scores, key=lambda score: score.value or 0.0)
-        verb = "promotes the token that it attends" if len(copying) == 1 else "promote the token that they attend"
+        are_copying_heads = "is a copying head" if len(copying) == 1 else "are copying heads"
         return Headline(
-            f"{len(copying):,} of {len(scores):,} heads of {best.checkpoint} {verb} to, more than other tokens. "
-            f"Head {best.name} has the highest copying score: {best.value:.2f}.",
+            f"{len(copying):,} of {len(scores):,} heads of {best.checkpoint} {are_copying_heads}. A copying head "
+            f"promotes the token that it attends to more than other tokens. Head {best.name} has the highest copying "
+            f"score: {best.value:.2f}.",
             best.n,
             "tokens",
             head_interval(best.name, best.low, best.high, "{:.2f}"),
-            f"With rows paired with other tokens, the copying score of this head is {best.baseline:.2f}.",
+            f"If outputs are paired with tokens at random, this head has a copying score of {best.baseline:.2f}.",
         )
 
     def facts(self, scores: HeadScores) -> list[Fact]:
@@ -255,10 +256,14 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
                 continue
             relation = str(row["score"]).split("/", 2)[2:]
             if relation:
-                text = f"It promotes the {relation[0]} of a word for {row['value']:.0%} of {int(row['n'])} word pairs."
+                text = (
+                    f"This head promotes the {relation[0]} of a word for {row['value']:.0%} of {int(row['n'])} pairs."
+                )
             else:
-                text = f"It promotes the token that it attends to: its copying score is {row['value']:.2f} "
-                text += f"(95 % CI {row['low']:.2f} to {row['high']:.2f}, n = {int(row['n'])} tokens)."
+                text = (
+                    f"This head promotes the token that it attends to. Its copying score is {row['value']:.2f} (95 % CI "
+                    f"{row['low']:.2f} to {row['high']:.2f}, n = {int(row['n'])} tokens)."
+                )
             found.append(Fact(self.name, text, row["source"]))
         return found
 

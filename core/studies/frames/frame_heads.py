@@ -324,9 +324,10 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
         facts = []
         for row in each(some):
-            compared = "significantly" if row["q"] < SIGNIFICANT else "not significantly"
+            significantly = "significantly" if row["q"] < SIGNIFICANT else "not significantly"
             sentence = (
-                f"The mean weight of this head on frame links is {number(row)}, {compared} above all four baselines."
+                f"The mean weight of this head on frame-semantic links is {number(row)}, {significantly} above all four "
+                "baselines."
             )
             facts.append(Fact("frames", sentence, row["source"]))
         return facts
@@ -337,13 +338,13 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         if survivors:
             best = max((head for head in heads if head.name in survivors), key=lambda head: head.value)
         interval = percent(best.low, best.high, "{:.2f}", 1)
-        interval = f"Head {best.name} has a mean weight of {best.value:.2f} on frame links ({interval})."
-        baseline = f"On other pairs of tokens at the same distance, its mean weight is {best.baseline:.2f}."
+        interval = f"Head {best.name} has a mean weight of {best.value:.2f} on frame-semantic links ({interval})."
+        baseline = f"On other pairs of tokens at the same distance, this head has a mean weight of {best.baseline:.2f}."
         if summary.n < FEWEST:
             return Headline(
                 (
-                    f"{summary.n} {summary.average} are too few for a significance test, which needs at least "
-                    f"{FEWEST}. The head with the largest mean weight is {best.name}."
+                    f"A significance test needs at least {FEWEST} {summary.average}, but there are only {summary.n}. "
+                    f"The head with the largest mean weight is {best.name}."
                 ),
                 summary.n,
                 summary.average,

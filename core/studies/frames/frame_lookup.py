@@ -225,9 +225,9 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
     sentence = f"{row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
     if links.borrowed:
         return (
-            f"{sentence}. At the same distance in the bundled sentences ({links.borrowed:,} pairs of "
-            f"tokens), the mean weight is {row['same_distance']:.2f}; this sentence has no other pair of "
-            f"tokens at that distance. The head ranks first of {len(rows)} heads."
+            f"{sentence}. This sentence has no other pair of tokens at the same distance. At this distance in the "
+            f"bundled sentences ({links.borrowed:,} pairs of tokens), the mean weight is {row['same_distance']:.2f}. "
+            f"The head ranks first among {len(rows)} heads."
         )
     if links.places == 1:
         return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."

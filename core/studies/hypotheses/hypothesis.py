@@ -187,10 +187,10 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         ids = list(dict.fromkeys(criterion.hypothesis for criterion in criteria))
         met = {name: sum(c.criterion == name and c.state == "met" for c in criteria) for name in ("held out", "causal")}
         n = max((criterion.n or 0 for criterion in criteria), default=0)
-        count = "1 hypothesis" if len(ids) == 1 else f"{len(ids)} hypotheses"
+        hypotheses = "1 hypothesis" if len(ids) == 1 else f"{len(ids)} hypotheses"
         return Headline(
             (
-                f"{met['held out']} of {count} were confirmed on held-out examples that were registered in "
+                f"{met['held out']} of {hypotheses} were confirmed on held-out examples that were registered in "
                 f"advance, and {met['causal']} were also confirmed by ablation."
             ),
             n,

@@ -142,7 +142,11 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         measured = MeasuredStudy.among(rows)
         names = [result.study for result in measured if result.kept]
         scores = sum(result.scores for result in measured)
-        return Headline(f"Measured {', '.join(names)}. Each is stored as a separate result.", scores, "scores of heads")
+        return Headline(
+            f"These studies were run: {', '.join(names)}. The result of each study is stored separately.",
+            scores,
+            "scores of heads",
+        )
 
     def keep(self, db: Database, run: Finished[MeasureHeadsOptions, Parts]) -> None:
         planned = {study.study: study for study in run.options.studies}

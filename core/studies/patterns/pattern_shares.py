@@ -266,8 +266,9 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         shares = picked(all_shares, part="corrected") or picked(all_shares, part="share")
         mine = picked(shares, checkpoint=shares[0].checkpoint)
         most = max(mine, key=lambda share: share.share)
-        is_corrected = "The share is" if most.part == "corrected" else "The share is not"
-        corrected = f"{is_corrected} corrected for the classifier's confusions."
+        corrected = "The share is corrected for confusions between classes by the classifier."
+        if most.part != "corrected":
+            corrected = "The share is not corrected for confusions between classes by the classifier."
         interval = percent(most.low, most.high, "{:.0f}")
         strange = [
             note

@@ -281,8 +281,8 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         best = max(layers, key=lambda layer: defined(layer.selectivity))
         return Headline(
             (
-                f"The probe for {best.property} in layer {best.layer} exceeds its control task most, among "
-                f"{len(layers)} combinations of property and layer. Its accuracy is {best.value:.2f}, compared with "
+                f"Among {len(layers)} combinations of property and layer, the probe for {best.property} in layer "
+                f"{best.layer} exceeds its control task most. Its accuracy is {best.value:.2f}, compared with "
                 f"{best.control:.2f} in the control task."
             ),
             best.n,

@@ -245,11 +245,11 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 percent(full.low, full.high, "{:.1f}"),
                 f"Always predicting the most frequent training label scores {100 * full.constant:.1f}.",
             )
-        difference = points_more(defined(less.value), "the weights that were removed")
+        points = points_more(defined(less.value), "the weights that were removed")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
+        significance = "significant" if sure else "not significant"
         return Headline(
-            f"After retraining, the subnetwork of important weights scores {difference}"
-            + (" (significant)." if sure else " (not significant)."),
+            f"After retraining, the subnetwork of important weights scores {points} ({significance}).",
             less.n,
             "dev examples",
             percent(less.low, less.high),

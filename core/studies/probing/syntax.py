@@ -204,11 +204,11 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
         probes = {score.name: score for score in picked(scores, kind="probe")}
         probe = probes.get(ATTENTION) or max(probes.values(), key=lambda score: defined(score.value))
         simple = max(picked(scores, kind="baseline"), key=lambda score: defined(score.value))
-        compared = "about as many as"
+        as_many_as = "about as many as"
         if probe.low is not None and probe.low > defined(simple.value):
-            compared = "more than"
+            as_many_as = "more than"
         elif probe.high is not None and probe.high < defined(simple.value):
-            compared = "fewer than"
+            as_many_as = "fewer than"
         interval, more = percent(probe.low, probe.high, "{:.0f}"), ""
         if (both := probes.get(WITH_WORDS)) is not None and both != probe:
             more = f" A probe on {both.name} is correct for {defined(both.value):.0%} of words."
@@ -217,7 +217,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
                 interval = f"{interval} for the probe on {probe.name}, {with_words} for the probe on {both.name}"
         return Headline(
             f"A probe on {probe.name} alone predicts the syntactic head of {defined(probe.value):.0%} of words "
-            f"correctly, {compared} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
+            f"correctly, {as_many_as} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
             probe.n, "words", interval,
             "".join(
                 f"With random weights, the same probe is correct for {defined(probes[name].value):.0%} of words."

@@ -174,8 +174,8 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         floor = picked(Transferred.defined(rows), kind="baseline")[0]
         return Headline(
             (
-                f"For a classifier that reads the {best.reading}, layer {best.layer} is best, as selected on half of "
-                f"the dev examples. On the other half, it scores {points_more(defined(best.value), 'the last layer')}."
+                f"On half of the dev examples, layer {best.layer} is the best layer for a classifier that reads the "
+                f"{best.reading}. On the other half, it scores {points_more(defined(best.value), 'the last layer')}."
             ),
             best.n,
             "dev examples",

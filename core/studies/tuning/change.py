@@ -167,7 +167,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
         return [
             Fact(
                 self.name,
-                f"The cosine similarity of the attention of this head before and after fine-tuning is {number(row)}.",
+                f"The attention of this head before and after fine-tuning has a cosine similarity of {number(row)}.",
                 row["source"],
             )
             for row in each(scores.own[scores.own["score"] == "cosine"])
@@ -193,12 +193,12 @@ class Change(Study[ChangeOptions, ChangePartial]):
             )
         low, high = (None if end is None else 1 - end for end in (least.high, least.low))
         return Headline(
-            f"Fine-tuning on {task_of(least.task).name} changed the attention of head {least.name} most: 1 − cosine is "
-            f"{1 - defined(least.value):z.2f}. {said}",
+            f"Fine-tuning on {task_of(least.task).name} changed the attention of head {least.name} most "
+            f"(1 − cosine similarity = {1 - defined(least.value):z.2f}). {said}",
             least.n,
             "examples",
             head_interval(least.name, low, high, "{:z.2f}"),
-            "If attention has not changed, 1 − cosine is 0.",
+            "If attention does not change, 1 − cosine similarity is 0.",
         )
 
 

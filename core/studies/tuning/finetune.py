@@ -171,13 +171,13 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         floor, spread = constant_score(rows, task, metric), best.spread(metric)
         if metric == "accuracy":
             floor = better_constant(scores, task)
-        level, compared = f"{100 * defined(best.of_metric(metric)):.1f}", ""
+        level, significance = f"{100 * defined(best.of_metric(metric)):.1f}", ""
         if floor is not None:
             is_above = not not_shown(scores, best)
-            compared = " This is" + ("" if is_above else " not") + " significantly above a constant prediction."
+            significance = " This is" + ("" if is_above else " not") + " significantly above a constant prediction."
+        comparison = f" The same model scores {' and '.join(others)}.{no_gain}" if others else ""
         return Headline(
-            f"After fine-tuning on {task_of(task).name}, {metric} is {level}.{compared}"
-            + (f" The same model scores {' and '.join(others)}.{no_gain}" if others else ""),
+            f"After fine-tuning on {task_of(task).name}, {metric} is {level}.{significance}{comparison}",
             tuned.runs[0].dev_rows,
             "dev examples",
             f"The standard deviation of the score over {best.n} seeds is {100 * spread:.1f}." if spread else "",
