@@ -110,7 +110,7 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
     if raters:
         tell(f"agreement of annotators: kappa {raters['kappa']:.2f} on {raters['maps']} maps that both labelled")
     if where_agreed:
-        tell(f"On maps where both annotators agree: {sentence(where_agreed, over)}")
+        tell(f"Scores on maps on which both annotators agree: {sentence(where_agreed, over)}")
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:

@@ -54,7 +54,10 @@ def test_one_head_has_one_finding_a_line_and_no_share_that_reads_as_a_majority(d
     assert "- 100% of 60 maps of this head are classified as vertical." in "\n".join(texts)
     others = next(text for text in texts if text.startswith("- "))
     assert all(line.startswith("- ") for line in others.splitlines())
-    assert "the largest share of the variance of its attention scores comes from token: 0.48" in others.lower()
+    assert (
+        "the largest share of the variance in the attention scores of this head comes from token: 0.48"
+        in others.lower()
+    )
     assert "because of" not in others
 
 
@@ -223,7 +226,7 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
     assert told == "Raw and effective attention correlate with r = 0.60 on average over MRPC, RTE."
     assert effective.STUDY.headline([s.as_row() for s in scores]).n == 18, "the inputs of both tasks"
     assert effective.STUDY.headline([s.as_row() for s in scores]).interval == (
-        "Head L1H1 has the lowest correlation on RTE: r = 0.30 on average over all inputs, including those on which "
+        "Head L1H1 has the lowest mean correlation on RTE: r = 0.30. The mean includes inputs on which "
         "raw and effective attention are equal."
     )
     assert " over " not in effective.STUDY.headline([score.as_row() for score in scores[:2]]).sentence
@@ -232,7 +235,7 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
         (run,) = [run for run in known_runs("effective") if run.checkpoint == "atlas-encoder"]
         rows = [row for row in run.among(EffectiveScore) if row.task == task and row.statistic == "correlation"]
         least = min(rows, key=lambda row: row.value)
-        lowest = f"Head {least.name} has the lowest correlation: r = {least.value:.2f} (95 % CI"
+        lowest = f"Head {least.name} has the lowest mean correlation: r = {least.value:.2f} (95 % CI"
         assert any(text.startswith(lowest) for text in said(app))
         longer = [row for row in run.among(LengthCorrelation) if row.task == task and row.length_from > 32]
         inputs, beyond = sum(row.n for row in longer), sum(row.n * row.mean for row in longer)

@@ -56,7 +56,7 @@ def test_a_null_is_said_beside_the_head_that_beats_it():
         "In 1 of 2 head–feature pairs, attention is significantly higher than for random tokens at the same "
         "positions. Head L1H2 attends most to the token type noun: 0.40, compared with 0.10."
     )
-    assert said.baseline == "The value of the baseline (random tokens at the same positions) is 0.10."
+    assert said.baseline == "The baseline (random tokens at the same positions) has a value of 0.10."
 
 
 @pytest.mark.parametrize("rows", [[], [{"kind": "of an earlier version"}]])

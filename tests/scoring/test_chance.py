@@ -24,7 +24,7 @@ def test_what_is_not_above_the_constant_is_said_and_what_is_says_nothing():
     assert not judged.is_shown
     assert judged.sentence == (
         "an accuracy of 53.3 (95 % CI 47.7 to 58.9, n = 300 examples) is not significantly above the accuracy of a "
-        "constant prediction, 48.3"
+        "constant prediction (48.3)"
     )
     assert above_constant(0.84, 0.517, 300).sentence == ""
     assert not above_constant(0.463, 0.543, 300).is_shown
@@ -45,5 +45,5 @@ def test_a_correlation_that_could_be_luck_is_said():
     assert above_zero(0.3, 300).sentence == ""
     assert above_zero(0.074, 300).sentence == (
         "a correlation of 7.4 (Pearson's r × 100, 95 % CI -4.0 to 18.6, n = 300 examples) is not significantly above "
-        "0, the chance level"
+        "the chance level of 0"
     )

@@ -113,8 +113,8 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
         "A head is needed if its gate stays open in at least 19 of 20 fits although open gates are penalised. A head "
-        "is irrelevant if, in at least 19 fits, its gate is open only while open gates are rewarded. This rule is "
-        "about stability; it is not a significance test."
+        "is irrelevant if, in at least 19 fits, its gate is open only while open gates are rewarded. This rule "
+        "measures stability and is not a significance test."
     )
 
 
@@ -183,8 +183,8 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     assert contrast.verdict == "the order by Shapley value keeps more"
     said = SHAPLEY.headline([result.as_row() for result in results])
     assert said.sentence == (
-        "Head L2H1 contributes most to the logit difference of the correct prediction: +1.50 logits. 1 of 4 heads have "
-        "a significantly negative contribution. Comparing pruning orders: the order by Shapley value keeps more."
+        "Head L2H1 contributes most to the logit difference in favour of the correct label: +1.50 logits. 1 of 4 heads "
+        "have a significantly negative contribution. Comparing pruning orders: the order by Shapley value keeps more."
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected
@@ -271,12 +271,12 @@ def test_named_edges_are_measured_where_the_answers_differ():
     assert said.sentence == "Among 2 edges, L1H2>L2H2.q has the largest effect on the logit difference: -0.900."
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
-    assert said.baseline == "On average, the logit differences of the two inputs in a pair are 2.00 apart."
+    assert said.baseline == "On average, the logit differences for the two inputs of a pair are 2.00 apart."
     alike = EDGE_EFFECTS.results(options, replace(partial, same=np.ones(10)))
     assert {(edge.effect, edge.low, edge.high, edge.difference, edge.n) for edge in alike} == {(None,) * 4 + (0,)}
     nothing = EDGE_EFFECTS.headline([edge.as_row() for edge in alike])
     assert (nothing.sentence, nothing.n, nothing.of) == (
-        "No pair of inputs has different answers, so no effect of an edge could be measured.",
+        "No pair of inputs has different answers, so the effects of edges could not be measured.",
         0,
         "pairs",
     )

@@ -147,7 +147,7 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline is 19 models with random weights and the same attention entropy.",
+        "The baseline consists of 19 models with random weights and the same attention entropy.",
     )
     seen_back = CounterpartsPartial((compared(range(8), backward=True),), (drawn(),))
     (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, CounterpartsSummary)]
@@ -156,7 +156,7 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     undrawn = MATCH.results(options, CounterpartsPartial((compared(range(8), weights=("h", "h")),)))
     assert [(one.p, one.matched) for one in undrawn[:3]] == [(None, False)] * 3
     assert MATCH.headline([one.as_row() for one in undrawn]).sentence == (
-        "0 of 3 heads of a have a counterpart in b: both checkpoints have the same weights, so every head is its own "
+        "0 of 3 heads of a have a counterpart in b. Both checkpoints have the same weights, so every head is its own "
         "counterpart."
     )
     fewer = MATCH.results(options, CounterpartsPartial((compared(range(8), apart=APART[:, :2]),), (drawn(),)))
@@ -172,11 +172,12 @@ def test_heads_that_recur_are_counted_over_checkpoints():
     assert whole.share == pytest.approx(2 / 3)
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == (
-        "2 of 3 heads of a have a counterpart in all 2 other checkpoints, and 1 have none in any. On average, another "
+        "2 of 3 heads of a have a counterpart in all 2 other checkpoints. The number of heads without a "
+        "counterpart is 1. On average, another "
         f"checkpoint has counterparts of 67 % of the heads (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f})."
     )
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline is models with random weights and the same shape and attention entropy.",
+        "The baseline consists of models with random weights and the same shape and attention entropy.",
     )

@@ -22,12 +22,13 @@ def test_a_frame_score_says_whether_it_survives():
     assert said(FRAMES, first, second, ("frames/untested", 0.9, 0.8, 1.0, 0.1, np.nan)) == [
         (
             "frames",
-            "The mean weight of this head on frame links is 0.30 [0.20, 0.40], significantly above all four baselines.",
+            "The mean weight of this head on frame-semantic links is 0.30 [0.20, 0.40], significantly above all four "
+            "baselines.",
             "run 0",
         ),
         (
             "frames",
-            "The mean weight of this head on frame links is 0.25, not significantly above all four baselines.",
+            "The mean weight of this head on frame-semantic links is 0.25, not significantly above all four baselines.",
             "run 1",
         ),
     ]

@@ -261,8 +261,8 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
                 )
             else:
                 text = (
-                    f"This head promotes the token that it attends to. Its copying score is {row['value']:.2f} (95 % CI "
-                    f"{row['low']:.2f} to {row['high']:.2f}, n = {int(row['n'])} tokens)."
+                    f"This head promotes the token that it attends to. Its copying score is {row['value']:.2f} (95 % "
+                    f"CI {row['low']:.2f} to {row['high']:.2f}, n = {int(row['n'])} tokens)."
                 )
             found.append(Fact(self.name, text, row["source"]))
         return found

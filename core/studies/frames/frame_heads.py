@@ -326,8 +326,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         for row in each(some):
             significantly = "significantly" if row["q"] < SIGNIFICANT else "not significantly"
             sentence = (
-                f"The mean weight of this head on frame-semantic links is {number(row)}, {significantly} above all four "
-                "baselines."
+                f"The mean weight of this head on frame-semantic links is {number(row)}, {significantly} above all "
+                "four baselines."
             )
             facts.append(Fact("frames", sentence, row["source"]))
         return facts
