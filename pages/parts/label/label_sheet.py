@@ -6,7 +6,7 @@ acknowledged it, and sends all of them each time.
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -71,7 +71,7 @@ def payload(
         "done": standing.done,
         "total": max(standing.maps, len(names)),
         "given": {name: _present(classes, decisions[name]) for name in shown if name in decisions},
-        "counts": counts(db, wish, classes),
+        "counts": counts(classes, decisions.values()),
         "stack": [step | {"class": _present(classes, step["class"])} for step in stack],
     }
     return with_maps(header, labels.maps_of(db, shown), hints=hints, about=about)
@@ -142,9 +142,8 @@ def why(class_set: str, name: str, row: Row, *, among: bool = False) -> str:
     return first + explained(class_set, measurements, row["tokens"])
 
 
-def counts(db: Database, wish: QueueOptions, classes: ClassSet) -> dict[str, int]:
-    """Return the number of maps in each class by this person in this pass."""
-    decisions = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing).values()
+def counts(classes: ClassSet, decisions: Iterable[str | None]) -> dict[str, int]:
+    """Return the number of decisions for each class; None is a skip."""
     class_names = [classes.present(name) for name in decisions if name is not None]
     return {name: class_names.count(name) for name in classes.names}
 
