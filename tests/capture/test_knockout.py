@@ -131,5 +131,7 @@ def test_what_cannot_be_cut_is_refused_in_a_sentence():
         edges_of("middle", causal=False)
     with pytest.raises(InputError, match="one of the two lists is empty"):
         between([], [1])
-    with pytest.raises(InputError, match="got 100"):
-        between([99], [0])(encoding)
+    with pytest.raises(InputError, match=f"got {len(encoding) + 1}"):
+        between([len(encoding)], [0])(encoding)
+    with pytest.raises(InputError, match=f"1 to {len(encoding)}; got 0"):
+        between([0], [-1])(encoding)

@@ -2,8 +2,12 @@ import numpy as np
 import pytest
 
 from core.codebook.registry import BERT
+from core.patterns.forest import planted
 from core.patterns.synthetic import class_probabilities, synthetic_maps
 
+SYNTHETIC = [7382.0, -0.870443985, 1910.53369, 1061.54846]
+LIKELY = [73.8889518, 94.9158835, 47.3062746, 21.9298629, 61.9590271]
+PLANTED = [745.0, 4.6558123, 137.058655, 54.6521835]
 ONE, TWO = np.zeros(20, dtype=bool), np.arange(20) >= 8
 
 
@@ -53,3 +57,19 @@ def test_synthetic_maps_have_every_class_and_many_lengths():
     assert ((likely.max(1) < 0.8).mean()) > 0.15, "maps near borders"
     again, _ = synthetic_maps.__wrapped__(150, 1)
     assert all(np.array_equal(one, other) for one, other in zip(maps, again, strict=True))
+
+
+def sums(maps):
+    """Sums over maps in which every cell has a factor of its own."""
+    factors = [np.cos(1.3 * np.arange(len(one)))[:, None] * np.sin(0.7 + np.arange(len(one))) for one in maps]
+    own = sum(float((factor * one).sum()) for factor, one in zip(factors, maps, strict=True))
+    return [sum(map(len, maps)), own, *(float(sum((one**power).sum() for one in maps)) for power in (2, 3))]
+
+
+def test_the_bundled_classifier_was_trained_on_these_maps():
+    """Another recipe needs another training (data/recipes), and then other sums here."""
+    maps, likely = synthetic_maps(300, 0)
+    np.testing.assert_allclose(sums(maps), SYNTHETIC, rtol=1e-4)
+    np.testing.assert_allclose(likely.sum(0), LIKELY, rtol=1e-6)
+    found, _ = planted(maps[:40], [BERT.names[k] for k in likely[:40].argmax(1)], BERT.names, enough=20)
+    np.testing.assert_allclose(sums(found), PLANTED, rtol=1e-4)
