@@ -6,6 +6,8 @@
     python -m tests.mutants core/capture --minutes 10              # as many as that, in a seeded order
     python -m tests.mutants core/store/people.py --only tests/store/test_people.py   # where a room's tests take minutes
     python -m tests.mutants core/scoring --again                   # first what survived earlier, on today's tests
+    python -m tests.mutants core/scoring --marked "not slow and not browser and not thorough"   # soon; then, for the rest:
+    python -m tests.mutants core/scoring --marked thorough --again
     python -m tests.mutants --table                                # what is known of each room
 
 A mutant meets first the tests of its own room that reach its lines, then those of other rooms; thorough ones too, and
@@ -30,6 +32,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +45,6 @@ EQUIVALENT = PROJECT / "tests" / "mutants" / "equivalent.txt"
 PYTEST = [
     "-o",
     "addopts=--strict-markers",
-    "-m",
-    "not slow and not browser",
     "-p",
     "no:cacheprovider",
     "-o",
@@ -52,6 +53,7 @@ PYTEST = [
     "-q",
     "-q",
 ]
+MARKED = "not slow and not browser"
 RULES = {
     re.compile(rule): why
     for rule, why in {
@@ -80,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--least", type=float, default=0.9, help="share that has to be killed")
     parser.add_argument("--tests", nargs="*", default=[], help="folders of tests beside the room's own")
     parser.add_argument("--only", nargs="*", default=[], help="these files of tests in place of the room's folder")
+    parser.add_argument("--marked", default=MARKED, help="pytest's expression of which tests; default: %(default)s")
     parser.add_argument("--again", action="store_true", help="try again what survived")
     parser.add_argument("--minutes", type=float, default=1e6, help="stop after these; what was tried is a fair sample")
     parser.add_argument("--patience", type=float, default=30.0, help="seconds that the tests of one mutant may take")
@@ -131,7 +134,7 @@ def try_all(modules: list[str], asked: argparse.Namespace) -> None:
     try:
         tests = asked.only or [test for room in rooms for test in tests_of(room)] + asked.tests
         (tree / "wanted.json").write_text(
-            json.dumps([turns, modules, tests, asked.minutes, asked.patience, asked.workers])
+            json.dumps([turns, modules, tests, asked.marked, asked.minutes, asked.patience, asked.workers])
         )
         command = [sys.executable, "-c", "from tests.mutants.__main__ import try_here; try_here()"]
         environment = os.environ | {"MUTANT_RESULTS": str(RESULTS), "SHAPE_CHECKS": "off"}
@@ -185,20 +188,24 @@ def try_here() -> None:
     """Try the mutants that wanted.json names, in the working directory."""
     import pytest
 
-    from tests.mutants.changes import mutants_of
+    from tests.mutants.changes import Mutant, mutants_of
     from tests.mutants.trying import Trying
 
-    keys, reached, tests, minutes, patience, workers = json.loads(Path("wanted.json").read_text())
-    modules, asked = dict.fromkeys(key.split(" ")[0] for key in keys), set(keys)
-    known = {module: {place: key for place, key in enumerate(keys_of(module)) if key in asked} for module in modules}
-    mutants = {mutant.key: mutant for module in modules for mutant in mutants_of(module, known[module])}
+    keys, reached, tests, marked, minutes, patience, workers = json.loads(Path("wanted.json").read_text())
+    asked = set(keys)
+
+    @cache
+    def of_module(module: str) -> dict[str, Mutant]:
+        known = {place: key for place, key in enumerate(keys_of(module)) if key in asked}
+        return {mutant.key: mutant for mutant in mutants_of(module, known)}
 
     def told(mutant, status: str) -> None:
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(json.dumps([mutant.key, status]) + "\n")
 
     trying = Trying(
-        [mutants[key] for key in keys],
+        keys,
+        lambda key: of_module(key.split(" ")[0])[key],
         told,
         modules=reached,
         minutes=minutes,
@@ -206,7 +213,7 @@ def try_here() -> None:
         workers=workers,
         kept=RESULTS.parent / "reached",
     )
-    pytest.main([*PYTEST, *tests], plugins=[trying])
+    pytest.main([*PYTEST, "-m", marked, *tests], plugins=[trying])
 
 
 def copied_tree() -> Path:

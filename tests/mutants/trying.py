@@ -38,7 +38,7 @@ settings.register_profile(
 
 STATUSES = {0: "survived", 1: "killed", 2: "unplaced", 3: "killed elsewhere"}  # by exit status; below 0 is a signal
 SURVIVED, KILLED, UNPLACED, ELSEWHERE = STATUSES
-LIMIT = 5.0  # seconds of processor time that a mutant has beside ten times what its tests took
+LIMIT = 5.0  # seconds of processor time that a mutant has beside four times what its tests took
 IDLE = 30.0  # seconds without work after which a mutant waits for what never comes
 LOOK = 0.05  # seconds between two looks at the forks
 PAUSED = 5.0  # seconds between two looks after which the machine had something else to do: what ran is tried again
@@ -110,6 +110,7 @@ class Trying:
     """Tries mutants in place of running the tests; `told(mutant, status)` hears of each.
 
     Args:
+        mutant_of: makes a mutant from its key; it is asked when the mutant's turn has come.
         modules: whose lines are looked for among what tests reach; those of all mutants, and maybe more.
         minutes: how long, when all tests have been run unchanged.
         patience: seconds that the tests of one mutant may take when nothing is changed.
@@ -118,7 +119,8 @@ class Trying:
 
     def __init__(
         self,
-        mutants: Sequence[Mutant],
+        keys: Sequence[str],
+        mutant_of: Callable[[str], Mutant],
         told: Callable[[Mutant, str], None],
         *,
         modules: Sequence[str],
@@ -127,7 +129,8 @@ class Trying:
         workers: int,
         kept: Path,
     ):
-        self.mutants, self.told, self.modules, self.minutes = list(mutants), told, list(modules), minutes
+        self.keys, self.mutant_of, self.told = list(keys), mutant_of, told
+        self.modules, self.minutes = list(modules), minutes
         self.patience, self.workers, self.kept = patience, workers, kept
         self.forks: dict[int, Fork] = {}
 
@@ -145,10 +148,10 @@ class Trying:
         for name in reached.modules:
             with suppress(Exception):
                 import_module(name)
-        waiting, end = self.mutants[::-1], time.monotonic() + 60 * self.minutes
+        waiting, end = self.keys[::-1], time.monotonic() + 60 * self.minutes
         while (waiting and time.monotonic() < end) or self.forks:
             while waiting and len(self.forks) < self.workers and time.monotonic() < end:
-                mutant = waiting.pop()
+                mutant = self.mutant_of(waiting.pop())
                 own = own_folder(mutant)
                 tests = reached.tests(
                     mutant, self.patience, lambda test, own=own: session.items[test].nodeid.startswith(own)
@@ -157,11 +160,11 @@ class Trying:
                     self._begin(session, mutant, tests, sum(reached.seconds[test] for test in tests))
                 else:
                     self.told(mutant, "uncovered")
-            waiting += self._ended()
+            waiting += [mutant.key for mutant in self._ended()]
         return True
 
     def _begin(self, session, mutant: Mutant, tests: list[int], expected: float) -> None:
-        limit = int(LIMIT + 10 * expected)
+        limit = int(LIMIT + 4 * expected)
 
         own = own_folder(mutant)
 
@@ -211,7 +214,8 @@ class Trying:
         common = _digest([*sorted(Path("core").rglob("*.py")), *sorted(shared)])
         for path, numbers in by_file.items():
             beside = sorted(other for other in path.parent.glob("*.py") if not other.name.startswith("test_"))
-            answer = self.kept / f"{path.stem}-{_digest([path, *beside], common)}.json"
+            names = " ".join(session.items[number].nodeid for number in numbers)
+            answer = self.kept / f"{path.stem}-{_digest([path, *beside], common + names)}.json"
             if not answer.is_file() or not set(self.modules) <= set(json.loads(answer.read_text()).get("of", ())):
                 print(f"{path.name}: {len(numbers)} tests", flush=True)
                 process, folder = _forked(
