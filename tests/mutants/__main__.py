@@ -6,7 +6,7 @@
     python -m tests.mutants core/capture --minutes 10              # as many as that, in a seeded order
     python -m tests.mutants core/store/people.py --only tests/store/test_people.py   # where a room's tests take minutes
     python -m tests.mutants core/scoring --again                   # first what survived earlier, on today's tests
-    python -m tests.mutants core/scoring --marked "not slow and not browser and not thorough"   # soon; then, for the rest:
+    python -m tests.mutants core/scoring --marked "not slow and not browser and not thorough"  # soon; then the rest:
     python -m tests.mutants core/scoring --marked thorough --again
     python -m tests.mutants --table                                # what is known of each room
 
