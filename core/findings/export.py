@@ -20,7 +20,7 @@ IN_MARKDOWN = 20  # numbers of a finding there; the page has all
 
 
 def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
-    """Return one HTML page with all findings: interactive maps, figures, numbers with intervals, commands and hashes.
+    """Create one HTML page with all findings: interactive maps, figures, numbers with intervals, commands and hashes.
 
     `more` holds parts for the end of the page. Raises InputError for a figure or maps that this program did not write.
     """
@@ -41,7 +41,7 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Return the findings as Markdown. `pictures` is the folder of the SVG figures in links ("": no figures)."""
+    """Format findings as Markdown. `pictures` is the folder of the SVG figures in links, or "" without figures."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:
@@ -55,8 +55,7 @@ def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
 
 
 def bibtex(findings: Sequence[Finding]) -> str:
-    """Return BibTeX with one entry for the software and one per finding, which includes the command that reproduces
-    it."""
+    """Create BibTeX entries for the software and for each finding, with the command that reproduces the finding."""
     software = (
         "@software{attention-atlas,\n  title = {Attention Atlas},\n  author = {{The Attention Atlas developers}},\n"
         f"  version = {{{__version__}}},\n  year = {{{date.today().year}}}\n}}\n"
@@ -65,7 +64,7 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
-    """Return the figures of all findings as SVG text by file name, in the colours of the light theme."""
+    """Draw the figures of all findings as SVG text in the colours of the light theme, by file name."""
     charts = {
         name: checked_picture(picture) | {"config": theme.of_saved_charts()}
         for finding in findings
@@ -75,7 +74,7 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
-    """Write findings to the given HTML, Markdown and BibTeX files, and return these files.
+    """Write findings to HTML, Markdown and BibTeX files, and return the paths of these files.
 
     Figures for the Markdown file are written to a folder next to it. Raises InputError if there is no finding or no
     file, or a file cannot be written.
@@ -164,7 +163,7 @@ def _tex(text: str) -> str:
 
 
 def result_page(db: Database, run: str) -> str:
-    """Return the results of a stored run as an HTML page. Raises StoreError if no run has this ID."""
+    """Create an HTML page with the results of a stored run. Raises StoreError if no run has this ID."""
     finding = finding_of_run(db, run)
     return html([finding], _maps(finding))
 

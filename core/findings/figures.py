@@ -23,14 +23,14 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """Return at most KEPT numbers from the rows of a run: the largest absolute values of each quantity."""
+    """Select numbers from the rows of a run for a finding: the largest absolute values of each quantity."""
     kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
     return tuple(number for group in kinds for number in group[:most])[:KEPT]
 
 
 def has_numbers(study: str, rows: Sequence[Row]) -> bool:
-    """Return whether the rows of a run contain a finite number that a finding can show."""
+    """Return True if the rows of a run have a finite number that a finding can show."""
     return next(_numbers(study, rows), None) is not None
 
 
@@ -55,7 +55,7 @@ def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Return Vega-Lite charts of the first quantity of a run: a heatmap of heads, and the largest values."""
+    """Create Vega-Lite charts of the first quantity of a run: a heatmap of heads, or the largest values."""
     kinds = _by_kind(study, rows)
     if not kinds:
         return ()
@@ -110,7 +110,7 @@ def _intervals(numbers: Sequence[Number], what: str) -> dict[str, Any]:
 
 
 def picture_of_map(maps: AttentionMaps, head: Head) -> dict[str, Any]:
-    """Return a heatmap of one attention map as a Vega-Lite specification (rows: queries), up to LONGEST tokens."""
+    """Create a heatmap of one attention map as a Vega-Lite specification, with queries as rows."""
     weights = maps.of(head)[:LONGEST, :LONGEST]
     names = [f"{k + 1} {token}" for k, token in enumerate(maps.tokens[:LONGEST])]
     values = [

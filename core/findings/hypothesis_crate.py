@@ -45,8 +45,7 @@ MARKUP = re.compile(r"<\s*/?\s*[a-zA-Z!]|javascript:", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class CrateMismatch:
-    """A value in an exported RO-Crate that differs from the recomputed value. `what` names a hypothesis and criterion,
-    or an example; `then` is the exported and `now` the recomputed value, as text."""
+    """A value in an exported RO-Crate that differs from the recomputed value."""
 
     what: str
     then: str
@@ -54,7 +53,7 @@ class CrateMismatch:
 
 
 def export(db: Database, checkpoint: str, folder: Path) -> Path:
-    """Write all registered hypotheses about a checkpoint, with the results of their tests, to a folder as an RO-Crate.
+    """Export all registered hypotheses about a checkpoint, with their test results, to a folder as an RO-Crate.
 
     The folder is new or empty, or has a crate that is overwritten. Raises InputError if no hypothesis about the
     checkpoint is registered, or the folder has other content.
@@ -79,8 +78,7 @@ def export(db: Database, checkpoint: str, folder: Path) -> Path:
 
 @dataclass(frozen=True)
 class RegisteredBatch:
-    """A batch of hypotheses that were registered together. `ever` counts all hypotheses ever registered for these
-    weights."""
+    """A batch of hypotheses that were registered together, and the number of all hypotheses about the same weights."""
 
     batch: StoredBatch
     members: Sequence[StoredHypothesis]
@@ -141,7 +139,7 @@ def _files(chosen: Sequence[RegisteredBatch], checkpoint: str) -> dict[str, str]
 
 
 def content_hash(body: Mapping[str, Any], files: Mapping[str, str]) -> str:
-    """Return one SHA-256 of the canonical JSON content of an RO-Crate and the hashes of its files of examples."""
+    """Compute a SHA-256 hash of the JSON content of an RO-Crate and of its example files."""
     told = {name: value for name, value in body.items() if name != CONTENT}
     return _hash(json.dumps([told, dict(files)], sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
@@ -164,8 +162,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class CrateBatch:
-    """A batch of hypotheses read from an RO-Crate, as it was tested. `rows` has the examples from which hypotheses were
-    formed ("thought") and those that tested them ("judged")."""
+    """A batch of hypotheses as it was tested, read from an RO-Crate with its examples and results."""
 
     options: HypothesisOptions
     rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
@@ -173,7 +170,7 @@ class CrateBatch:
 
 
 def read(folder: Path) -> list[CrateBatch]:
-    """Read the batches of hypotheses in an RO-Crate. Raises InputError if it is invalid or cannot be trusted."""
+    """Read the batches of hypotheses in an RO-Crate. Raises InputError if the crate is invalid or cannot be trusted."""
     metadata = _json(_inside(folder, METADATA))
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
@@ -204,8 +201,7 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Return the parts of an RO-Crate that were altered after export, found by hashes and by values that the metadata
-    repeat.
+    """Find the parts of an RO-Crate that were altered after export, by their hashes.
 
     Raises InputError if the folder is not an RO-Crate.
     """
@@ -327,8 +323,8 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """Return the RO-Crate folders at a path: the folder itself, or those directly inside it. Raises InputError without
-    any."""
+    """Return the RO-Crate folders at a path: the folder itself, or those directly inside it. Raises InputError if there
+    is none."""
     if (folder / METADATA).is_file():
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []
@@ -359,7 +355,7 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Recompute every criterion in an RO-Crate; return the number of compared criteria, and the differences.
+    """Recompute every criterion in an RO-Crate. Return the number of compared criteria and the differences.
 
     If examples differ, nothing is recomputed. Raises InputError if the folder is not a trusted crate, or the weights on
     this machine differ.

@@ -27,7 +27,7 @@ MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds se
 
 @dataclass(frozen=True)
 class Remark:
-    """A note, title and name that a user attaches to a pinned result. An empty title is replaced by a generated one."""
+    """The note, title and name that a user attaches to a pinned result."""
 
     note: str
     title: str = ""
@@ -35,13 +35,13 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Save a stored run with a note as a finding, and return its ID. Raises StoreError for an unknown run, and
-    RightsError for a user without write access."""
+    """Save a stored run with a note as a finding, and return the ID of the finding. Raises StoreError for an unknown
+    run."""
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """Return a stored run as a finding with a note, without saving it. Raises StoreError for an unknown run."""
+    """Convert a stored run to a finding with a note, without saving it. Raises StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), read_rows(db, run)
     return Finding(
         kind="run",
@@ -65,7 +65,7 @@ def pin_maps(
     maps: AttentionMaps,
     remark: Remark,
 ) -> str:
-    """Save the attention maps of one input with a note as a finding, and return its ID.
+    """Save the attention maps of one input with a note as a finding, and return the ID of the finding.
 
     `grid` has the maps as the page draws them, `source` the checkpoint, input and command, and `maps` those of the
     first stack, for the picture of the enlarged head. Raises InputError for maps of more than MOST_MAPS bytes,
@@ -92,7 +92,7 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """What is known about a head and saved with a finding: a text, scores and hypotheses (`judged`)."""
+    """The description, scores and hypotheses of an attention head that are saved with a finding."""
 
     told: str
     scores: Sequence[Number]
@@ -100,8 +100,7 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Save the facts about an attention head with a note as a finding, and return its ID. Raises RightsError for a
-    viewer.
+    """Save the facts about an attention head with a note as a finding, and return the ID of the finding.
 
     `source` has the checkpoint and the command that prints the scores.
     """
@@ -128,7 +127,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 
 def command(run: Row) -> str:
-    """Return the command that reproduces a run (from `runs.one_run`), or ""."""
+    """Return the command that reproduces a run, or "" if no command does."""
     if run["study"] == report.STUDY_NAME:
         return command_of(About.of(run).options)
     try:
@@ -150,7 +149,7 @@ def _usual(value: Any, default: Any) -> bool:
 
 
 def about(run: Row) -> str:
-    """Return one line on how the numbers of a run were computed: study, options, number of rows, code version and
+    """Describe in one line how the numbers of a run were computed: study, options, number of examples, code version and
     date."""
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
     said = [f"{name} {run[name]}" for name in names if run.get(name) is not None]

@@ -59,7 +59,7 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Return every possible lemma of a word, the word itself first. Some are not words, so look each one up.
+    """Return every possible lemma of a word, the word itself first. Some forms are not words, so look up each one.
 
     "stolen" yields steal; "running" yields run, runn and runne.
     """
@@ -80,7 +80,7 @@ _POS = {"VERB": "v", "AUX": "v", "NOUN": "n", "PROPN": "n", "ADJ": "a", "ADV": "
 
 @dataclass(frozen=True)
 class Roles:
-    """Core elements and FEcoreSets of a frame, and the most frequently annotated element at each grammatical position.
+    """The core elements of a FrameNet frame, and its most frequent element at each grammatical position.
 
     subject: FrameNet's external argument; object: direct object; prepositions: after "about", "with", ...
     """
@@ -93,13 +93,14 @@ class Roles:
     prepositions: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: str, preposition: str = "") -> str | None:
-        """Return the most frequent element at a grammatical position ("subject", "object", "oblique"), or None."""
+        """Return the most frequent frame element at a grammatical position ("subject", "object" or "oblique"), or
+        None."""
         if place == "oblique":
             return self.prepositions.get(preposition.lower())
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Return a frame element with its coreness in this frame (None for an unknown name)."""
+        """Create a frame element with its coreness in this frame, which is None for an unknown name."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
@@ -107,7 +108,7 @@ class Roles:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Lexical units and the frames they evoke, most frequent first. `source` is the origin and licence of the data."""
+    """A lexicon of lexical units and the frames that they evoke, most frequent frame first."""
 
     source: str
     units: Mapping[str, tuple[str, ...]]
@@ -116,7 +117,7 @@ class Lexicon:
 
     @cached_property
     def of_several_words(self) -> Mapping[str, tuple[str, ...]]:
-        """Return the multi-word lexical units by their first word, such as "set up.v" for "set"."""
+        """Group the multi-word lexical units by their first word, such as "set up.v" under "set"."""
         units = defaultdict[str, list[str]](list)
         for unit in self.units:
             first, *rest = unit.rpartition(".")[0].split()
@@ -125,15 +126,15 @@ class Lexicon:
         return {first: tuple(names) for first, names in units.items()}
 
     def frames(self, lemma: str, upos: str | None = None) -> tuple[tuple[str, str], ...]:
-        """Return the (lexical unit, frame) pairs of a lemma; units with the Universal POS tag `upos` come first."""
+        """Return the (lexical unit, frame) pairs of a lemma. Units with the Universal POS tag `upos` come first."""
         lemma = lemma.lower()
         asked = f"{lemma}.{_POS.get(upos or '', '')}"
         names = sorted((name for name in self._named(lemma)), key=lambda name: (name != asked, name))
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return the core elements and usual positions of a frame; frames that only the release has lack the
-        positions."""
+        """Return the core elements and usual grammatical positions of a frame. Raises InputError for an unknown
+        frame."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
@@ -154,7 +155,7 @@ _ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
 
 @lru_cache(maxsize=1)
 def bundled_lexicon() -> Lexicon:
-    """Return the bundled lexicon: the lexical units that FrameNet 1.5 annotates most."""
+    """Load the bundled lexicon, which has the lexical units that FrameNet 1.5 annotates most."""
     facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
     roles = {
         name: Roles(
@@ -171,7 +172,7 @@ def bundled_lexicon() -> Lexicon:
 
 
 def release_lexicon(release: Release) -> Lexicon:
-    """Return the lexicon of a FrameNet release; usual positions of elements come from the bundled data."""
+    """Create the lexicon of a FrameNet release. The usual positions of frame elements come from the bundled data."""
     units = defaultdict(set)
     for unit in release.lexical_units:
         units[unit.name].add(unit.frame)
@@ -209,7 +210,7 @@ PLACES = ("subject", "object", "complement", "oblique", "noun", "modifier")
 
 
 class Proposal(NamedTuple):
-    """A proposed frame element: its name (None if unknown), its words, and its grammatical position."""
+    """A proposed frame element with its name, its words and its grammatical position."""
 
     name: str | None
     words: tuple[int, ...]
@@ -217,7 +218,7 @@ class Proposal(NamedTuple):
 
 
 class Dependent(NamedTuple):
-    """Words that depend on a target word. `head` is their syntactic head."""
+    """The words of a phrase that depends on a target word. `head` is the syntactic head of the phrase."""
 
     kind: str
     head: int
@@ -258,7 +259,7 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
 
 
 def head_of(words: Sequence[Any], chosen: Sequence[int]) -> int:
-    """Return the word of a target that governs its other words; -1 for no words."""
+    """Return the index of the word that governs the other words of a target, or -1 for an empty target."""
     return next((k for k in chosen if words[k].head not in chosen or words[k].head == k), next(iter(chosen), -1))
 
 
@@ -370,7 +371,8 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return `root` and the words below it, but not below `without`, without punctuation and "and" at the ends."""
+    """Return the words of the subtree at `root`, without the subtree at `without` and without punctuation at the
+    ends."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

@@ -32,7 +32,7 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return whether the element is core by a rule: "core_sets" (the code of the paper), "core_type", or "any".
+        """Return True if the element is core by a rule: "core_sets" (the code of the paper), "core_type" or "any".
 
         Elements without this information count as core, because their source has selected them.
         """
@@ -43,7 +43,7 @@ class Element:
 
 @dataclass(frozen=True)
 class Link:
-    """A link between a frame element (`name`) and a target, along which attention is measured."""
+    """A link between a frame element and a target, along which attention is measured."""
 
     name: str
     element: Spans
@@ -78,7 +78,7 @@ class AnnotatedSentence:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Something that was skipped when a file was read: `where` (row, document or lexical unit) and `why`."""
+    """A row, document or lexical unit that was skipped when a file was read, with the reason."""
 
     where: str
     why: str
@@ -86,7 +86,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class FrameReading:
-    """Annotated sentences from a file. `notes` are decisions, such as the occurrence used for a repeated string."""
+    """The annotated sentences from a file, with skipped lines and notes on ambiguous strings."""
 
     sentences: tuple[AnnotatedSentence, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -99,13 +99,14 @@ def words(text: str, spans: Iterable[Span]) -> str:
 
 
 def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
-    """Return whether any span in one list shares a character with a span in another list."""
+    """Return True if any span in one list shares a character with a span in another list."""
     others = tuple(other)
     return any(a[0] < b[1] and b[0] < a[1] for a in first for b in others)
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the explicit links of a sentence, otherwise the target with each core element that does not overlap it."""
+    """Return the explicit links of a sentence, or else a link from the target to each core element outside the
+    target."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -116,7 +117,7 @@ def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tu
 
 
 def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return the sentence. Raises InputError unless it has a text, a target and valid spans.
+    """Return the sentence unchanged, or raise InputError unless it has a text, a target and valid spans.
 
     An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits it.
     """
@@ -145,7 +146,7 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
 
 
 def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
-    """Return the sentence. Raises InputError unless it passes `check` and no element overlaps the target."""
+    """Return the sentence unchanged, or raise InputError if it is invalid or an element overlaps the target."""
     check(sentence)
     for element in sentence.elements:
         if overlap(element.spans, sentence.target):
@@ -167,7 +168,7 @@ _UNSPACED = frozenset(
 
 
 def word_spans(text: str) -> list[Span]:
-    """Return the character span of each token of a sentence, by the word tokenizer of NLTK (Penn Treebank rules).
+    """Return the character span of each token in a sentence, by the word tokenizer of NLTK (Penn Treebank rules).
 
     The notebook of the paper uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
     texts of FrameNet are single sentences. Quotation marks, which the tokenizer rewrites, keep their position.
@@ -227,7 +228,8 @@ def spaced_places(text: str, phrase: str) -> list[Span]:
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """Return the span of a phrase; "walk#2" is its second occurrence. Raises InputError if missing or ambiguous."""
+    """Return the span of a phrase in a text. "walk#2" is the second occurrence of "walk". Raises InputError if the
+    phrase is missing or ambiguous."""
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""
@@ -250,10 +252,10 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
 
 
 def covered(spans: Spans, tokens: list[Span]) -> list[int]:
-    """Return the indices of the tokens that share a character with some spans."""
+    """Return the indices of the tokens that share a character with any of the spans."""
     return [k for k, token in enumerate(tokens) if any(s < token[1] and token[0] < e for s, e in spans)]
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token or have none."""
+    """Return the smallest distance in tokens between two sets of spans, or 0 if they share a token or have none."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

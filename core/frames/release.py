@@ -21,7 +21,7 @@ _REFUSED = (PermissionError, UnboundLocalError)  # NLTK raises the second while 
 
 
 class LexicalUnit(NamedTuple):
-    """A lexical unit in the index of FrameNet: its ID, its name (such as "agitated.a"), and its frame."""
+    """A lexical unit of FrameNet with its ID, its name (such as "agitated.a") and its frame."""
 
     number: int
     name: str
@@ -29,7 +29,7 @@ class LexicalUnit(NamedTuple):
 
 
 class Document(NamedTuple):
-    """A full text of FrameNet: its ID and its file name."""
+    """A full text of FrameNet with its ID and its file name."""
 
     number: int
     name: str
@@ -37,7 +37,7 @@ class Document(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """A FrameNet frame: the coreness of each element by name, and the FEcoreSets."""
+    """A FrameNet frame with the coreness of each element and its sets of core elements."""
 
     name: str
     elements: dict[str, str]
@@ -49,7 +49,7 @@ class Frame:
 
 
 class Release:
-    """An opened FrameNet release. Queries read single files; `sentences` reads all files."""
+    """An opened FrameNet release. Queries read single files, while `sentences` reads all files."""
 
     def __init__(self, folder: Path, reader: Any) -> None:
         self.folder, self._reader = folder, reader
@@ -91,7 +91,7 @@ class Release:
         return self._frames[name]
 
     def exemplars(self, unit: LexicalUnit) -> FrameReading:
-        """Return the exemplar sentences of a lexical unit, one per annotation set with a target."""
+        """Return the exemplar sentences of a lexical unit, one for each annotation set with a target."""
         where = f"{unit.name} (lu{unit.number}.xml)"
         try:
             readings = [
@@ -106,7 +106,7 @@ class Release:
         return _reading(readings)
 
     def full_text(self, document: Document) -> FrameReading:
-        """Return the annotated targets of a full text; a document that NLTK cannot read is skipped and listed."""
+        """Return the annotated targets of a full text. If NLTK cannot read the document, it is listed as skipped."""
         try:
             readings = [
                 self._annotated(sentence, aset, aset.get("luName"), aset.get("frameName"), document.name)
@@ -119,7 +119,7 @@ class Release:
         return _reading(readings)
 
     def sentences(self) -> Iterator[FrameReading]:
-        """Yield the sentences of each lexical unit and full text; a release without a folder lu has only full texts."""
+        """Yield the sentences of each lexical unit and full text in the release."""
         if (self.folder / "lu").is_dir():
             yield from (self.exemplars(unit) for unit in self.lexical_units)
         else:
@@ -162,8 +162,8 @@ def _stray(spans: Iterable[tuple[Any, Any]], length: int) -> str:
 
 
 def open_release(folder: str | Path) -> Release:
-    """Open a FrameNet release folder (fndata-1.5, fndata-1.7). Raises InputError if it is no release, or NLTK refuses
-    its files."""
+    """Open a FrameNet release folder, such as fndata-1.7. Raises InputError if the folder is not a release or NLTK
+    refuses its files."""
     root = _root(config.inside_whole(folder))
     _refuse_writable(root)
     import nltk.data  # 1.3 s at start

@@ -18,7 +18,7 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_rows(file: str | Path) -> FrameReading:
-    """Read annotated sentences from a JSONL file; invalid lines are skipped and listed with the reason.
+    """Read annotated sentences from a JSONL file. Invalid lines are skipped and listed with the reason.
 
     Raises InputError if the file cannot be read or has no valid line.
     """
@@ -30,7 +30,7 @@ def read_rows(file: str | Path) -> FrameReading:
 
 
 def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
-    """Parse annotated sentences from pasted or uploaded JSONL, as `read_rows` does from a file."""
+    """Parse annotated sentences from pasted or uploaded JSONL. Invalid lines are skipped and listed with the reason."""
     sentences, skipped, seen = [], [], set()
     for number, line in enumerate(lines_of(text), 1):
         if not line.strip():
@@ -51,7 +51,7 @@ def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
 
 
 def write_rows(sentences: Iterable[AnnotatedSentence]) -> str:
-    """Write annotated sentences as JSONL that `parse_rows` reads back to the same sentences."""
+    """Write annotated sentences as JSONL that `parse_rows` reads back unchanged."""
     return "".join(json.dumps(_row(sentence), ensure_ascii=False) + "\n" for sentence in sentences)
 
 

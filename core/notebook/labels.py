@@ -28,7 +28,8 @@ FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer"
 
 
 def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
-    """Return the current labels of a database as a data frame, one row per label, with the weights of their maps.
+    """Load the current labels from a database as a data frame with one row per label, including the weights of the
+    maps.
 
     Args:
         db: database file; None for that of the app.
@@ -75,7 +76,7 @@ class PatternClassifier:
     per_class: pd.DataFrame
 
     def save(self, file: str | Path) -> Path:
-        """Write the classifier as a .safetensors file, which `patterns evaluate --classifier` and `classify` read."""
+        """Write the classifier to a .safetensors file, which the command `patterns evaluate --classifier` can read."""
         write_whole(Path(file), self.classifier.as_bytes())
         return Path(file)
 
@@ -89,7 +90,7 @@ def train_classifier(
     progress: bool = True,
     **options: Any,
 ) -> PatternClassifier:
-    """Train a pattern classifier on the bundled labels and yours, and evaluate it on held-out maps.
+    """Train a pattern classifier on the bundled labels and your labels, and evaluate it on held-out maps.
 
     Checkpoints, heads and inputs are held out in turn, as on the app's page, and some of your maps.
 
@@ -133,7 +134,7 @@ def _row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def classifier_of(given: PatternClassifier | str | Path | None, class_set: str | None, *, causal: bool) -> Classifier:
-    """Return the given pattern classifier, or the bundled one. Raises InputError if it cannot be read."""
+    """Return the given pattern classifier, or the bundled one for None. Raises InputError if it cannot be read."""
     if isinstance(given, PatternClassifier):
         return given.classifier
     if given is None:

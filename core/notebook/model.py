@@ -70,12 +70,12 @@ class Model:
 
     @property
     def name(self) -> str:
-        """Return the given name, folder or hub ID; for a loaded model, what it was loaded from."""
+        """Return the name, folder or Hub ID of the model. For a loaded model, this is where the model came from."""
         return str(self._model) if self._is_named else self.checkpoint.name
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """Return the checkpoint that is run: the opened one, or a copy of the loaded model in its current state."""
+        """Return the opened checkpoint, or a checkpoint made from the current state of the loaded model."""
         return self._opened if self._is_named else checkpoint_of(self._model, self._tokenizer)
 
     @cached_property
@@ -87,11 +87,11 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder that studies open; for a loaded model, the folder of a saved copy."""
+        """Return the name or folder that studies open. For a loaded model, this is the folder of a saved copy."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
-        """Return the attention weights of every head for a sentence or pair, [layer, head, query, key], with the
+        """Compute the attention weights of every head for a sentence or pair, as [layer, head, query, key] with the
         tokens.
 
         If `words` is set, weights are between words instead of tokens.
@@ -106,7 +106,7 @@ class Model:
     def show(
         self, text: str, pair: str | None = None, *, words: bool = False, height: int = 560, most: int = TOKENS_SHOWN
     ) -> MapsWidget:
-        """Show the maps of every head for a sentence or pair as an interactive widget. Its `save` writes one HTML file.
+        """Show the attention maps of every head for a sentence or pair in an interactive widget.
 
         Args:
             words: between words instead of tokens.
@@ -138,7 +138,7 @@ class Model:
         pairing: str = "product",
         without_first: bool = False,
     ) -> pd.DataFrame:
-        """Rank heads by their attention between a target and a frame element of a sentence, like the command `heads`.
+        """Rank heads by their attention between a target word and a frame element of a sentence.
 
         The rank is by the difference from other pairs of words at the same distance.
 
@@ -158,8 +158,7 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose the attention scores of a head: for the key with the largest weight of each query, return the
-        largest terms.
+        """Decompose the attention scores of a head into terms, for the key with the largest weight of each query.
 
         Args:
             head: "L2H5", or a Head.
@@ -195,7 +194,7 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show the map of a head, and the map of each group of contributions to queries or keys (`side`) alone.
+        """Show the attention map of a head, and the map of each group of contributions to queries or keys alone.
 
         Arguments and errors are those of `why`.
         """
@@ -241,7 +240,8 @@ class Model:
     def budget(
         self, texts: Text | Sequence[Text] | None = None, *, task: str = "sst2", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Return the share of attention that each head gives to each category of keys, as rows of the study `budget`.
+        """Measure the share of attention that each head gives to each category of keys. Returns the rows of the study
+        `budget`.
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them; None for examples of the task.
@@ -253,7 +253,7 @@ class Model:
     def writes(
         self, *, task: str = "sst2", pairs: str | Path | None = None, progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Return which tokens each head promotes and suppresses, with its copying score and its relation scores, as
+        """List the tokens that each head promotes and suppresses, with its copying and relation scores. Returns the
         rows of the study `writes`.
 
         Args:
@@ -267,7 +267,7 @@ class Model:
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Ablate each head in turn on a fine-tuned classifier and return the changes, as rows of the study `ablation`.
+        """Ablate each head in turn on a fine-tuned classifier, and return the changes of its metric.
 
         Args:
             method: how heads are ablated: disable (uniform attention), zero, mean, resample and others.
@@ -282,7 +282,7 @@ class Model:
         classifier: PatternClassifier | str | Path | None = None,
         class_set: str | None = None,
     ) -> pd.DataFrame:
-        """Return the pattern class of every attention map, with the probability of each class.
+        """Classify every attention map by pattern, and return the probability of each class.
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them.
@@ -332,7 +332,7 @@ class Model:
         draws: int = 99,
         progress: bool = True,
     ) -> pd.DataFrame:
-        """Find the counterpart of each head in another checkpoint, as the study `counterparts` does.
+        """Find the counterpart of each head in another checkpoint.
 
         Args:
             texts: sentences; without them, examples of the task.
@@ -448,7 +448,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return all scores of all heads of a checkpoint: stored, bundled, or measured now.
+    """Return all scores of all heads of a checkpoint. They are stored, bundled, or measured now.
 
     If the app holds the database, stored results are omitted with a warning.
 
@@ -475,7 +475,7 @@ def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = Tr
 
 
 def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
-    """Return texts as pairs of a text and its second text (or None). Raises InputError for other values."""
+    """Convert texts to pairs of a first and an optional second text. Raises InputError for other values."""
     some = [texts] if isinstance(texts, (str, tuple)) else list(texts)
     rows = [(row, None) if isinstance(row, str) else row for row in some]
     if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):

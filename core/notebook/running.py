@@ -81,5 +81,5 @@ def _is_opened(value: Any) -> bool:
 
 
 def studies() -> Sequence[str]:
-    """Return the names of studies that the function `study` can run."""
+    """Return the names of the studies that the function `study` can run."""
     return sorted({*study_modules(), *ALSO})

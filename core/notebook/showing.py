@@ -42,7 +42,7 @@ _SAVING = threading.Lock()
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """Return a checkpoint in eval mode that runs a copy of a loaded model, named after its origin or its family.
+    """Create a checkpoint in eval mode from a copy of a loaded model.
 
     The copy shares the weights and has its own modes and attention function, so that other threads may use the model.
 
@@ -107,7 +107,7 @@ def _saved_models() -> Path:
 
 
 def saved_copy(model: Any, tokenizer: Any) -> Path:
-    """Save a copy of a loaded model, once per state, and return its folder. Raises the errors of `checkpoint_of`."""
+    """Save a copy of a loaded model, once per state of its weights, and return the folder of the copy."""
     checkpoint = checkpoint_of(model, tokenizer)
     digest = hashlib.sha256(checkpoint.model.config.to_json_string().encode())
     for name, tensor in checkpoint.model.state_dict().items():
@@ -131,7 +131,7 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
-    """Encode a text as tokens; with a tokenizer without character offsets, the encoding has no words.
+    """Tokenise a text or pair of texts. If the tokenizer has no character offsets, the result has no words.
 
     `most` is the largest number of tokens (None: that of the model). Raises InputError for an empty text.
     """
@@ -168,7 +168,7 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError if a tokenizer has no character offsets, which maps between words need."""
+    """Raise CheckpointError if the tokenizer has no character offsets, which maps between words need."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "
@@ -180,8 +180,8 @@ HERE = Path(__file__).resolve().parent
 
 
 class MapsWidget(anywidget.AnyWidget):
-    """Notebook widget with attention maps. `view` is the user's selection, such as {"head": "L2H3"}, and can be set;
-    `height` is in pixels."""
+    """A notebook widget with attention maps. `view` is the user's selection, such as {"head": "L2H3"}, and can be
+    set."""
 
     payload = traitlets.Bytes(b"").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)
@@ -194,7 +194,7 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the maps as one self-contained HTML file; the file states what does not fit into `megabytes`.
+        """Save the attention maps as one self-contained HTML file. The file states what does not fit into `megabytes`.
 
         Raises InputError if the file cannot be written.
         """
@@ -283,7 +283,7 @@ def _of_file(file: Path, tokens: Any, key_tokens: Any) -> tuple[np.ndarray, Any,
 
 @cache
 def script_text() -> str:
-    """Return the JavaScript of the widget: the shared drawing code, its styles and colours, and in_notebook.js."""
+    """Return the JavaScript of the notebook widget, with its styles and colours."""
     colours = {mode: theme.variables(theme.WORKBENCH, mode) for mode in ("light", "dark")}
     data = f"\nconst STYLE = {json.dumps(workbench_style())};\nconst COLOURS = {json.dumps(colours)};\n"
     return workbench_script() + data + (HERE / "in_notebook.js").read_text(encoding="utf-8")
@@ -296,7 +296,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
-    """Return every edge of a circuit as one row of a data frame, strongest edge first.
+    """Return the edges of a circuit as a data frame with one row per edge, strongest edge first.
 
     `rows` are from `study circuit`, or the file with its `--json` output. Raises InputError without an edge.
     """
@@ -309,7 +309,7 @@ def circuit_edges(rows: Rows | str | Path) -> pd.DataFrame:
 
 
 def circuit_graph(rows: Rows | str | Path, *, most: int | None = None, verdict: str | None = None) -> nx.MultiDiGraph:
-    """Return a circuit as a directed graph: nodes are components of the model, edges are connections between them.
+    """Return a circuit as a directed graph, in which nodes are components of the model and edges are connections.
 
     Edges are keyed by the receiving input ("q", "k", "v", or "" for MLPs and the output) and have all columns of their
     row. `verdict` selects edges with this verdict, such as "matters".

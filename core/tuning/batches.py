@@ -28,8 +28,7 @@ class Example:
 
 
 def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> list[Example]:
-    """Encode examples as tokens, truncated to `max_length` (with special tokens). Raises InputError, naming the
-    example."""
+    """Tokenise examples and truncate them to `max_length` tokens. Raises InputError that names the invalid example."""
     examples = []
     for row in rows:
         try:
@@ -42,7 +41,7 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
 def batches(
     lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
 ) -> list[list[int]]:
-    """Return batches of example indices in random order, reproducible by (seed, epoch).
+    """Divide example indices into batches in random order, reproducible by (seed, epoch).
 
     If `bucketed`, examples are shuffled, sorted by length within pools and batched, and the batches shuffled.
     """
@@ -62,8 +61,7 @@ def batches(
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, Int[Tensor, "batch position"]], Shaped[Tensor, " batch"]]:
-    """Return the model inputs of a batch, right-padded to the longest example (at least `pad_to` positions), and the
-    labels.
+    """Pad a batch of examples on the right to equal length, and return the model inputs and the labels.
 
     `padding` is the ID of the padding token, and `segments` states whether the model takes token types.
     """
@@ -83,7 +81,7 @@ def _padded(rows: Sequence[Sequence[int]], width: int, filler: int) -> Tensor:
 
 
 def by_length(lengths: Sequence[int], size: int) -> Iterator[list[int]]:
-    """Yield batches of `size` example indices, shortest inputs first, for evaluation."""
+    """Yield batches of example indices for evaluation, shortest inputs first."""
     order = sorted(range(len(lengths)), key=lambda k: lengths[k])
     for start in range(0, len(order), size):
         yield order[start : start + size]

@@ -19,13 +19,13 @@ from ..writing import replacing
 
 
 class Live:
-    """Writes the status of a training run to a file for pages, at most twice a second."""
+    """Writes the status of a training run to a file that pages read, at most twice a second."""
 
     def __init__(self, place: Path, every: float = 0.5) -> None:
         self.place, self.every, self.written = place, every, 0.0
 
     def write(self, content: dict[str, Any], *, now: bool = False) -> None:
-        """Write the status of the run, at most every half second unless `now`."""
+        """Write the status of the run, unless it was written in the last half second and `now` is False."""
         if not now and time.monotonic() - self.written < self.every:
             return
         self.written = time.monotonic()
@@ -34,7 +34,7 @@ class Live:
 
 
 def read_live(path: Path) -> dict[str, Any] | None:
-    """Return the last status of a training run, or None if its file cannot be read."""
+    """Read the last status of a training run, or return None if its file cannot be read."""
     try:
         return json.loads(read_text(path, given=True))
     except (InputError, OSError, ValueError, RecursionError):
@@ -54,13 +54,13 @@ def _system_error(error: Exception) -> OSError | None:
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Replace a file atomically by one that `write` writes. Raises CheckpointError; the file is then unchanged."""
+    """Replace a file atomically by one that `write` writes. If CheckpointError is raised, the file is unchanged."""
     with replacing(path, CheckpointError) as part:
         write(part)
 
 
 def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace a folder by a temporary one that `fill` writes. Raises CheckpointError; the folder is then unchanged."""
+    """Replace a folder by a temporary one that `fill` writes. If CheckpointError is raised, the folder is unchanged."""
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)

@@ -24,7 +24,8 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 
 
 def prunable(model: nn.Module) -> dict[str, list[str]]:
-    """Return the names of prunable weights by layer. Raises InputError for families whose layers share weights."""
+    """Return the names of the prunable weights in each layer. Raises InputError for families whose layers share
+    weights."""
     stack, layers = layers_of(model)
     groups = {}
     for number, layer in enumerate(layers):
@@ -34,7 +35,7 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Return masks for pruning by magnitude: False for the smallest weights, exactly round(share x weights) of them.
+    """Create masks for pruning by magnitude. A mask is False for the smallest weights, a fraction `share` of all.
 
     `scope` is "global" (over all layers) or "layer" (within each layer). Raises InputError for an invalid share or
     scope, and for families whose layers share weights.
@@ -62,14 +63,14 @@ def _smallest(values: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
 
 
 def hold(model: nn.Module, masks: Masks) -> None:
-    """Prune weights permanently: masked weights stay 0 during training and get no gradient."""
+    """Prune weights permanently. Masked weights stay 0 during training and get no gradient."""
     for name, mask in masks.items():
         path, _, parameter = name.rpartition(".")
         prune.custom_from_mask(model.get_submodule(path), parameter, mask.to(next(model.parameters()).device))
 
 
 def zeroed(model: nn.Module, masks: Masks) -> None:
-    """Set masked weights to 0 once; training may change them."""
+    """Set masked weights to 0 once. Later training may change them."""
     values = dict(model.named_parameters())
     with torch.no_grad():
         for name, mask in masks.items():
@@ -81,7 +82,7 @@ SCORE_NAME = "score"
 
 
 def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recipe, seed: int) -> nn.Module:
-    """Return a new classifier for a task, initialised as requested, with `requires_grad` set. `base` is unchanged.
+    """Create a classifier for a task with the requested initial weights. `base` is not changed.
 
     The head is always new. "frozen" trains only the head and "untrained" nothing; otherwise everything is trained, or
     the last `recipe.train_last` layers with pooler and head. Raises InputError for an unknown initialisation, or if
@@ -136,14 +137,14 @@ def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
 
 
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Return the loss of a batch in float32: mean cross-entropy in nats, or mean squared error for a score."""
+    """Compute the loss of a batch in float32: mean cross-entropy in nats, or mean squared error for regression."""
     if task.is_score:
         return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
     return nn.functional.cross_entropy(logits.float(), labels.long())
 
 
 def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
-    """Return the logits of examples in eval mode without gradients, float32 on the CPU. The mode is restored.
+    """Compute the logits of examples in eval mode without gradients, as float32 on the CPU.
 
     `base` provides padding and token types.
     """
@@ -161,5 +162,5 @@ def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -
 
 
 def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] | list[float]:
-    """Return the predicted labels of a task from logits, or the predicted scores."""
+    """Convert logits to the predicted labels of a task, or to predicted scores."""
     return logits[:, 0].tolist() if task.is_score else logits.argmax(1).tolist()

@@ -17,7 +17,7 @@ INITIALISATIONS = {
 
 
 def check_initialisation(name: str) -> None:
-    """Raise InputError unless a name is one of INITIALISATIONS."""
+    """Raise InputError unless the name of an initialisation is known."""
     check_choice("An initialisation", name, INITIALISATIONS)
 
 
@@ -26,7 +26,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of a training run. `head` sets the initial weights of the head (and of a model with random weights)."""
+    """The seeds of a training run: for the initial weights of the head, the sample of examples and the batch order."""
 
     head: int
     rows: int
@@ -99,14 +99,14 @@ class Recipe:
 
     @classmethod
     def of(cls, preset: str = "paper", changes: Mapping[str, Any] | None = None) -> "Recipe":
-        """Return a preset with some settings changed. Raises InputError for unknown names."""
+        """Return a preset recipe with some settings changed. Raises InputError for an unknown preset or setting."""
         check_choice("A preset", preset, PRESETS)
         changes = dict(changes or {})
         check_choice("A setting", sorted(changes), sorted(field.name for field in fields(cls)))
         return replace(PRESETS[preset], **changes)
 
     def as_options(self) -> dict[str, Any]:
-        """Return every setting of the fine-tuning run in JSON types."""
+        """Return every setting of the fine-tuning run as JSON types."""
         return asdict(self)
 
 
@@ -141,8 +141,8 @@ AUTO = "auto"
 
 
 def preset_for(checkpoint: str) -> str:
-    """Return the default preset for a checkpoint: "bundled" for the bundled encoder, "small" for other bundled
-    checkpoints, otherwise "paper" (docs/explanation/fine-tuning.md)."""
+    """Return the default recipe for a checkpoint: "bundled" for the bundled encoder, "small" for other bundled
+    checkpoints, otherwise "paper"."""
     if checkpoint == config.ENCODER:
         return "bundled"
     folder = config.BUNDLED_MODELS / checkpoint

@@ -15,7 +15,7 @@ LARGEST_LOG = 16 << 20  # bytes
 
 @dataclass(frozen=True)
 class Tuned:
-    """A fine-tuned checkpoint in a folder; `open_checkpoint(str(folder))` opens it."""
+    """A fine-tuned checkpoint in a folder, with its training log."""
 
     name: str
     folder: Path
@@ -33,7 +33,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 
 
 def training_log(folder: Path) -> dict[str, Any]:
-    """Return the training log of a fine-tuned checkpoint; {} if it is missing or invalid."""
+    """Read the training log of a fine-tuned checkpoint, or return {} if it is missing or invalid."""
     try:
         facts = json.loads(read_in(folder, LOG, most=LARGEST_LOG))
     except (InputError, OSError, ValueError, RecursionError):
@@ -62,5 +62,5 @@ def tuned_checkpoints(root: Path) -> list[Tuned]:
 
 
 def shown_folder(folder: Path) -> str:
-    """Return a folder as text, relative to the project if it is inside."""
+    """Format the path of a folder, relative to the project if the folder is inside it."""
     return str(folder.relative_to(config.PROJECT)) if folder.is_relative_to(config.PROJECT) else str(folder)

@@ -53,7 +53,7 @@ SAVE_EVERY_SECONDS = 20.0
 
 
 class CancelledError(AtlasError):
-    """Error: the user stopped the training run; the next start resumes it."""
+    """Raised when the user stops a training run. The next start resumes the run."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Log:
 
     @property
     def seconds_left(self) -> float | None:
-        """Return the estimated seconds until training ends; None before the first step."""
+        """Estimate the seconds until training ends. None before the first step."""
         return self.seconds / self.step * (self.steps - self.step) if self.step else None
 
 
@@ -111,7 +111,7 @@ def learning_rate(recipe: Recipe, step: int, steps: int) -> float:
 
 
 def optimizer_of(model: nn.Module, recipe: Recipe) -> torch.optim.AdamW:
-    """Return an AdamW optimizer with weight decay on matrices only, as in the script of the paper."""
+    """Create an AdamW optimizer with weight decay on matrices only, as in the script of the paper."""
     learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
     groups = [
         {"params": [p for p in learning if p.ndim >= 2], "weight_decay": recipe.weight_decay},
@@ -147,7 +147,7 @@ class Fit:
     save_every: float = SAVE_EVERY_SECONDS
 
     def run(self) -> TrainingOutcome:
-        """Train the model (unless all its parameters are frozen), and evaluate it on dev.
+        """Train the model, unless all its parameters are frozen, and evaluate it on dev.
 
         Raises CancelledError if stopped, InputError for a precision that this processor would only emulate.
         """
@@ -282,8 +282,7 @@ class Fit:
 
 
 def save_tuned(folder: Path, outcome: TrainingOutcome, base: Checkpoint, facts: dict[str, Any]) -> None:
-    """Save a fine-tuned checkpoint: weights, config with label names, tokenizer, and training.json with log and
-    provenance.
+    """Save a fine-tuned checkpoint: weights, config with label names, tokenizer and training log.
 
     `facts` are further metadata in JSON types. An existing folder is replaced once the new one is complete. Raises
     CheckpointError if it cannot be written.
