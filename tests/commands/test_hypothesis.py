@@ -68,7 +68,7 @@ def test_what_cannot_be_is_one_sentence(command, words, why):
 def test_the_worked_example_of_the_docs_is_what_comes_of_its_commands(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (config.PROJECT / "docs" / "explanation" / "hypotheses.md").read_text(encoding="utf-8")
-    typed = [shlex.split(line) for line in re.findall(r"^    python -m core hypothesis (.+)$", text, re.MULTILINE)]
+    typed = [shlex.split(line) for line in re.findall(r"^python -m core hypothesis (.+)$", text, re.MULTILINE)]
     assert [words[0] for words in typed] == ["add", "list", "test", "export", "verify"]
     for words in typed:
         said = command(*words)

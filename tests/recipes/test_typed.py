@@ -63,7 +63,7 @@ GROUP = get_command(core.__main__.app)
 
 def typed(text):
     """Commands of a page, in blocks and in lines: whole `python -m ...` texts, line breaks of prose mended."""
-    blocks = re.findall(r"^ {4,}python -m (.+)$", text, flags=re.MULTILINE)
+    blocks = re.findall(r"^ *python -m (.+)$", text, flags=re.MULTILINE)
     inline = [" ".join(one.split()) for one in re.findall(r"`python -m ([^`]+)`", text)]
     return [one.strip() for one in (*blocks, *inline)]
 
