@@ -36,16 +36,11 @@ class Sentences:
 def circuit(rows: list[Row]) -> Iterator[str]:
     """How many edges matter, how large the circuit is."""
     (whole,) = _of(rows, "circuit")
-    yield f"The test used {whole['n']} pairs, the evaluation of the circuit {whole['judging']} and"
-    yield f"the control {whole['control']}."
     yield f"$m$ is {whole['difference']:.2f} larger on A than on B"
-    undecided = f"{whole['open']} are undecided ({100 * whole['open'] / whole['raced']:.1f} %)"
+    undecided = f"{whole['open']} edges are undecided ({100 * whole['open'] / whole['raced']:.1f} %)"
     yield f"{whole['does_not_matter']:,} edges do not matter and {undecided}; {whole['stable']} edges are stable"
-    yield f"needed only {whole['evaluations']:,} of {whole['of_evaluations']:,} evaluations"
     kept = {row["size"]: row["value"] for row in _of(rows, "faithfulness") if row["order"] == "effect"}
-    shown = [f"{size} edges retain {kept[size]:.0%}".replace("%", " %") for size in (109, 219, 438)]
-    first = f"The strongest 44 edges retain {kept[44]:.0%}".replace("%", " %")
-    yield f"{first} of the logit difference, {shown[0]}, {shown[1]} and {shown[2]};"
+    yield f"The circuit of the 438 strongest edges retains {kept[438]:.0%}".replace("%", " %")
 
 
 def gates(rows: list[Row]) -> Iterator[str]:
@@ -55,10 +50,11 @@ def gates(rows: list[Row]) -> Iterator[str]:
         for name in ("facilitating", "irrelevant", "undecided")
     }
     yield f"{len(heads['facilitating'])} heads are facilitating ({', '.join(heads['facilitating'])})"
-    yield f"{len(heads['irrelevant'])} are irrelevant, none is interfering and {len(heads['undecided'])} are undecided"
+    yield f"{len(heads['irrelevant'])} heads are irrelevant, no head is interfering and"
+    yield f"{len(heads['undecided'])} heads are undecided"
     together = next(row for row in _of(rows, "together") if row["name"] == "irrelevant")
     ends = f"{together['low']:.3f} to {together['high']:.3f}"
-    yield f"all irrelevant heads changes the loss by {together['effect']:.3f} (95 % CI {ends})"
+    yield f"all irrelevant heads together changes the loss by {together['effect']:.3f} (95 % CI {ends})"
 
 
 def pairs(rows: list[Row]) -> Iterator[str]:
@@ -66,7 +62,8 @@ def pairs(rows: list[Row]) -> Iterator[str]:
     redundant = [row for row in rows if row["verdict"] == "redundant"]
     opened = sum(row["verdict"] == "open" for row in rows)
     yield f"{len(redundant)} of {len(rows)} pairs of heads are redundant, no pair works together"
-    yield f"{opened} pairs are undecided (n = {rows[0]['n']} examples)."
+    yield f"With n = {rows[0]['n']} examples, {len(redundant)} of"
+    yield f"{opened} pairs are undecided."
     most = max(redundant, key=lambda row: row["interaction"])
     ends = f"95 % CI {most['low']:.2f} to {most['high']:.2f}"
     yield f"between {most['name']}: +{most['interaction']:.2f} logits ({ends}, corrected p = {most['p']:.3f})"
