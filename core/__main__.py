@@ -78,7 +78,10 @@ COMMANDS = {
     "jobs": ("jobs:app", "List, start, resume and cancel jobs."),
     "patterns": ("patterns:app", "Train and evaluate classifiers of attention patterns."),
     "labels": ("labels:app", "Export, import and aggregate labels of attention maps."),
-    "findings": ("findings:app", "List results that were pinned on pages, and export them."),
+    "findings": (
+        "findings:app",
+        "List and export findings, which are results that were pinned on the pages of the app.",
+    ),
     "hypothesis": ("hypothesis:app", "Register hypotheses about heads before testing them."),
 }
 
@@ -149,7 +152,10 @@ def _show_version(value: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="print the version and exit")
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=_show_version, help="print the version of Attention Atlas and exit"
+        ),
     ] = False,
 ) -> None:
     """Attention Atlas: what attention heads do, and whether it matters."""

@@ -17,15 +17,18 @@ class AnalyseOptions:
 
     checkpoint: Checkpoint = "atlas-encoder"
     task: TaskName = "sst2"
-    data: Annotated[str | None, Flag("folder with GLUE's TSV files (default: bundled samples)")] = None
+    data: Annotated[str | None, Flag("folder with the TSV files of the GLUE tasks (default: bundled samples)")] = None
     study: Annotated[
         list[str] | None,
         Flag(
-            "name of a study to run; can be repeated (default: the quick plan of at most ten minutes on this machine)"
+            "name of a study to run; repeat the option for several studies (default: a quick plan of at most ten "
+            "minutes)"
         ),
     ] = None
-    all: Annotated[bool, Flag("run every study that applies", name="--all")] = False
-    plan: Annotated[bool, Flag("print the plan with time and memory, and run nothing", name="--plan")] = False
+    all: Annotated[bool, Flag("run every study that applies to the model", name="--all")] = False
+    plan: Annotated[
+        bool, Flag("print the planned studies with their time and memory, but run nothing", name="--plan")
+    ] = False
 
 
 @of_record(AnalyseOptions, beside=FORMS | PLACES)

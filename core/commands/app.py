@@ -17,7 +17,11 @@ def app(
     port: Annotated[int, typer.Option(min=1, max=65535, help="network port on which the app listens")] = 8501,
     db: Annotated[
         Path | None,
-        typer.Option("--db", help="path of the database file (default: ATLAS_DB, otherwise your own database)"),
+        typer.Option(
+            "--db",
+            help="path of the database file (default: the path in ATLAS_DB, otherwise the "
+            "default database of Attention Atlas)",
+        ),
     ] = None,
 ) -> None:
     """Start the app and print its address.

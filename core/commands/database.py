@@ -25,7 +25,9 @@ def backup(
     tell(f"{settings().database} has been backed up to {file} ({size / 1e6:.1f} MB, schema {schema_of(file)}).")
 
 
-def restore_backup(file: Annotated[Path, typer.Argument(help="backup file written by the command `backup`")]) -> None:
+def restore_backup(
+    file: Annotated[Path, typer.Argument(help="backup file that the command `backup` has written")],
+) -> None:
     """Restore the backup FILE; refuses to overwrite a database (choose another file with ATLAS_DB)."""
     events = restore(file, settings().database, say=lambda notice: tell(notice, err=True))
     tell(f"{file} has been restored to {settings().database} ({events} label events).")
@@ -37,7 +39,11 @@ def import_database(
     ],
     db: Annotated[
         Path | None,
-        typer.Option("--db", help="database file to write to (default: ATLAS_DB, otherwise the app's own database)"),
+        typer.Option(
+            "--db",
+            help="database file to write to (default: the path in ATLAS_DB, otherwise the "
+            "default database of Attention Atlas)",
+        ),
     ] = None,
 ) -> None:
     """Copy the database FILE, with labels and results, to the app's own database; refuses to overwrite one.
@@ -65,7 +71,11 @@ def import_database(
 
 
 @with_form
-def export(folder: Annotated[Path, Argument(help="folder to write to; must be new or empty")], *, form: Form) -> None:
+def export(
+    folder: Annotated[Path, Argument(help="folder to which the database is exported; it must be new or empty")],
+    *,
+    form: Form,
+) -> None:
     """Export every table of the database to DIR as Parquet."""
     with Database(settings().database) as db:
         _show("export", db, folder, exchange.export_all(db, folder), form)

@@ -12,7 +12,9 @@ from ..studies.contract import Flag
 from .output import Form, database, show_rows
 from .parameters import of_record, with_form
 
-app = typer.Typer(help="List results that were pinned on pages, and export them.", no_args_is_help=True)
+app = typer.Typer(
+    help="List and export findings, which are results that were pinned on the pages of the app.", no_args_is_help=True
+)
 COLUMNS = ("finding", "title", "note", "about", "checkpoint", "weights_hash", "command", "annotator", "stored")
 
 
@@ -29,10 +31,17 @@ def list_findings(form: Form) -> None:
 class Exporting:
     """Options for exporting findings: which findings, and to which files."""
 
-    html: Annotated[Path | None, Flag("HTML file to write: one self-contained page with interactive maps")] = None
-    md: Annotated[Path | None, Flag("Markdown file to write; its charts are saved in a folder next to it")] = None
-    bib: Annotated[Path | None, Flag("BibTeX file of citations to write")] = None
-    only: Annotated[list[str] | None, Flag("ID of a finding to export; can be repeated (default: all findings)")] = None
+    html: Annotated[
+        Path | None, Flag("HTML file to write: one self-contained page of the findings with interactive maps")
+    ] = None
+    md: Annotated[
+        Path | None, Flag("Markdown file to write the findings to; its charts are saved in a folder next to the file")
+    ] = None
+    bib: Annotated[Path | None, Flag("BibTeX file to write the citations of the findings to")] = None
+    only: Annotated[
+        list[str] | None,
+        Flag("ID of a finding to export; repeat the option for several findings (default: all findings)"),
+    ] = None
 
 
 @app.command("export")

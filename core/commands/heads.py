@@ -24,13 +24,18 @@ class HeadsOptions:
     checkpoint: Checkpoint
     sentence: Annotated[str, Flag("sentence to analyse")]
     target: Annotated[str, Flag('word that evokes the frame; "walk#2" means the second "walk" in the sentence')]
-    element: Annotated[list[str], Flag("words of one frame element; repeat the option for further elements")]
+    element: Annotated[
+        list[str], Flag("words of one frame element in the sentence; repeat the option for further elements")
+    ]
     direction: Annotated[
         str, Flag("direction of attention: element_to_target, target_to_element or later_to_earlier")
     ] = "element_to_target"
     pairing: Annotated[
         str,
-        Flag("token pairs between element and target: product (all pairs), or zip (first with first, as in the paper)"),
+        Flag(
+            "which tokens of the frame element and the target are paired: product (all pairs), or zip (first "
+            "with first, as in the paper)"
+        ),
     ] = "product"
     without_first: Annotated[bool, Flag("ignore attention to the first token", name="--without-first")] = False
     raw: Annotated[

@@ -34,11 +34,13 @@ class Adding:
         tuple[str, ...],
         Flag("name of a head, such as L2H3; repeat the option to register several heads in one batch", required=True),
     ]
-    predicate: Annotated[str, Flag(f"what is claimed about the head: {', '.join(PREDICATES)}", required=True)]
+    predicate: Annotated[
+        str, Flag(f"what the hypothesis claims about the head: {', '.join(PREDICATES)}", required=True)
+    ]
     thought: Annotated[
         str,
         Flag(
-            "examples from which the hypothesis was formed, as task:split:limit:seed, such as sst2:dev:200:0",
+            "examples that suggested the hypothesis, as task:split:limit:seed, such as sst2:dev:200:0",
             required=True,
         ),
     ]
@@ -46,17 +48,20 @@ class Adding:
         str,
         Flag(
             (
-                "examples on which the hypothesis is tested, as task:split:limit:seed; must not overlap with "
-                "those that suggested it"
+                "examples on which the hypothesis is tested, as task:split:limit:seed; they must not overlap with "
+                "the examples that suggested the hypothesis"
             ),
             required=True,
         ),
     ]
-    set: Annotated[tuple[str, ...], Flag("parameter of the predicate, such as feature=noun; can be repeated")] = ()
+    set: Annotated[
+        tuple[str, ...],
+        Flag("parameter of the claim about the head, such as feature=noun; repeat the option for several parameters"),
+    ] = ()
     data: Annotated[
         str | None, Flag('folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)')
     ] = None
-    author: Annotated[str, Flag("your name, stored with the hypothesis")] = ""
+    author: Annotated[str, Flag("your name, which is stored with the hypothesis")] = ""
 
 
 @app.command("add")
@@ -83,7 +88,13 @@ def _parameter(text: str) -> tuple[str, str]:
 class Testing:
     """Options for testing registered hypotheses."""
 
-    id: Annotated[str, Flag('ID of a hypothesis or batch from `hypothesis list`, or "latest"', argument=True)]
+    id: Annotated[
+        str,
+        Flag(
+            'ID of a hypothesis or of a batch (see `hypothesis list`), or "latest" for the most recent one',
+            argument=True,
+        ),
+    ]
 
 
 @app.command("test")
@@ -106,8 +117,8 @@ def test(asked: Testing, form: Form, where: JobPlacement) -> None:
 
 @app.command("withdraw")
 def withdraw(
-    hypothesis: Annotated[str, typer.Argument(help="ID of the hypothesis")],
-    note: Annotated[str, typer.Option(help="reason for withdrawing it")] = "",
+    hypothesis: Annotated[str, typer.Argument(help="ID of the hypothesis to withdraw")],
+    note: Annotated[str, typer.Option(help="reason for withdrawing the hypothesis")] = "",
 ) -> None:
     """Withdraw a hypothesis. It remains stored and still counts for the significance level of its batch."""
     with database() as db:
@@ -155,7 +166,7 @@ def _rows(db: Database, batch: str | None = None) -> list[Row]:
 @app.command("export")
 def export_crate(
     checkpoint: Annotated[str, typer.Argument(help="checkpoint whose hypotheses are exported")],
-    out: Annotated[Path, typer.Argument(help="new folder to write the RO-Crate to")],
+    out: Annotated[Path, typer.Argument(help="new folder to which the RO-Crate (a research data package) is written")],
 ) -> None:
     """Export all hypotheses about a checkpoint as an RO-Crate, which other machines can verify."""
     with database() as db:
@@ -165,7 +176,8 @@ def export_crate(
 @app.command("verify")
 def verify_crate(
     crate: Annotated[
-        Path, typer.Argument(help="RO-Crate folder that `hypothesis export` wrote, or a folder that contains several")
+        Path,
+        typer.Argument(help="RO-Crate folder that `hypothesis export` has written, or a folder with several RO-Crates"),
     ],
 ) -> None:
     """Recompute every criterion of a crate; exit with status 2 if any differs."""

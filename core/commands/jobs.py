@@ -34,7 +34,7 @@ from .output import (
 from .parameters import FORMS, PLACES, of_record, with_form
 
 app = typer.Typer(help="List, start, resume and cancel jobs.", no_args_is_help=True)
-Id = Annotated[str, typer.Argument(help="ID of the job from `jobs list`")]
+Id = Annotated[str, typer.Argument(help="ID of the job, as shown by `jobs list`")]
 
 
 def _records(frame: pd.DataFrame) -> list[Row]:
@@ -54,7 +54,7 @@ def list_jobs(form: Form) -> None:
 class Starting:
     """Options for starting a job: which study runs, with which options."""
 
-    study: Annotated[str, Flag("name of a study, such as heads", argument=True)]
+    study: Annotated[str, Flag("name of the study to run, such as heads", argument=True)]
     options: Annotated[
         list[str] | None, Flag("option of the study as NAME=VALUE; VALUE is JSON or plain text", name="--set")
     ] = None

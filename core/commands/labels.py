@@ -28,7 +28,8 @@ FILE = "file ending in .jsonl, .parquet or .json (Label Studio), or a folder (Pa
 def export_command(
     file: Annotated[Path, typer.Argument(help=FILE)],
     class_set: Annotated[
-        str | None, typer.Option(help="export only labels in this class set; required for .json files and folders")
+        str | None,
+        typer.Option(help="export only labels in this class set; required if the output is a .json file or a folder"),
     ] = None,
     weights: Annotated[bool, typer.Option(help="also export the attention weights of the maps")] = True,
     *,
@@ -74,14 +75,20 @@ class Importing:
     file: Annotated[
         Path,
         Flag(
-            "file to import: one that `labels export` wrote, or JSONL with map_id, class, class_set, annotator",
+            "label file to import: an export by `labels export`, or JSONL with the fields map_id, class, "
+            "class_set and annotator",
             argument=True,
         ),
     ]
-    all_or_nothing: Annotated[bool, Flag("import nothing if any row is invalid", name="--all-or-nothing")] = False
-    class_set: Annotated[str, Flag("class set of the labels, if the file is Label Studio JSON")] = "bert"
+    all_or_nothing: Annotated[
+        bool, Flag("import no labels if any row of the file is invalid", name="--all-or-nothing")
+    ] = False
+    class_set: Annotated[str, Flag("class set of the labels, if the file is in the JSON format of Label Studio")] = (
+        "bert"
+    )
     person: Annotated[
-        list[str] | None, Flag("name of an annotator for a Label Studio user ID, as ID=NAME; can be repeated")
+        list[str] | None,
+        Flag("annotator name for a user ID of Label Studio, as ID=NAME; repeat the option for several users"),
     ] = None
 
 
@@ -123,8 +130,8 @@ class Retiring:
         list[str] | None, Flag('IDs of the label events to retract (the column "event" of an export)', argument=True)
     ] = None
     unknown: Annotated[str | None, Flag("retract all labels whose class does not exist in this class set")] = None
-    annotator: Annotated[str, Flag("your name, stored with the retraction")] = "admin"
-    why: Annotated[str, Flag("reason for retracting the labels, stored with them")] = "retired from a terminal"
+    annotator: Annotated[str, Flag("your name, which is stored with the retraction")] = "admin"
+    why: Annotated[str, Flag("reason for retracting the labels, which is stored with them")] = "retired from a terminal"
 
 
 @app.command("retire")
@@ -159,13 +166,13 @@ def _named(typed: str) -> tuple[str, str]:
 @app.command("maps")
 @with_form
 def maps_command(
-    file: Annotated[Path, typer.Argument(help=".npz file of square attention maps [query, key]")],
+    file: Annotated[Path, typer.Argument(help="file of square attention maps [query, key] in .npz format")],
     facts: Annotated[
         Path,
         typer.Argument(
             help=(
-                "JSONL file with one line per map: key, checkpoint, layer and head (from 0), optionally tokens "
-                "and others"
+                "JSONL file with one line per map: key, checkpoint, layer and head (counted from 0), and optional "
+                "fields such as tokens"
             )
         ),
     ],
@@ -182,12 +189,14 @@ def maps_command(
 class Judging:
     """Options for aggregating labels: which labels, and by which method."""
 
-    class_set: Annotated[str, Flag("class set: bert, gpt2, or the name of a custom one")] = "bert"
-    project: Annotated[str | None, Flag("title of a labelling project; only its labels are used")] = None
+    class_set: Annotated[str, Flag("class set of the labels: bert, gpt2, or the name of a custom class set")] = "bert"
+    project: Annotated[
+        str | None, Flag("title of a labelling project, if only the labels of this project are to be used")
+    ] = None
     method: Annotated[
-        str, Flag("method to combine the labels of several annotators: majority, dawid-skene or mace")
+        str, Flag("method that combines the labels of several annotators: majority, dawid-skene or mace")
     ] = "dawid-skene"
-    people: Annotated[bool, Flag("print one row per annotator instead of one per map", name="--people")] = False
+    people: Annotated[bool, Flag("print one row per annotator instead of one row per map", name="--people")] = False
 
 
 @app.command("truth")

@@ -31,11 +31,17 @@ class MapsOptions:
 
     checkpoint: Checkpoint
     out: Annotated[
-        Path, Flag("file to write: an interactive page if it ends in .html, otherwise NPZ with weights and tokens")
+        Path,
+        Flag(
+            "file to write: an interactive page if its name ends in .html, otherwise an NPZ file with "
+            "weights and tokens"
+        ),
     ]
     text: Annotated[str | None, Flag("input sentence")] = None
-    pair: Annotated[str | None, Flag("second sentence, if the input is a sentence pair")] = None
-    task: Annotated[str | None, Flag("task (dev split) or CSV file to take the input from, instead of --text")] = None
+    pair: Annotated[str | None, Flag("second sentence of the input, if the input is a sentence pair")] = None
+    task: Annotated[
+        str | None, Flag("task (its dev split) or CSV file from which the input is taken, instead of --text")
+    ] = None
     row: Annotated[int, Flag("number of the example in --task, counted from 1", least=1)] = 1
     revision: Annotated[
         str | None, Flag("revision of the checkpoint on the Hugging Face hub: branch, tag or commit (default: main)")
@@ -45,12 +51,12 @@ class MapsOptions:
     ] = "float32"
     part: Annotated[str, Flag("attention to export from an encoder-decoder: encoder, decoder or cross")] = ""
     words: Annotated[
-        bool, Flag("average the attention weights of tokens to get maps between words", name="--words")
+        bool, Flag("average attention weights over the tokens of each word, to get maps between words", name="--words")
     ] = False
     megabytes: Annotated[
         float,
         Flag(
-            "largest size of an .html file in MB; maps that do not fit are left out, and the page lists them",
+            "largest size of an .html file in MB; maps that do not fit are left out and listed on the page",
             least=0.1,
             most=500,
         ),

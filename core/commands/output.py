@@ -41,7 +41,7 @@ Checkpoint = Annotated[str, typer.Argument(help="checkpoint: bundled name, local
 Data = Annotated[
     str | None, typer.Option(help='folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)')
 ]
-Split = Annotated[str, typer.Option(help="split of the task: dev or train")]
+Split = Annotated[str, typer.Option(help="split of the task from which examples are taken: dev or train")]
 Limit = Annotated[
     int | None, typer.Option(min=0, help="number of examples per task, sampled with the seed; 0 uses all")
 ]
@@ -58,7 +58,9 @@ Latex = Annotated[bool, typer.Option("--latex", help="print the result as a LaTe
 Cluster = Annotated[
     str | None, typer.Option(help="address of a Dask scheduler that runs the work, such as tcp://host:8786")
 ]
-Workers = Annotated[int | None, typer.Option(min=1, max=MOST_WORKERS, help="number of local worker processes")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, max=MOST_WORKERS, help="number of local worker processes that run the study")
+]
 
 
 def without_controls(text: str, kept: str = "\n\t") -> str:

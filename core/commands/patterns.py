@@ -59,14 +59,22 @@ class EvaluatePatternsOptions:
         str, Flag('classifier to use: "bundled", the name of a stored one, or a .safetensors file')
     ] = "bundled"
     class_set: Annotated[
-        str | None, Flag("class set of the labels (default: that of the classifier; bert for the bundled one)")
+        str | None,
+        Flag("class set of the labels (default: the class set of the classifier; bert for the bundled classifier)"),
     ] = None
     second: Annotated[
         Path | None,
-        Flag(".jsonl file of a second annotator's labels; adds Cohen's kappa, and scores on maps where both agree"),
+        Flag(
+            ".jsonl file with labels of a second annotator; adds Cohen's kappa, and scores on the maps on which "
+            "both annotators agree"
+        ),
     ] = None
     without: Annotated[
-        str | None, Flag("source of bundled labels to hold out: retrain on the other sources and evaluate on this one")
+        str | None,
+        Flag(
+            "source of bundled labels to hold out; the classifier is retrained on the other sources "
+            "and evaluated on this source"
+        ),
     ] = None
     seed: Annotated[int, Flag("random seed of the bootstrap intervals", least=0, most=LARGEST_SEED)] = 0
 
@@ -266,7 +274,7 @@ HEADLINE = (
     "on", "macro_f1", "low", "high", "identity_f1", "accuracy", "ece", "unsure", "outside", "n_labels", "maps",
     "inputs", "macro_f1_all", "ece_low", "ece_high", "sure_errors",
 )  # fmt: skip
-ClassSetName = Annotated[str, Flag("class set: bert, gpt2, or the name of a custom one")]
+ClassSetName = Annotated[str, Flag("class set of the labels: bert, gpt2, or the name of a custom class set")]
 
 
 @dataclass(frozen=True)
@@ -285,24 +293,25 @@ class Training:
             "and baseline)"
         ),
     ] = "trees"
-    epochs: Annotated[int, Flag("number of training epochs", least=1)] = 200
+    epochs: Annotated[int, Flag("number of epochs for which the classifier is trained", least=1)] = 200
     folds: Annotated[
         int, Flag("number of cross-validation folds; all maps of an input are in the same fold", least=2)
     ] = 5
     class_weights: Annotated[
-        bool, Flag("weight classes by inverse frequency, so that rare classes count more", name="--class-weights")
+        bool, Flag("weight classes by their inverse frequency, so that rare classes count more", name="--class-weights")
     ] = False
     truth: Annotated[
-        str | None, Flag("combine the labels of several annotators to soft labels by majority, dawid-skene or mace")
+        str | None,
+        Flag("method that combines the labels of several annotators into soft labels: majority, dawid-skene or mace"),
     ] = None
     beside: Annotated[
         bool,
         Flag(
-            ("also compute the learning curve, and scores on held-out checkpoints for every kind of classifier"),
+            ("also compute the learning curve, and the scores of every kind of classifier on held-out checkpoints"),
             name="--beside/--no-beside",
         ),
     ] = False
-    seed: Annotated[int, Flag("random seed of the folds and the initial weights", least=0, most=LARGEST_SEED)] = 0
+    seed: Annotated[int, Flag("random seed for the folds and the initial weights", least=0, most=LARGEST_SEED)] = 0
 
 
 @app.command("train")
@@ -369,17 +378,18 @@ class Sharing:
         list[str], Flag("one or more checkpoints: bundled names, local folders or hub IDs", argument=True)
     ]
     task: TaskName
-    limit: Annotated[int, Flag("number of examples taken from the task", least=1)] = 1000
-    split: Annotated[str, Flag("split of the task: dev or train")] = "dev"
+    limit: Annotated[int, Flag("number of examples to take from the task", least=1)] = 1000
+    split: Annotated[str, Flag("split of the task from which examples are taken: dev or train")] = "dev"
     data: Annotated[
-        str | None, Flag("folder with GLUE's task folders (default: bundled samples)", name="--data --glue")
+        str | None,
+        Flag("folder that contains the folders of the GLUE tasks (default: bundled samples)", name="--data --glue"),
     ] = None
     class_set: Annotated[
         str | None, Flag("class set: bert or gpt2 (default: gpt2 for decoders, bert for encoders)")
     ] = None
-    classifier: Annotated[str | None, Flag("name of a stored classifier (default: the one used for suggestions)")] = (
-        None
-    )
+    classifier: Annotated[
+        str | None, Flag("name of a stored classifier (default: the classifier that suggests labels)")
+    ] = None
     seed: Annotated[int, Flag("random seed for sampling examples", least=0, most=LARGEST_SEED)] = 0
 
 

@@ -38,19 +38,30 @@ class ReproduceOptions:
         str | None,
         Flag("folder with GLUE, the frame sentences of the papers, and a treebank (default: bundled samples)"),
     ] = None
-    hub: Annotated[bool, Flag("download GLUE from the hub, instead of reading it from --data", name="--hub")] = False
-    out: Annotated[Path, Flag("folder to write report.html and Parquet files to")] = Path("report")
-    task: Annotated[list[str] | None, Flag("task to include; can be repeated (default: all tasks in --data)")] = None
-    part: Annotated[list[str] | None, Flag("part of the report to compute; can be repeated (default: all parts)")] = (
-        None
-    )
+    hub: Annotated[
+        bool, Flag("download GLUE from the Hugging Face hub instead of reading it from --data", name="--hub")
+    ] = False
+    out: Annotated[Path, Flag("folder to which report.html and Parquet files are written")] = Path("report")
+    task: Annotated[
+        list[str] | None,
+        Flag("task to include in the report; repeat the option for several tasks (default: all tasks in --data)"),
+    ] = None
+    part: Annotated[
+        list[str] | None,
+        Flag("part of the report to compute; repeat the option for several parts (default: all parts)"),
+    ] = None
     limit: Annotated[int, Flag("number of dev examples per task for attention statistics; 0 uses all", least=0)] = 100
     sweep_limit: Annotated[int, Flag("number of dev examples per task for ablating heads; 0 uses all", least=0)] = 200
     effective_limit: Annotated[int, Flag("number of dev examples per task for effective attention", least=2)] = 30
     tree_limit: Annotated[
-        int, Flag("number of gold-annotated sentences from the dev split and from the test split", least=8)
+        int,
+        Flag(
+            "number of gold-annotated sentences to take from each of the dev and test splits of the treebank", least=8
+        ),
     ] = 150
-    train_limit: Annotated[int, Flag("number of training examples per task; 0 uses all", least=0)] = 1000
+    train_limit: Annotated[int, Flag("number of training examples per task for fine-tuning; 0 uses all", least=0)] = (
+        1000
+    )
     dev_limit: Annotated[
         int, Flag("number of dev examples per task for Table 1 (fine-tuning scores); 0 uses all", least=0)
     ] = 0
@@ -71,7 +82,10 @@ class ReproduceOptions:
     ] = 0
     unseen: Annotated[
         bool,
-        Flag("also ablate heads on training examples that fine-tuning did not use and that resemble none that it used"),
+        Flag(
+            "also ablate heads on training examples that were not used for fine-tuning and do not resemble the "
+            "examples that were used"
+        ),
     ] = False
     preset: Annotated[str, Flag("fine-tuning recipe: auto, paper, replication, small, bundled, long or compact")] = (
         "auto"
@@ -87,15 +101,16 @@ class ReproduceOptions:
         ),
     ] = 0
     stored: Annotated[
-        bool, Flag("do not run any study; report only results that are in the database", name="--stored")
+        bool, Flag("do not run any study; report only results that are already in the database", name="--stored")
     ] = False
     from_record: Annotated[
         bool,
         Flag(
-            "report on the results bundled with Attention Atlas; needs neither weights nor data", name="--from-record"
+            "report on the results that are bundled with Attention Atlas; this needs neither weights nor data",
+            name="--from-record",
         ),
     ] = False
-    figures: Annotated[bool, Flag("also save the figures as SVG files", name="--figures")] = False
+    figures: Annotated[bool, Flag("also save the figures of the report as SVG files", name="--figures")] = False
     anew: Annotated[bool, Flag("rerun studies whose results are already stored", name="--anew")] = False
 
     @property

@@ -111,7 +111,7 @@ class Only:
 
     definition: Annotated[
         tuple[str, ...],
-        Flag(f"how attention to a feature is summarised: {', '.join(DEFINITIONS)} (default: all of them)"),
+        Flag(f"how attention to a token type is summarised: {', '.join(DEFINITIONS)} (default: in all of these ways)"),
     ] = ()
 
 
@@ -135,8 +135,8 @@ class Beside:
         bool,
         Flag(
             (
-                "run a sequential test: it decides which heads change the loss, using only as many examples as each "
-                "head needs"
+                "run a sequential test, which uses only as many examples per head as are needed to decide whether "
+                "the head changes the loss"
             ),
             name="--race",
         ),
@@ -144,7 +144,7 @@ class Beside:
     margin: Annotated[
         float | None,
         Flag(
-            "with --race: smallest mean change of the loss that matters (default: 5 % of the loss of the best "
+            "with --race: smallest mean change in loss that matters (default: 5 % of the loss of the best "
             "constant prediction)"
         ),
     ] = None
@@ -206,9 +206,12 @@ class Saving:
     """Options that the pruning command has in addition to those of the study."""
 
     save: Annotated[
-        str | None, Flag("folder in which to save a checkpoint without a fraction of its heads (see --share)")
+        str | None,
+        Flag("folder in which to save a pruned checkpoint; --share sets the fraction of heads that are removed"),
     ] = None
-    share: Annotated[float, Flag("fraction of heads that --save removes, from 0 to 1", least=0.0)] = 0.5
+    share: Annotated[
+        float, Flag("fraction of heads that are removed from the checkpoint that --save writes, from 0 to 1", least=0.0)
+    ] = 0.5
 
 
 def _check_share(_: Any, own_options: Saving) -> None:

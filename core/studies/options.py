@@ -61,14 +61,14 @@ Data = Annotated[
     BeforeValidator(_some_path),
     Flag('folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)'),
 ]
-InputSplit = Annotated[str, Flag("split of the task: dev or train")]
+InputSplit = Annotated[str, Flag("split of the task from which examples are taken: dev or train")]
 Split = Annotated[
     str, Flag("split of the task: dev, train, or unseen (dev and training examples that were not used for fine-tuning)")
 ]
 Limit = Annotated[
     int | None,
     BeforeValidator(_none_of_zero),
-    Flag("largest number of examples per task, sampled with the seed; 0 uses all", least=0),
+    Flag("largest number of examples per task, which are sampled with the seed; 0 uses all", least=0),
 ]
 LARGEST_SEED = 2**63 - 1  # what the store keeps
 Seed = Annotated[
@@ -90,12 +90,12 @@ DrawnRows = Annotated[
 MeanBy = Annotated[
     str,
     Flag(
-        "for the ablation method mean: average over positions of one class (first, separator, other), over one "
-        "position, or over all: class, position or all"
+        "for the ablation method mean, what the mean is taken over: class (positions of one class: first, "
+        "separator or other), position (one position) or all"
     ),
 ]
 Pipeline = Annotated[
-    str | None, Flag("spaCy pipeline for tags and dependencies: name or folder (default: the bundled one)")
+    str | None, Flag("name or folder of a spaCy pipeline for tags and dependencies (default: the bundled pipeline)")
 ]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("number format of the weights: float32, bfloat16 or float16")]
 
@@ -134,14 +134,14 @@ def _from_zero(given: Any) -> Any:
 
 TunedTasks = Annotated[
     tuple[str, ...],
-    Flag(f"{A_TASK}; can be repeated", name="--task", required=True),
+    Flag(f"{A_TASK}; repeat the option for several tasks", name="--task", required=True),
 ]
 MOST_SEEDS = 1000
 Seeds = Annotated[
     tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...],
     BeforeValidator(_from_zero),
     Field(max_length=MOST_SEEDS),
-    Flag("number of random seeds, counted from 0", typed=int, least=1, most=MOST_SEEDS),
+    Flag("number of random seeds for repeated runs (seeds 0, 1, 2, ...)", typed=int, least=1, most=MOST_SEEDS),
 ]
 
 
@@ -163,7 +163,9 @@ Settings = Annotated[
     dict[str, Any],
     BeforeValidator(settings_of),
     Flag(
-        "setting of the fine-tuning recipe to change, such as epochs=1; can be repeated", name="--set", typed=list[str]
+        "setting of the fine-tuning recipe to change, such as epochs=1; repeat the option for several settings",
+        name="--set",
+        typed=list[str],
     ),
 ]
 Out = Annotated[

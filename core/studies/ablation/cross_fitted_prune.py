@@ -29,14 +29,16 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
     orders: Annotated[
         tuple[str, ...],
         Flag(
-            "order in which heads are pruned: importance, recomputed, sweep or random; can be repeated", name="--order"
+            "order in which heads are pruned: importance, recomputed, sweep or random; repeat the option for "
+            "several orders",
+            name="--order",
         ),
     ] = (
         "importance",
         "random",
     )
     order_rows: Annotated[
-        int, Flag("number of training examples of each model that determine its pruning order", least=2)
+        int, Flag("number of training examples that determine the pruning order of each model", least=2)
     ] = 500
     steps: Annotated[int, Flag("number of pruning steps; 5 removes a fifth of the heads at a time", least=1)] = 5
     random_orders: Annotated[int, Flag("number of random pruning orders", least=1)] = 2

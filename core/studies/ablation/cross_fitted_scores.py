@@ -35,7 +35,12 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
     trained."""
 
     initialisations: Annotated[
-        tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
+        tuple[str, ...],
+        Flag(
+            "initial weights and what is trained: pretrained, random, frozen or untrained; "
+            "repeat the option for several",
+            name="--init",
+        ),
     ] = ("pretrained", "random", "untrained")
     seeds: Seeds = (0,)
 

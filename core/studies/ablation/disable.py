@@ -66,8 +66,8 @@ class DisableOptions(AblationOptions, references.ReferenceOptions):
     what: Annotated[
         str,
         Flag(
-            "what is ablated in turn: heads, layers, all-but-one, groups or duplicates; or whole sublayers and "
-            "layers: blocks (attention), feedforward or layers-whole"
+            "what is ablated, one after another: heads, layers, all-but-one, groups or duplicates; or whole "
+            "sublayers and layers: blocks (attention), feedforward or layers-whole"
         ),
     ] = "heads"
     operator: Annotated[
@@ -84,7 +84,11 @@ class DisableOptions(AblationOptions, references.ReferenceOptions):
         ),
     ] = ""
     within: Annotated[
-        float, Flag("for duplicates: largest distance within a group, as a fraction of the mean distance between heads")
+        float,
+        Flag(
+            "if duplicate heads are ablated: largest distance within a group, as a fraction of the mean "
+            "distance between heads"
+        ),
     ] = 0.5
 
 

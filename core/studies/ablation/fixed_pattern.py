@@ -51,13 +51,13 @@ class FixedPatternOptions:
     heads: Annotated[
         str,
         Flag(
-            "heads that get the fixed pattern of --operator (default: all heads but one per layer, with each "
-            "pattern in turn)"
+            "heads that get the fixed attention pattern of --operator (default: all heads but one per layer, with "
+            "each pattern in turn)"
         ),
     ] = ""
-    operator: Annotated[str, Flag("fixed pattern: disable (uniform), zero, previous, current, next or first")] = (
-        "previous"
-    )
+    operator: Annotated[
+        str, Flag("fixed attention pattern: disable (uniform), zero, previous, current, next or first")
+    ] = "previous"
     out: Out = None
 
 

@@ -31,9 +31,11 @@ from .setup import AblationOptions
 
 READINGS = ("example", "token")
 Reading = Annotated[
-    str, Flag("average the gradient per example (formula in the paper) or per token (code of the paper)")
+    str, Flag("how the gradient is averaged: per example (formula of the paper) or per token (code of the paper)")
 ]
-Normalize = Annotated[bool, Flag("divide importance by its L2 norm within each layer", name="--normalize/--raw")]
+Normalize = Annotated[
+    bool, Flag("divide the importance of each head by the L2 norm of importance in its layer", name="--normalize/--raw")
+]
 
 
 def _operator(value: Any) -> Any:
@@ -51,7 +53,7 @@ class ImportanceOptions(AblationOptions):
         str | None,
         BeforeValidator(_operator),
         Flag(
-            "also zero every head in turn, and compare importance with the measured effect",
+            "also set every head to zero in turn, and compare its gradient importance with the measured effect",
             name="--sweep/--no-sweep",
             typed=bool,
         ),

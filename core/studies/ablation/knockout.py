@@ -54,8 +54,8 @@ class KnockoutOptions(ExampleOptions):
     edges: Annotated[
         tuple[str, ...],
         Flag(
-            "edges to cut: separators, first, across, current, previous, next, or a pair of word classes such "
-            "as noun-adjective; can be repeated"
+            "attention edges to cut: to separators, to the first, current, previous or next token, across "
+            "(between the two sentences), or between word classes (noun-adjective); repeat the option for several"
         ),
     ] = (
         "separators",
@@ -66,7 +66,8 @@ class KnockoutOptions(ExampleOptions):
     renormalise: Annotated[
         bool,
         Flag(
-            "cut edges before the softmax, so that rows still sum to 1 (default), or after it",
+            "cut edges before the softmax, so that rows of attention weights still sum to 1 (default), or after "
+            "the softmax",
             name="--renormalise/--keep-weights",
         ),
     ] = True

@@ -39,9 +39,9 @@ class OperatorsOptions(AblationOptions, references.ReferenceOptions):
     """Options of a comparison between ablation methods."""
 
     limit: Limit = 200
-    operators: Annotated[tuple[str, ...], Flag("ablation methods to compare; can be repeated", name="--operator")] = (
-        DEFAULT
-    )
+    operators: Annotated[
+        tuple[str, ...], Flag("ablation method to compare; repeat the option for several methods", name="--operator")
+    ] = DEFAULT
 
 
 @dataclass(frozen=True)

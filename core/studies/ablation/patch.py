@@ -38,19 +38,20 @@ class PatchOptions(ExampleOptions):
 
     limit: Limit = 100
     kind: Annotated[
-        str, Flag(f"perturbation that makes the second input of a pair from an example: {', '.join(DEFAULT)}")
+        str, Flag(f"perturbation that turns an example into the second input of a pair: {', '.join(DEFAULT)}")
     ] = "drop"
     what: Annotated[
         str,
         Flag(
-            "what is patched: heads, layers (all heads of a layer), blocks (attention sublayers), feedforward or "
-            "layers-whole"
+            "components to patch: heads, layers (all heads of a layer), blocks (attention sublayers), feedforward "
+            "or layers-whole"
         ),
     ] = "heads"
     floor: Annotated[
         float,
         Flag(
-            "smallest difference between the logit differences of a pair; pairs below it are excluded and counted",
+            "smallest difference between the logit differences for the two inputs of a pair; pairs with a smaller "
+            "one are excluded",
             least=0.0,
         ),
     ] = FLOOR

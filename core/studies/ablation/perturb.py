@@ -42,7 +42,8 @@ class PerturbOptions(ExampleOptions):
     """Options of a perturbation study: how inputs are changed, and on which checkpoint and examples."""
 
     kinds: Annotated[
-        tuple[str, ...], Flag(f"perturbation of the input: {', '.join(DEFAULT)}; can be repeated", name="--kind")
+        tuple[str, ...],
+        Flag(f"perturbation of the input: {', '.join(DEFAULT)}; repeat the option for several", name="--kind"),
     ] = DEFAULT
 
 

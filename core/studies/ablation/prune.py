@@ -42,7 +42,9 @@ class PruneOptions(AblationOptions):
     orders: Annotated[
         tuple[str, ...],
         Flag(
-            "order in which heads are pruned: importance, recomputed, sweep or random; can be repeated", name="--order"
+            "order in which heads are pruned: importance, recomputed, sweep or random; repeat the option for "
+            "several orders",
+            name="--order",
         ),
     ] = (
         "importance",

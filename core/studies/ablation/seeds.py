@@ -56,13 +56,13 @@ class SeedsOptions:
     side: Annotated[
         int,
         Flag(
-            "number of values of each of the three random seeds; the study needs side × side fine-tuning runs",
+            "number of values for each of the three random seeds; the study needs side × side fine-tuning runs",
             least=3,
             most=10,
         ),
     ] = 3
     train_rows: Annotated[
-        int | None, Flag("number of training examples in each sample (default: half of them)", least=2)
+        int | None, Flag("number of training examples in each sample (default: half of all training examples)", least=2)
     ] = None
     top: Annotated[int, Flag("number of most important heads whose overlap between runs is measured", least=1)] = 10
     limit: Annotated[int, Flag("number of dev examples on which the importance of heads is measured", least=4)] = 400

@@ -51,7 +51,9 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
     """Options of a sequential test: what is ablated on which examples, and the margin that an effect must exceed."""
 
     limit: Limit = None
-    what: Annotated[str, Flag("what is tested: heads, layers, all-but-one or groups")] = "heads"
+    what: Annotated[
+        str, Flag("components to test: heads, layers, all-but-one (all heads of a layer except one) or groups of heads")
+    ] = "heads"
     operator: Annotated[
         str,
         Flag(
@@ -63,8 +65,8 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
     margin: Annotated[
         float | None,
         Flag(
-            "smallest mean change of the loss that matters, in nats or squared error (default: 5 % of the loss "
-            "of the best constant prediction)"
+            "smallest mean change in loss that matters, in nats or squared error (default: 5 % of the loss of the "
+            "best constant prediction)"
         ),
     ] = None
     clip: Annotated[
@@ -80,17 +82,14 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
     first: Annotated[
         int,
         Flag(
-            (
-                "number of examples at the first interim analysis; the following analyses have more examples each, "
-                "up to all"
-            ),
+            ("number of examples at the first interim analysis; each later analysis uses more examples, up to all"),
             least=4,
         ),
     ] = FIRST
     survivors: Annotated[
         bool,
         Flag(
-            "also ablate the heads that matter on all examples, to measure the change of the metric",
+            "after the test, also ablate the heads that matter on all examples, to measure the change in the metric",
             name="--survivors/--verdicts-only",
         ),
     ] = True

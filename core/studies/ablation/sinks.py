@@ -69,7 +69,10 @@ class SinksOptions:
     margin: Annotated[
         float,
         Field(gt=0, allow_inf_nan=False),
-        Flag("smallest effect on the output that counts: nats of KL divergence, or cosine distance without a head"),
+        Flag(
+            "smallest effect on the output that matters: nats of KL divergence, or cosine distance for a model "
+            "without a prediction head"
+        ),
     ] = 0.01
 
 

@@ -116,7 +116,10 @@ class TranslationOptions:
     checkpoint: Checkpoint = "atlas-translator"
     what: Annotated[
         tuple[str, ...],
-        Flag("measurement: sweep (ablate each head), importance, prune or align (word alignment); can be repeated"),
+        Flag(
+            "what to measure: sweep (ablate each head), importance, prune or align (word alignment); repeat the "
+            "option for several"
+        ),
     ] = PARTS_OF_IT
     data: Data = None
     train: Annotated[

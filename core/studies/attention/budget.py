@@ -51,7 +51,10 @@ class BudgetOptions(AttendingOptions):
 
     pipeline: Pipeline = None
     parts_of_speech: Annotated[
-        bool, Flag("also measure the budget for each part of speech of the query, and test whether the budgets differ")
+        bool,
+        Flag(
+            "also measure the attention budget for queries of each part of speech, and test whether the budgets differ"
+        ),
     ] = False
 
 

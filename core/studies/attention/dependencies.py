@@ -52,7 +52,8 @@ class DependenciesOptions:
 
     checkpoint: Checkpoint = "atlas-encoder"
     treebank: Annotated[
-        str | None, Flag("Universal Dependencies folder with *-dev.conllu and *-test.conllu", required=True)
+        str | None,
+        Flag("folder of a Universal Dependencies treebank with *-dev.conllu and *-test.conllu files", required=True),
     ] = None
     limit: Limit = None
     seed: Seed = 0

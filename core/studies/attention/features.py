@@ -49,8 +49,8 @@ FeatureNames = Annotated[
     tuple[str, ...],
     Flag(
         (
-            "linguistic feature such as noun, negation, tag:JJ or dep:amod; can be repeated (default: the features "
-            "of the paper)"
+            "linguistic feature, such as noun, negation, tag:JJ or dep:amod; repeat the option for several "
+            "(default: the features of the paper)"
         ),
         name="--feature",
     ),
@@ -64,7 +64,8 @@ class FeaturesOptions(AttendingOptions):
     compare: Annotated[
         str | None,
         Flag(
-            "second checkpoint with the same numbers of layers and heads; the difference of each score is measured too"
+            "second checkpoint with the same numbers of layers and heads; the study also measures how each score "
+            "differs between both"
         ),
     ] = None
     pipeline: Pipeline = None

@@ -21,7 +21,11 @@ Text = str | tuple[str, str | None]
 
 
 Tasks = Annotated[
-    tuple[str, ...], Flag("GLUE task, CSV file, or .txt file of any length; can be repeated", name="--task")
+    tuple[str, ...],
+    Flag(
+        "source of input texts: GLUE task, CSV file, or .txt file of any length; repeat the option for several",
+        name="--task",
+    ),
 ]
 
 
@@ -43,7 +47,7 @@ class AttendingOptions:
         tuple[Text, ...],
         BeforeValidator(_pairs),
         Flag(
-            'sentence, or pair "first | second", to use instead of task examples; can be repeated',
+            'sentence or sentence pair "first | second" to use instead of task examples; repeat the option for several',
             name="--text",
             typed=list[str],
         ),

@@ -35,12 +35,18 @@ if TYPE_CHECKING:
 class RedundancyOptions(AttendingOptions):
     """Options of the search for redundant attention heads."""
 
-    compare: Annotated[str | None, Flag("second checkpoint, such as one that was fine-tuned from the first")] = None
+    compare: Annotated[
+        str | None, Flag("second checkpoint to measure, such as one that was fine-tuned from the first checkpoint")
+    ] = None
     queries: Annotated[
-        int, Flag("number of rows (queries) per input that are used for distances between heads", least=1)
+        int, Flag("number of map rows (queries) per input from which distances between heads are computed", least=1)
     ] = 4
-    groups: Annotated[int, Flag("largest number of groups of heads with similar mean patterns", least=2)] = 6
-    random: Annotated[int, Flag("number of models with random weights to compare repeated patterns with", least=0)] = 0
+    groups: Annotated[
+        int, Flag("largest number of groups into which heads with similar mean patterns are clustered", least=2)
+    ] = 6
+    random: Annotated[
+        int, Flag("number of models with random weights, which serve as baseline for repeated patterns", least=0)
+    ] = 0
 
 
 class Redundancy(Attending[RedundancyOptions, PatternSums]):

@@ -45,7 +45,8 @@ class RelationsOptions(AttendingOptions):
     relations: Annotated[
         tuple[str, ...],
         Flag(
-            "relation such as verb-subject, same-word or dep:amod; can be repeated (default: five relations)",
+            "relation between words, such as verb-subject, same-word or dep:amod; repeat the option for several "
+            "(default: five relations)",
             name="--relation",
         ),
     ] = RELATIONS

@@ -85,9 +85,13 @@ class RolesOptions(AttendingOptions):
     """Options of the study of attention head roles."""
 
     pipeline: Pipeline = None
-    sequences: Annotated[int, Flag("number of sequences of random words that are repeated once", least=2)] = 50
-    period: Annotated[int, Flag("number of words in a sequence before it repeats", least=2)] = 20
-    times: Annotated[float, Flag("smallest ratio of weight to baseline for a head to have a role", least=1)] = TIMES
+    sequences: Annotated[
+        int, Flag("number of test sequences, each of which repeats its random words once", least=2)
+    ] = 50
+    period: Annotated[int, Flag("number of random words in a test sequence before the words repeat", least=2)] = 20
+    times: Annotated[
+        float, Flag("smallest ratio of attention weight to baseline at which a head has a role", least=1)
+    ] = TIMES
 
 
 class Roles(Attending[RolesOptions, RoleSums]):

@@ -48,7 +48,8 @@ class StatisticsOptions(AttendingOptions):
     """Options of the study of attention head statistics."""
 
     queries: Annotated[
-        int | None, Flag("number of rows (queries) per input that are used for distances between heads", least=1)
+        int | None,
+        Flag("number of map rows (queries) per input from which distances between heads are computed", least=1),
     ] = 4
 
 

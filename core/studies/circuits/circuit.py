@@ -83,22 +83,22 @@ class CircuitOptions(ExampleOptions):
     kind: Annotated[str, Flag(f"how the second input of a pair is found: {', '.join(PAIR_KINDS)}")] = OTHER_ROW
     pairs_file: Annotated[str | None, Flag(FILE_HELP)] = None
     answers: Annotated[
-        str, Flag("use pairs whose two inputs have different answers, the same answer, or any answers")
+        str, Flag("which pairs to use: pairs whose inputs have different answers, the same answer, or any answers")
     ] = "different"
-    pairs: Annotated[int, Flag("number of pairs on which edges are tested", least=1)] = 100
-    judging: Annotated[int, Flag("number of held-out pairs on which circuits are evaluated", least=1)] = 50
-    control: Annotated[int, Flag("number of control pairs, whose two inputs have the same answer", least=0)] = 30
+    pairs: Annotated[int, Flag("number of input pairs on which edges are tested", least=1)] = 100
+    judging: Annotated[int, Flag("number of held-out input pairs on which circuits are evaluated", least=1)] = 50
+    control: Annotated[int, Flag("number of control pairs, which are input pairs with the same answer", least=0)] = 30
     margin: Annotated[
         float,
         Flag(
             "smallest effect of an edge that matters, as a fraction of the mean difference between the inputs of a pair"
         ),
     ] = 0.05
-    clip: Annotated[float, Flag("upper limit of the effect on one pair, as a multiple of the margin")] = 2.0
+    clip: Annotated[float, Flag("upper limit for the effect of an edge on one pair, as a multiple of the margin")] = 2.0
     alpha: Annotated[
         float, Flag("probability that at least one verdict is wrong, over all edges and interim analyses")
     ] = 0.05
-    first: Annotated[int, Flag("number of pairs at the first interim analysis", least=4)] = 24
+    first: Annotated[int, Flag("number of input pairs at the first interim analysis", least=4)] = 24
     strongest: Annotated[
         int,
         Flag(
@@ -109,7 +109,7 @@ class CircuitOptions(ExampleOptions):
             least=0,
         ),
     ] = 0
-    sample: Annotated[int, Flag("number of further edges to test, drawn at random", least=0)] = 200
+    sample: Annotated[int, Flag("number of further edges to test, which are drawn at random", least=0)] = 200
 
 
 @dataclass(frozen=True)

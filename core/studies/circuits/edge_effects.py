@@ -37,7 +37,11 @@ class EdgeEffectsOptions(ExampleOptions):
     )
     edges: Annotated[
         tuple[str, ...],
-        Flag("edge to measure, such as L1H2>L3H4.q (from L1H2 to the query of L3H4); can be repeated", name="--edge"),
+        Flag(
+            "edge to measure, such as L1H2>L3H4.q (from L1H2 to the query of L3H4); repeat the option for "
+            "several edges",
+            name="--edge",
+        ),
     ] = ()
 
 

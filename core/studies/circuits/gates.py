@@ -51,10 +51,10 @@ class GatesOptions(ExampleOptions):
     fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
     samples: Annotated[int, Flag("number of bootstrap samples of the training examples", least=1)] = 20
     starts: Annotated[int, Flag("number of random starting points per bootstrap sample", least=1)] = 3
-    steps: Annotated[int, Flag("number of optimisation steps per fit", least=2)] = 30
+    steps: Annotated[int, Flag("number of optimisation steps per fit of the gates", least=2)] = 30
     margin: Annotated[
         float | None,
-        Flag("smallest change of the loss that matters (default: 5 % of the loss of the best constant prediction)"),
+        Flag("smallest change in loss that matters (default: 5 % of the loss of the best constant prediction)"),
     ] = None
 
 

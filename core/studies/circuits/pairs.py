@@ -49,12 +49,18 @@ class PairsOptions(references.ReferenceOptions):
     """Options of a test of interactions between heads: the checkpoint, the examples and the pairs of heads."""
 
     limit: Limit = 200
-    operator: Annotated[str, Flag("ablation method: zero or mean")] = "zero"
+    operator: Annotated[str, Flag("ablation method for the heads of a pair: zero or mean")] = "zero"
     strongest: Annotated[
-        int, Flag("if there are more than 48 heads: number of strongest heads whose pairs are all measured", least=2)
+        int,
+        Flag(
+            "in models with more than 48 heads: number of strongest heads between which all pairs are measured", least=2
+        ),
     ] = 30
     sample: Annotated[
-        int, Flag("if there are more than 48 heads: number of further pairs to measure, drawn at random", least=0)
+        int,
+        Flag(
+            "in models with more than 48 heads: number of further pairs to measure, which are drawn at random", least=0
+        ),
     ] = 200
     draws: DrawnRows = 1
 

@@ -50,9 +50,9 @@ class ShapleyOptions(references.ReferenceOptions):
     limit: Limit = 100
     orders: Annotated[
         int,
-        Flag("number of random orders of heads per example; half of them are the reverse of the other half", least=2),
+        Flag("number of random orders of heads per example; half of the orders are the other half in reverse", least=2),
     ] = 4
-    operator: Annotated[str, Flag("ablation method for absent heads: zero or mean")] = "zero"
+    operator: Annotated[str, Flag("ablation method for heads that are absent: zero or mean")] = "zero"
     judge_rows: Annotated[
         int, Flag("number of training examples on which pruning orders are compared; 0 skips the comparison", least=0)
     ] = 100

@@ -38,18 +38,23 @@ class CounterpartsOptions(AttendingOptions):
     """Options of a search for counterparts of heads: which checkpoints are compared, on which inputs."""
 
     compare: Annotated[
-        str | None, Flag("checkpoint that is searched for counterparts of the heads", argument=True, required=True)
+        str | None, Flag("checkpoint in which counterparts of the heads are searched", argument=True, required=True)
     ] = None
     also: Annotated[
         tuple[str, ...],
-        Flag("further checkpoint in which counterparts are searched; can be repeated", name="--also"),
+        Flag(
+            "further checkpoint in which counterparts are searched; repeat the option for several checkpoints",
+            name="--also",
+        ),
     ] = ()
     limit: Limit = 200
-    queries: Annotated[int, Flag("number of rows (queries) per input that are compared; 0 compares all", least=0)] = 8
+    queries: Annotated[
+        int, Flag("number of map rows (queries) per input that are compared; 0 compares all rows", least=0)
+    ] = 8
     draws: Annotated[
-        int, Flag("number of models with random weights that give the null distribution of p", least=LEAST_DRAWS)
+        int, Flag("number of models with random weights from which p-values are computed", least=LEAST_DRAWS)
     ] = LEAST_DRAWS
-    random_inputs: Annotated[int, Flag("number of inputs for the models with random weights", least=2)] = 24
+    random_inputs: Annotated[int, Flag("number of inputs on which the models with random weights run", least=2)] = 24
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -54,21 +54,25 @@ class DevelopmentOptions(AttendingOptions):
     ] = ()
     limit: Limit = 60
     scores: Annotated[
-        tuple[str, ...], Flag(f"score to follow over training: {NAMES}; can be repeated (default: all)", name="--score")
+        tuple[str, ...],
+        Flag(
+            f"score to follow during training: {NAMES}; repeat the option for several scores (default: all)",
+            name="--score",
+        ),
     ] = ()
     follow: Annotated[
         bool,
         Flag(
             (
-                "compare each head of the last snapshot with its matched head in other snapshots (default: with the "
-                "head of the same name)"
+                "compare each head of the last snapshot with its matched head in the other snapshots (default: "
+                "with the head of the same name)"
             ),
             name="--follow/--places",
         ),
     ] = False
     patterns: Annotated[
         str,
-        Flag("also measure pattern shares of each head with the bundled classifier: bert or gpt2"),
+        Flag("also measure the pattern shares of each head with a bundled classifier: bert or gpt2"),
     ] = ""
 
 

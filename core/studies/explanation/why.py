@@ -84,13 +84,13 @@ class WhyOptions(AttendingOptions):
         bool | None,
         Flag(
             (
-                "report single earlier heads instead of all of them as one group (default: if there are at most 48 "
-                "heads)"
+                "report each earlier head separately instead of all earlier heads as one group (default: in "
+                "models with at most 48 heads)"
             ),
             name="--single-heads/--groups",
         ),
     ] = None
-    least: Annotated[float, Flag("smallest share of the score variance that is listed")] = 0.02
+    least: Annotated[float, Flag("smallest share of the variance in attention scores that is listed")] = 0.02
     removal: Annotated[
         int,
         Flag(

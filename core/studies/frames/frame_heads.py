@@ -186,26 +186,29 @@ class FrameHeadsOptions:
     ] = "element_to_target"
     pairing: Annotated[
         str,
-        Flag("token pairs between element and target: product (all pairs), or zip (first with first, as in the paper)"),
+        Flag(
+            "which tokens of the frame element and the target are paired: product (all pairs), or zip (first "
+            "with first, as in the paper)"
+        ),
     ] = "product"
-    average: Annotated[str, Flag("average over sentences (as in the paper) or over links (as in the replication)")] = (
-        "sentences"
-    )
+    average: Annotated[
+        str, Flag("what weights are averaged over: sentences (as in the paper) or links (as in the replication)")
+    ] = "sentences"
     without_first: Annotated[bool, Flag("ignore attention to the first token", name="--without-first/--with-first")] = (
         False
     )
     filter: Annotated[
         bool, Flag("select sentences by the rules of Kovaleva et al. 2019", name="--filter/--no-filter")
     ] = True
-    longest_sentence: Annotated[int | None, Flag("largest number of tokens in a sentence (paper: 12)")] = 12
-    longest_element: Annotated[int | None, Flag("largest number of tokens in a frame element (paper: 3)")] = 3
+    longest_sentence: Annotated[int | None, Flag("largest number of tokens in a selected sentence (paper: 12)")] = 12
+    longest_element: Annotated[int | None, Flag("largest number of tokens in a selected frame element (paper: 3)")] = 3
     nearest: Annotated[
-        int | None, Flag("smallest distance between target and element in tokens (code of the paper: 3)")
+        int | None, Flag("smallest distance in tokens between a target and a frame element (code of the paper: 3)")
     ] = 3
     distance: Annotated[
         str,
         Flag(
-            "how --nearest measures distance: strings (compares spellings, as in the code of the paper) or places "
+            "how --nearest measures distance: by strings (spellings, as in the code of the paper) or by places "
             "(token positions)"
         ),
     ] = "strings"
@@ -214,12 +217,12 @@ class FrameHeadsOptions:
     core: Annotated[
         str,
         Flag(
-            "which elements count as core: core_sets (the frame's FEcoreSets, as in the code of the paper), "
-            "core_type, or any"
+            "which frame elements count as core elements: core_sets (FEcoreSets of the frame, as in the code of "
+            "the paper), core_type, or any"
         ),
     ] = "core_sets"
     draws: Annotated[
-        int | None, Flag("number of draws of each permutation null (default: enough for the number of heads)")
+        int | None, Flag("number of random draws in each permutation test (default: enough for the number of heads)")
     ] = None
     seed: Seed = 0
     dtype: str = "float32"

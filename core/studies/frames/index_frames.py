@@ -31,7 +31,11 @@ class IndexFramesOptions:
     """Options of indexing a FrameNet release."""
 
     data: Annotated[
-        str | None, Flag("unpacked FrameNet release, fndata-1.5 or fndata-1.7 (default: ATLAS_FRAMENET)", argument=True)
+        str | None,
+        Flag(
+            "folder of an unpacked FrameNet release, fndata-1.5 or fndata-1.7 (default: the folder in ATLAS_FRAMENET)",
+            argument=True,
+        ),
     ] = None
 
 

@@ -156,7 +156,10 @@ class ProbeOptions:
     checkpoint: Checkpoint = config.ENCODER
     properties: Annotated[
         tuple[str, ...],
-        Flag(f"property of words to probe: {', '.join(PROPERTIES)}; can be repeated", name="--property"),
+        Flag(
+            f"property of words to probe: {', '.join(PROPERTIES)}; repeat the option for several properties",
+            name="--property",
+        ),
     ] = PROPERTIES
     treebank: Treebank = None
     limit: TreeLimit = 2000

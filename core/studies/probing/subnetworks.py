@@ -66,7 +66,8 @@ class SubnetworksOptions:
     preset: Preset = "small"
     settings: Settings = field(default_factory=dict)
     shares: Annotated[
-        tuple[float, ...], Flag("fraction of the weights to prune, from 0 to 1; can be repeated", name="--share")
+        tuple[float, ...], Flag("fraction of the weights to prune, from 0 to 1; repeat the option for several "
+                                "fractions", name="--share")
     ] = (
         0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9,
     )  # fmt: skip
@@ -74,19 +75,21 @@ class SubnetworksOptions:
         tuple[str, ...],
         Flag(
             (
-                "where the smallest weights are chosen: global (over all layers) or layer (within each layer); can be "
-                "repeated"
+                "where the smallest weights are selected: global (over all layers) or layer (within each layer); "
+                "repeat the option for both"
             ),
             name="--scope",
         ),
     ] = ("global",)
     moments: Annotated[
-        tuple[str, ...], Flag("when weights are pruned: before or after fine-tuning; can be repeated", name="--moment")
+        tuple[str, ...],
+        Flag("when weights are pruned: before or after fine-tuning; repeat the option for both", name="--moment"),
     ] = MOMENTS
     structured: Annotated[
         bool,
         Flag(
-            "also measure good, bad and random subnetworks (Prasanna et al. 2020)", name="--structured/--magnitude-only"
+            "also measure the subnetworks of good, bad and random components (Prasanna et al. 2020)",
+            name="--structured/--magnitude-only",
         ),
     ] = True
 

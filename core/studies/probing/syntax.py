@@ -48,14 +48,14 @@ TREES = 24  # sentences of test that are kept with their trees
 Treebank = Annotated[
     str | None,
     Flag(
-        "Universal Dependencies folder with *-train, *-dev and *-test.conllu (default: the bundled treebank, "
-        "annotated automatically)"
+        "folder of a Universal Dependencies treebank with *-train, *-dev and *-test.conllu files (default: the "
+        "bundled treebank, annotated automatically)"
     ),
 ]
 TreeLimit = Annotated[
     int | None,
     BeforeValidator(lambda value: None if value == 0 else value),
-    Flag("largest number of sentences per split, taken from its beginning; 0 uses all", least=0),
+    Flag("largest number of sentences per split, counted from the start of the split; 0 uses all", least=0),
 ]
 QUIET = ("tree", "head")  # kinds of rows for pictures, which a table leaves out
 BASELINES = ("right-branching", "left-branching", "one fixed offset", "fixed offset per relation")

@@ -53,7 +53,9 @@ class TransferOptions:
     seeds: Seeds = (0,)
     preset: Preset = "small"
     settings: Settings = field(default_factory=dict)
-    freeze: Annotated[bool, Flag("also fine-tune with the first layers frozen", name="--freeze/--no-freeze")] = True
+    freeze: Annotated[
+        bool, Flag("also fine-tune the checkpoint with its first layers frozen", name="--freeze/--no-freeze")
+    ] = True
 
     @property
     def recipe(self) -> Recipe:

@@ -56,7 +56,12 @@ class FinetuneOptions:
     ] = None
     tasks: TunedTasks = ("sst2",)
     initialisations: Annotated[
-        tuple[str, ...], Flag("initialisation: pretrained, random, frozen or untrained; can be repeated", name="--init")
+        tuple[str, ...],
+        Flag(
+            "initial weights and what is trained: pretrained, random, frozen or untrained; "
+            "repeat the option for several",
+            name="--init",
+        ),
     ] = ("pretrained",)
     seeds: Seeds = (0,)
     random_seeds: Annotated[

@@ -23,7 +23,7 @@ def offer_button(tools: DeltaGenerator) -> None:
     """Show the button that opens the plan, for users who may start jobs."""
     if people.person().may("admin"):
         tools.button(LABEL, key="analyse", icon=":material/experiment:", on_click=_toggle,
-                     help="Plan every study that applies to this model and a task, and run them in a job")  # fmt: skip
+                     help="Plan all studies that apply to this model and a task, and run them in one job.")  # fmt: skip
 
 
 def _toggle() -> None:

@@ -51,8 +51,8 @@ def show_live() -> None:
             key="heads",
             default=(chosen.head if chosen.text else view_context.head) or "",  # the example's head is of its sentence
             placeholder="for example L1H2, L7H6, L3-attention, L3-feedforward, L3-layer",
-            help="Heads, sublayers or layers to ablate, separated by commas. To see how the predicted word changes "
-            "in a masked language model, put [MASK] into the sentence.",
+            help="Enter heads, sublayers or layers to ablate, separated by commas. To see how the predicted word "
+            "of a masked language model changes, put [MASK] into the sentence.",
         )
     task = pick_fitting_task() if operator == "constant" else ""
     by = mean_by(operator, key="live_mean_by").get("mean_by", "class")

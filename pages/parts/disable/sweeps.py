@@ -45,7 +45,7 @@ def shared_options() -> SweepInputs | None:
         500,
         key="limit",
         bind="query-params",
-        help="Number of dev examples, drawn with a fixed seed. 0 uses all dev examples.",
+        help="The number of dev examples, which are drawn with a fixed seed. 0 uses all dev examples.",
     )
     folder = pickers.ask_folder(right)
     if not name:
@@ -62,8 +62,8 @@ def start_sweep() -> None:
         "bfloat16",
         key="rough",
         bind="query-params",
-        help="Computes in bfloat16, which is faster if the CPU supports it. Predictions that are nearly tied may "
-        "differ from float32.",
+        help="Computes in bfloat16, which is faster if the CPU supports it. If two labels are almost equally "
+        "probable, the prediction may differ from that in float32.",
     )
     chosen = _groups(unit_kind) | mean_by(operator, key="mean_by")
     operator = "zero" if unit_kind in WHOLE else operator
@@ -88,16 +88,16 @@ def _groups(unit_kind: str) -> dict[str, Any]:
             "Groups",
             key="heads",
             placeholder="L1H2,L7H6; L4H1",
-            help="Separate heads by commas and groups by semicolons. Heads that you click in “One sentence” are added "
-            "here.",
+            help="Separate heads by commas and groups of heads by semicolons. Heads that you click in “One "
+            "sentence” are added here.",
         )
         return {"heads": typed}
     if unit_kind == "duplicates":
         share = st.slider(
             "Largest distance within a group, as a share of the mean distance", 0.1, 0.9, 0.5, 0.05,
             key="within", bind="query-params",
-            help="Groups heads whose maps on 200 train examples have a small Jensen-Shannon distance (average "
-                 "linkage). A smaller value gives smaller groups.",
+            help="Heads are in one group if their attention maps on 200 train examples have a small "
+                 "Jensen-Shannon distance (average linkage). A smaller value gives smaller groups.",
         )  # fmt: skip
         return {"within": share}
     return {}

@@ -37,8 +37,9 @@ def _start() -> None:
             "Heads held",
             key="heads",
             placeholder="default: all heads but one in each layer",
-            help="Which heads get a fixed pattern instead of learned attention. Leave empty for all heads but the "
-            "last of each layer, which then attend to the current, previous, next and first token in turn.",
+            help="Enter the heads that get a fixed attention pattern. If this field is empty, all heads except "
+            "the last head of each layer get one: they attend to the current, previous, next and first token "
+            "in turn.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = url.pick(

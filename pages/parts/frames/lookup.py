@@ -191,7 +191,7 @@ def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
         range(len(labels)),
         format_func=labels.__getitem__,
         key=key,
-        help="Guessed from the word and its part of speech. Choose another frame, or click other words.",
+        help="The frame is guessed from the word and its part of speech. Choose another frame, or click other words.",
     )
     if number < len(targets):
         _offer_others(targets, number, key)
@@ -248,7 +248,8 @@ def _pick_element(
         range(len(labels) + 1),
         format_func=[*labels, "other words"].__getitem__,
         key=key,
-        help="Guessed from the parse. Choose another element, or click other words.",
+        help="The frame element is guessed from the parse of the sentence. Choose another element, or click other "
+        "words.",
     )
     return proposals[chosen] if chosen < len(proposals) else None
 
@@ -337,8 +338,8 @@ def _offer_annotation(marked: Marked) -> None:
     sentence = AnnotatedSentence("typed", marked.text, marked.target, marked.frame, marked.unit, (marked.element,))
     st.download_button("Annotation (JSONL)", write_rows([sentence]), file_name="frames.jsonl", on_click="ignore",
                        icon=
-                           ":material/download:", help="One line in the JSON format that A set of sentences "
-                                                       "reads.")  # fmt: skip
+                           ":material/download:", help="Saves this sentence as one line of JSON, which the mode "
+                                                       "“A set of sentences” can read.")  # fmt: skip
 
 
 def _take(text: str) -> None:
@@ -371,15 +372,15 @@ def _settings() -> LookupSettings:
             st.toggle,
             "pair tokens one to one",
             key="zip",
-            help="If a word has several tokens: off uses every pair of tokens; on pairs the "
-            "first tokens, the second tokens, and so on, as in the code of the paper.",
+            help="Matters if a word has several tokens. If off, every pair of tokens is used. If on, first tokens "
+            "are paired with first tokens, second with second, and so on, as in the code of the paper.",
         )
         sinkless = url.switch(
             st.toggle,
             "ignore the first token",
             key="sinkless",
-            help="The first token often gets much weight in every sentence. This leaves it out and rescales each row "
-            "to sum to 1.",
+            help="The first token often gets much attention in every sentence. This option leaves out the first "
+            "token and rescales each row of the map to sum to 1.",
         )
         help_text = (
             "Off: rank heads by the weight minus the mean weight at the same distance in this sentence. On: "
@@ -501,18 +502,21 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
     show_table(
         shown.assign(place_rank=[f"{rank:.0f} of {reading.places}" for rank in shown["place_rank"]]),
         column_config={
-            "rank": st.column_config.NumberColumn("rank", help=f"Rank of the head among all {len(rows)} heads."),
+            "rank": st.column_config.NumberColumn(
+                "rank", help=f"The rank of this head among all {len(rows)} heads of the model."
+            ),
             "name": "head",
             "score": st.column_config.NumberColumn("weight", format="%.3f"),
             "same_distance": st.column_config.NumberColumn(
                 "same distance",
                 format="%.3f",
-                help="Mean weight at all other positions of this sentence with the same distances and numbers of "
-                "tokens.",
+                help="The mean attention weight at all other positions of this sentence with the same distance "
+                "and the same number of tokens.",
             ),
             "difference": st.column_config.NumberColumn("difference", format="%.3f"),
             "place_rank": st.column_config.TextColumn(
-                "rank of link", help="Rank of the weight on this link among all positions at the same distance."
+                "rank of link",
+                help="The rank of the attention weight on this link among all pairs of positions at the same distance.",
             ),
         },
     )

@@ -47,24 +47,31 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "baseline": _NUMBER(
         "same distance",
         format="%.3f",
-        help="Mean weight after moving the links to other positions at the same distance (first baseline).",
+        help="The mean attention weight after the links are moved to other positions at the same distance (first "
+        "baseline).",
     ),
     "exchanged": _NUMBER(
         "exchanged",
         format="%.3f",
-        help="Mean weight after sentences of equal length exchange their links (second baseline).",
+        help="The mean attention weight after sentences of equal length exchange their links (second baseline).",
     ),
     "excess": _NUMBER(
         "over other words",
         format="%.2f",
-        help="Weight minus the weight from other words of the sentence, after the effect of distance is removed.",
+        help="The attention weight on frame links minus the weight from other words of the sentence, without the "
+        "effect of distance.",
     ),
     "q": _NUMBER(
-        "q", format="%.4f", help="Largest p value of the four baselines, corrected over heads (Benjamini-Hochberg)."
+        "q",
+        format="%.4f",
+        help="The largest of the four p-values against the four baselines, corrected for the "
+        "number of heads (Benjamini-Hochberg).",
     ),
     "survives": None,
     "beats_places": "beats places",
-    "to_previous": _NUMBER("to previous", format="%.2f", help="Mean weight of the same queries on the previous token."),
+    "to_previous": _NUMBER(
+        "to previous", format="%.2f", help="The mean attention weight of the same queries on the previous token."
+    ),
     "to_next": _NUMBER("to next", format="%.2f"),
     "to_first": _NUMBER("to position 0", format="%.2f"),
 }
@@ -103,8 +110,8 @@ def _sentences(source: str) -> dict[str, Any]:
     if source == "bundled":
         return {}
     upload = uploads.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
-                              help="JSON lines with the fields text, target, frame and elements (with spans), or "
-                                   "the JSON lists of sentences of the papers.")  # fmt: skip
+                              help="Upload JSON lines with the fields text, target, frame and elements (with "
+                                   "spans), or the JSON sentence lists of the papers.")  # fmt: skip
     if upload is None:
         return {"rows": None}
     return {"rows": _as_rows(upload.name, upload.getvalue())}
@@ -137,20 +144,23 @@ def _filter() -> dict[str, Any]:
                                                       **BOUND)),
             "longest_element": int(left.number_input("longest element, in tokens", 1, 50, 3, key="f_element", **BOUND)),
             "nearest": int(middle.number_input("least distance", 1, 20, 3, key="f_near", **BOUND,
-                                               help="Smallest number of tokens between target and element. The text "
-                                                    "of the paper says 2; its code needs more than 2.")),
+                                               help="The smallest number of tokens between a target and a frame "
+                                                    "element. The text of the paper states 2, but its code "
+                                                    "requires more than 2.")),
             "distance": middle.selectbox("distance by", ["strings", "places"], key="f_distance", **BOUND,
-                                         help="Strings: compare the spelling of words, as in the code of the paper. "
-                                              "Places: compare positions."),
+                                         help="“Strings” measures distance by the spelling of words, as in the "
+                                              "code of the paper. “Places” measures it by the positions of "
+                                              "tokens."),
             "core": middle.selectbox("core elements by", ["core_sets", "core_type", "any"], key="f_core", **BOUND,
-                                     help="core_sets: FEcoreSets of FrameNet, as in the code of the paper; only 319 "
-                                          "of 1,221 frames have them."),
+                                     help="“core_sets” uses the core sets of FrameNet (FEcoreSets), as in the "
+                                          "code of the paper. Only 319 of 1,221 frames have core sets."),
             "pairing": right.selectbox("word pieces", ["product", "zip"], key="f_pairing", **BOUND,
-                                       help="product: use all pairs of tokens of the two words. zip: pair the first "
-                                            "tokens, the second tokens, and so on, as in the code of the paper."),
+                                       help="“product” uses all pairs of tokens of two words. “zip” pairs the "
+                                            "first tokens, the second tokens, and so on, as in the code of the "
+                                            "paper."),
             "average": right.selectbox("mean over", ["sentences", "links"], key="f_average", **BOUND,
-                                       help="Average over sentences, or over all pairs of target and element, "
-                                            "as in the GPT-2 replication."),
+                                       help="The mean is taken over sentences, or over all pairs of a target and "
+                                            "a frame element, as in the GPT-2 replication."),
             "without_first": right.toggle("ignore the first token", key="f_sink", **BOUND),
         }  # fmt: skip
     return chosen
@@ -193,7 +203,7 @@ def show_runs() -> None:
         st.session_state["frame_runs"] = default  # what has just come is shown
     st.session_state["_frame_runs_newest"] = default
     chosen = url.pick_many(st.multiselect, "Results", labels, key="frame_runs", default=default, max_selections=2,
-                             help="Choose one result, or two results to compare them.")  # fmt: skip
+                             help="Choose one result to show it, or two results to compare them.")  # fmt: skip
     rows_of = {run: read_rows(db, run) for run in chosen}
     most = max((head.value or 0.0 for rows in rows_of.values() for head in FrameHead.among(rows)), default=1.0)
     for column, run in zip(st.columns(max(1, len(chosen))), chosen, strict=False):

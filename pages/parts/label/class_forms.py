@@ -123,7 +123,7 @@ def new_class_set(db: Database, annotator: str) -> str | None:
         MOST + 1,
         3,
         key="new_set_count",
-        help=f"Choose {FEWEST} to {MOST} classes. Each map gets exactly one class.",
+        help=f"Choose {FEWEST} to {MOST} classes. Annotators give each map exactly one class.",
     )
     source = st.text_input("Source of the classes", key="new_set_source", placeholder="default: made by hand")
     members = [_member(k, colour) for k, colour in enumerate(class_sets.colours(int(count)))]

@@ -35,9 +35,9 @@ def offer_only_mine(class_set: str, container: Any = st) -> bool:
     return class_set not in labelled_folders() or container.toggle(
         "Train on my labels only",
         key="only_mine",
-        help=f"Otherwise the bundled labels are added, each of yours counts {OWN_COPIES} times, and the classifier is "
-        f"also evaluated on maps of yours that were held out. Your labels alone are worth it from about "
-        f"{ENOUGH_ALONE} labels on.",
+        help=f"If off, the bundled labels are added, and each of your labels counts {OWN_COPIES} times. The "
+        "classifier is then also evaluated on held-out maps from you. Training on your labels alone is "
+        f"useful from about {ENOUGH_ALONE} labels.",
     )
 
 
@@ -59,8 +59,8 @@ def _watch(db: Database, class_set: str) -> None:
             icon=":material/model_training:",
             key="retrain",
             disabled=not new,
-            help="Trains a new pattern classifier on your labels and the bundled ones. It then makes the suggestions, "
-            "unless one of its scores is significantly worse than before.",
+            help="Trains a new pattern classifier on your labels and the bundled labels. The new classifier "
+            "suggests labels from then on, unless one of its scores is significantly worse than before.",
         ):
             mine = snapshot(db, class_set)
             labelled = mine if only_mine else with_bundled(mine)

@@ -111,7 +111,7 @@ def _how(before: Mapping[str, Any]) -> dict[str, Any]:
             "Leave out nearly uniform maps",
             bool(before.get("leave_out")),
             key="label_leave_out",
-            help="Leaves out maps whose largest weight is below 0.1, because they show no pattern.",
+            help="Leaves out attention maps whose largest weight is below 0.1, because such maps show no pattern.",
             **settings,
         ),
     }

@@ -40,7 +40,7 @@ def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
         why = st.text_input(
             "Reason",
             key="retired_why",
-            help="The reason is stored with your name. The label is not deleted, but no longer counts.",
+            help="The reason is stored with your name. The retracted label is not deleted, but it no longer counts.",
         )
         if st.button("Retract label", disabled=not why.strip()):
             with clear_errors():

@@ -51,9 +51,9 @@ def pick_part(name: str | None) -> str:
     return url.pick(
         st.segmented_control, "Heads", parts, key="part", default="cross", required=True, format_func=PARTS.__getitem__,
         label_visibility=
-            "collapsed", help="Choose the heads of the encoder, of the decoder, or of cross attention (from the "
-                              "decoder to the source). The decoder reads the second sentence; if it is empty, the "
-                              "decoder reads the translation by the model.",
+            "collapsed", help="Choose the heads of the encoder, of the decoder, or of cross-attention (from the "
+                              "decoder to the source). The decoder reads the second sentence, or the translation "
+                              "by the model if there is no second sentence.",
     )  # fmt: skip
 
 

@@ -86,7 +86,8 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
         0,
         key="draw",
         bind="query-params",
-        help="Another seed chooses another name, word or order at random. Other kinds of change do not use it.",
+        help="Another seed selects another random name, word or order. Perturbations without random choices do "
+        "not use the seed.",
     )
     return word, int(seed), None
 

@@ -28,7 +28,7 @@ def _trees(container: Any) -> dict[str, Any]:
         key="treebank",
         bind="query-params",
         placeholder="empty for the bundled treebank, which was parsed by machine",
-        help="A Universal Dependencies folder with train, dev and test parts in CoNLL-U form.",
+        help="A folder of a Universal Dependencies treebank with train, dev and test splits in CoNLL-U format.",
     )
     limit = container.number_input(
         "Sentences of each part", 0, 100_000, 2000, help="0 for all", key="tree_limit", bind="query-params"
@@ -43,6 +43,12 @@ def _task(container: Any, study: str) -> dict[str, Any]:
         if study == "representation":
             return options | {"task": task}
         seeds = st.number_input(
-            "Seeds", 1, 20, 1, key="seeds", bind="query-params", help="How often each fine-tuning is repeated."
+            "Seeds",
+            1,
+            20,
+            1,
+            key="seeds",
+            bind="query-params",
+            help="The number of times that each fine-tuning run is repeated.",
         )
     return options | {"seeds": list(range(int(seeds)))} | ({"tasks": [task]} if study == "transfer" else {"task": task})

@@ -149,8 +149,8 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
         key="sentences",
         default=EXAMPLES,
         height=110,
-        help=f'Type at most {MOST_SENTENCES} sentences, one per line. "first | second" is a pair. Press Ctrl+Enter '
-        f"to apply.",
+        help=f'Type at most {MOST_SENTENCES} sentences, one per line. Write a sentence pair as "first | second". '
+        "Press Ctrl+Enter to apply.",
     )
     file = uploads.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
@@ -159,7 +159,8 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
         st.toggle,
         "Measure these sentences",
         key="measure",
-        help="Measures every head on these sentences, and measures again after every change.",
+        help="Measures every head on these sentences, and measures the heads again after every change to the "
+        "sentences.",
     )
     if not name or not is_measuring:
         st.info("Switch on “Measure these sentences” to measure every head on them.", icon=":material/play_circle:")
@@ -311,7 +312,8 @@ def pick_place(container: Any, scores: Sequence[S]) -> list[S]:
     chosen = url.pick(
         container.segmented_control, "Checkpoint", order, key="place", default=order[0], required=True,
         format_func=lambda name: plain(names.get(name, name)),
-        help="Shows the value after fine-tuning (second checkpoint) minus the value before (first checkpoint).",
+        help="Shows the value after fine-tuning (second checkpoint) minus the value before fine-tuning (first "
+             "checkpoint).",
     )  # fmt: skip
     return of_task[chosen]
 

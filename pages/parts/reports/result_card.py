@@ -111,7 +111,7 @@ def show_menu(stored: StoredRun, *, key: str) -> None:
             _show_citation(stored, key)
         with st.container(horizontal=True):
             st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(stored.run,),
-                      help="Starts a job with the same study and settings.")  # fmt: skip
+                      help="Starts a new job with the same study and the same settings.")  # fmt: skip
             if stored.source != "shipped":
                 st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=_delete,
                           args=(stored.run,))  # fmt: skip

@@ -123,7 +123,7 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bo
             label,
             signed_in_name,
             disabled=True,
-            help="Your labels are stored with the name of your sign-in.",
+            help="Your labels are stored under the name with which you signed in.",
             label_visibility=shown,
         )
         return signed_in_name

@@ -26,7 +26,7 @@ def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:
         ["", *open_],
         key="project",
         format_func=lambda name: open_[name].title if name else "none: label without a project",
-        help="A project assigns each map to several people and shows you the next map.",
+        help="A labelling project assigns each attention map to several annotators and shows you your next map.",
     )
     return open_.get(chosen)
 

@@ -32,7 +32,7 @@ def show(tools: DeltaGenerator) -> None:
         tools.toggle,
         "Show who voted",
         key="named",
-        help="Names are hidden so that you decide by the map and not by the person.",
+        help="The names of annotators are hidden, so that your decision depends only on the map.",
     )
     classes = known_class_set(db, class_set)
     if not annotator:

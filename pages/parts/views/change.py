@@ -144,8 +144,8 @@ def strongest(scores: Sequence[ChangeScore], compared: ChangeOptions) -> None:
         list(score_of_head),
         format_func=lambda head: f"{head} · {1 - _cosine(score_of_head[head]):.3f}",
         key="changed_head",
-        help="Choose a head to see the examples on which it changed most. You can also click a head in a heatmap "
-        "above.",
+        help="Choose a head to see the examples on which its attention changed most. You can also click a head in "
+        "a heatmap above.",
     )
     show_links(after, Head.parse(name), current_view="")
     chosen = score_of_head[name]
@@ -206,7 +206,7 @@ def start() -> None:
         300,
         key="limit",
         bind="query-params",
-        help="Number of dev examples per task. The paper uses 1,000.",
+        help="The number of dev examples per task. The paper uses 1,000 examples.",
     )
     with st.expander("Source of the examples"):
         data_folder = pick_data()

@@ -168,7 +168,7 @@ def draw(stored: StoredRun) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             telling = [edge for edge in ranked if edge.verdict != "does not matter"]
             is_all = st.toggle("Draw the strongest edges", not telling, key="circuit_all", bind="query-params",
-                               help="If off, only edges that matter and undecided edges are drawn.")  # fmt: skip
+                               help="If off, the graph shows only edges that matter and undecided edges.")  # fmt: skip
             if is_all:
                 size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
         layers = max(edge.receiver_layer for edge in ranked)

@@ -285,12 +285,13 @@ def start(db, class_set: str) -> None:
         "Epochs", 1, 2000, 200, key="epochs", bind="query-params", disabled=kind in WITHOUT_EPOCHS
     )
     folds = right.number_input("Folds", 2, 20, 5, key="folds", bind="query-params",
-                               help="Number of parts in the cross-validation. All maps of an input are in the same "
-                                    "part.")  # fmt: skip
+                               help="The number of folds in the cross-validation. All maps of one input are in "
+                                    "the same fold.")  # fmt: skip
     weights = left.toggle("Give rare classes more weight", key="class_weights", bind="query-params")
     beside = left.toggle(
         "Also compute a learning curve",
-        help="Trains additional classifiers on fewer labels to show whether more labels would help. This takes longer.",
+        help="Also trains classifiers on fewer labels, to show whether more labels would improve the scores. This "
+        "takes longer.",
         key="curve",
         bind="query-params",
     )
@@ -304,8 +305,8 @@ def start(db, class_set: str) -> None:
         format_func=lambda way: (
             f"{METHODS[way]}, as soft labels" if way else "shares of votes; maps with a tie are not evaluated"
         ),
-        help="How the labels of several people become one training label. Projects > Aggregated labels compares "
-        "these methods.",
+        help="The method that combines the labels of several annotators into one training label. “Projects > "
+        "Aggregated labels” compares the methods.",
     )
     chosen = next((candidate for candidate in METHODS if candidate == method), None)
     pressed = place.button("Train", type="primary")

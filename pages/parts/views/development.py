@@ -76,8 +76,8 @@ def start() -> None:
         "Snapshots in order, one per line",
         key="snapshots",
         height=110,
-        help="Each line is a name, a folder or a hub ID. owner/name@step0..step1000 stands for all revisions between "
-        "the two.",
+        help="Enter one snapshot per line, as a name, a folder or a hub ID. owner/name@step0..step1000 stands for "
+        "all revisions from step0 to step1000.",
     )
     names = [line.strip() for line in typed.splitlines() if line.strip()]
     if st.button("Measure", type="primary", disabled=not names):

@@ -40,7 +40,7 @@ def pick_prompt(text: str) -> Prompt:
     with st.popover(
         "How",
         icon=":material/tune:",
-        help="Use a chat template, and choose how many tokens are generated and how they are sampled.",
+        help="Choose whether to use a chat template, how many tokens to generate, and how to sample them.",
     ):
         chat = st.toggle("Use the chat template of the checkpoint", key="chat", bind="query-params")
         system = st.text_input("System message", key="chat_system", bind="query-params", disabled=not chat) or ""
@@ -53,7 +53,8 @@ def pick_prompt(text: str) -> Prompt:
             0.1,
             key="temperature",
             bind="query-params",
-            help="0 always takes the most probable token. Higher values make less probable tokens more likely.",
+            help="A temperature of 0 always takes the most probable token. Higher temperatures make less probable "
+            "tokens more likely.",
         )
         seed = st.number_input(
             "Seed", 0, 2**31, 0, key="generation_seed", bind="query-params", disabled=temperature == 0
@@ -104,8 +105,8 @@ def show_steps(name: str, prompt: Prompt) -> None:
     last = len(generation.steps)
     least = 0 if generation.maps is not None else 1
     step_number = st.slider("After token", least, last, last, key="step", bind="query-params",
-                            help="Choose a generated token. Each new token adds a row and a column to the "
-                                 "maps.")  # fmt: skip
+                            help="Choose a generated token to see its attention. Each new token adds a row and a "
+                                 "column to the attention maps.")  # fmt: skip
     step = generation.steps[step_number - 1] if step_number else None
     maps = generation.grown(step_number)
     pane = scored_pane(name, maps, first=0, separators=())

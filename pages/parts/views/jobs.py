@@ -80,7 +80,7 @@ def show_line(job: Any, title: str) -> None:
                       on_click=open_details, args=(job.job,))  # fmt: skip
             st.button("Delete", key=f"delete_{job.job}", icon=":material/delete:", type="tertiary", on_click=remove,
                       args=(job.job,),
-                      help="Deletes the job with its partial results and errors. The result of a finished job is "
+                      help="Deletes the job, its partial results and its errors. The result of a finished job is "
                            "kept.")  # fmt: skip
         if job.error and isinstance(job.error, str):
             st.caption(plain(job.error))

@@ -143,7 +143,7 @@ def show(tools: DeltaGenerator) -> None:
             "Compute",
             key="compute",
             default=True,
-            help="Runs the checkpoint on the sentence and computes this analysis.",
+            help="Runs the checkpoint on the sentence and computes the chosen measure.",
         )
     with clear_errors():
         if kind != "norms":  # whose answer says it

@@ -54,7 +54,7 @@ def only_sure(task_scores: pd.DataFrame) -> pd.DataFrame:
         st.toggle,
         "Held out and causal",
         key="sure",
-        help="Show only heads with a hypothesis that meets this criterion.",
+        help="Shows only heads with a hypothesis that meets this criterion.",
     ):
         return task_scores
     sure = tested[tested["value"] == 1]
@@ -83,7 +83,9 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         if layout in (PLANE, LIKENESS):
             colour_key = choices.pick_score("Colour", choices.colours(keys), choices.FIRST[2], key="colour")
         if layout != BUDGET:
-            bars = url.switch(st.toggle, "Intervals", key="bars", help="Draws the 95 % CI of each score as a bar.")
+            bars = url.switch(
+                st.toggle, "Intervals", key="bars", help="Draws the 95 % CI of each score as an error bar."
+            )
             task_scores = only_sure(task_scores)
     if layout == BUDGET:
         show_budgets(budgets, name, task)

@@ -163,8 +163,8 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
         value=True,
         key="renormalised",
         bind="query-params",
-        help="On: the scores of cut edges are set to minus infinity before the softmax, so each row still sums to 1. "
-        "Off: their weights are set to 0 after the softmax.",
+        help="If on, the attention scores of cut edges are set to minus infinity before the softmax, so that each "
+        "row still sums to 1. If off, the weights of cut edges are set to 0 after the softmax.",
     )
     cut_layers = frozenset(int(layer) - 1 for layer in layers) or frozenset(range(checkpoint.layers))
     if kind != CHOSEN:

@@ -177,7 +177,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
     users = st.text_input(
         "Names of its users",
         placeholder="3=ada, 4=bob",
-        help="Names for the user IDs of Label Studio whose users have no e-mail address.",
+        help="Enter a name for each user ID of Label Studio that has no e-mail address.",
     )
     people = dict(part.strip().split("=", 1) for part in users.split(",") if "=" in part)
     if upload and st.button("Import", key="studio_import"):
@@ -274,7 +274,7 @@ def _recipe(facts: pd.DataFrame) -> ProjectRecipe:
     leave_out = uniform.toggle(
         "Leave out nearly uniform maps",
         key="project_uniform",
-        help="Leaves out maps whose largest weight is below 0.1, because they show no pattern.",
+        help="Leaves out attention maps whose largest weight is below 0.1, because such maps show no pattern.",
     )
     return ProjectRecipe(
         tuple(checkpoints), tuple(tasks), tuple(map(int, layers)), int(count), int(seed), bool(leave_out)
@@ -303,8 +303,8 @@ def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> t
                 0,
                 200,
                 0,
-                help="Maps with a known class that everybody labels first. After each label, the "
-                "annotator sees the correct class.",
+                help="Maps with a known class that all annotators label first. After each label, the annotator "
+                "sees the correct class.",
             )
         ),
         "gold": int(
@@ -320,7 +320,7 @@ def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> t
             "Gold labels from",
             ["", *names],
             format_func=lambda name: name or "adjudications",
-            help="The person whose labels define the correct class of exemplars and gold maps.",
+            help="The annotator whose labels define the correct classes of exemplars and gold maps.",
         ),
     }
     places = st.columns(4)

@@ -69,7 +69,8 @@ def _start_trees() -> None:
         key="treebank",
         bind="query-params",
         placeholder="for example UD_English-EWT; leave empty for the bundled treebank",
-        help="A folder with one *-dev.conllu file and one *-test.conllu file. Leave empty to use the bundled treebank.",
+        help="A treebank folder with one *-dev.conllu file and one *-test.conllu file. Leave this field empty to "
+        "use the bundled treebank.",
     )
     options = {"checkpoint": name, "treebank": folder or None}
     job_progress.offer_start(
@@ -144,7 +145,7 @@ def show(tools: DeltaGenerator) -> None:
             "Relations to measure",
             {key: relation.label for key, relation in RELATIONS.items()},
             key="relations",
-            help="Choose relations from the list, or type dep: and any dependency label, such as dep:amod (from the "
+            help="Choose relations from the list, or type dep: and a dependency label, such as dep:amod (from the "
             "dependent to its syntactic head).",
         )
         return {"relations": relations}

@@ -242,8 +242,8 @@ def chosen_options() -> dict[str, Any] | None:
         placeholder="a folder; leave empty for the bundled samples",
         key="data",
         bind="query-params",
-        help="A folder that contains the GLUE tasks, the sentence lists of the papers and a treebank, directly or in "
-        "subfolders.",
+        help="A folder that contains the GLUE tasks, the sentence lists of the papers and a treebank. They may be "
+        "in subfolders.",
     )
     with st.expander("Tasks, parts of the report and sample sizes"):
         task_column, part_column = st.columns(2)
@@ -267,8 +267,9 @@ def chosen_options() -> dict[str, Any] | None:
                                                   bind="query-params"),
             "seeds": places[3].number_input("Seeds", 1, 20, DEFAULTS.seeds, key="seeds", bind="query-params"),
             "folds": places[4].number_input("Folds", 0, 20, DEFAULTS.folds, key="folds", bind="query-params",
-                                            help="Tests heads on all train examples of RTE and MRPC by cross-fitting "
-                                                 "with this number of parts. 0 tests on dev examples only."),
+                                            help="Tests heads on all train examples of RTE and MRPC by "
+                                                 "cross-fitting with this number of folds. 0 tests heads on dev "
+                                                 "examples only."),
         }  # fmt: skip
     if not checkpoints:
         return None

@@ -45,8 +45,8 @@ def offer_better_model(result: StoredRun) -> None:
         "examples."
     )  # fmt: skip
     st.button("Run with better settings", icon=":material/play_arrow:", type="primary", key="run_learning",
-              help="Fine-tunes with mean pooling, six epochs and all train examples before "
-                   "pruning.", on_click=_run_learning, args=(result,))  # fmt: skip
+              help="Before pruning, the model is fine-tuned with mean pooling for six epochs on all train "
+                   "examples.", on_click=_run_learning, args=(result,))  # fmt: skip
 
 
 def best_tuned(result: StoredRun) -> float | None:

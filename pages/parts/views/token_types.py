@@ -135,7 +135,7 @@ def show(tools: DeltaGenerator) -> None:
     def options() -> dict[str, Any]:
         features = attending.pick_kinds(
             "Token types to measure", {key: feature.label for key, feature in FEATURES.items()}, key="features",
-            help="Choose types from the list, or type a Penn tag (tag:JJ), a part of speech (pos:ADJ) or a "
+            help="Choose token types from the list, or type a Penn tag (tag:JJ), a part of speech (pos:ADJ) or a "
                  "dependency label (dep:amod).",
         )  # fmt: skip
         return {"features": features}

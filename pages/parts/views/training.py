@@ -82,12 +82,12 @@ def start() -> None:
         list(PRESETS),
         key="preset",
         default=preset_for(str(checkpoint)),
-        help="Recipes with the settings of the paper, or settings that suit the small bundled checkpoints. Data and "
-        "settings shows every setting.",
+        help="Choose a recipe with the settings of the paper, or with settings for the small bundled checkpoints. "
+        "“Data and settings” shows every setting.",
     )
     seeds = middle.number_input("Seeds", 1, 20, 3, key="seeds", bind="query-params",
-                                help="Number of runs per task and initialisation. Use at least 3 to see the "
-                                     "variation between runs.")  # fmt: skip
+                                help="The number of fine-tuning runs per task and initialisation. Use at least 3 "
+                                     "runs to see how much scores vary.")  # fmt: skip
     st.caption(f"{preset}: {PRESET_NOTES[preset]}")
     with st.expander("Data and settings"):
         data_folder, changed = pick_data(), pick_settings(preset)

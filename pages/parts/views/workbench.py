@@ -203,7 +203,8 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
             "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
             icon=
                 ":material/download:", key=
-                    "npz", help="Saves the weights (layer, head, query, key) and the tokens as a NumPy file.",
+                    "npz", help="Saves the attention weights (layer, head, query, key) and the tokens as a NumPy "
+                                "file.",
         )  # fmt: skip
         _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
     if head != "none":
@@ -238,8 +239,8 @@ def show(tools: DeltaGenerator) -> None:
         beside = inputs.pick_beside() if not view_context.beside else inputs.CHECKPOINT
         unit = url.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
                           label_visibility="collapsed", format_func={"pieces": "tokens", "words": "words"}.get,
-                          help="Show tokens (the words and subwords that the model reads), or whole "
-                               "words.")  # fmt: skip
+                          help="Shows the attention between tokens (the words and subwords that the model reads), "
+                               "or between whole words.")  # fmt: skip
         part = inputs.pick_part(view_context.checkpoint)
         inputs.pick_row()
     if not chosen.text.strip():

@@ -116,7 +116,8 @@ def _beside(usual: dict[str, Any]) -> str:
     checkpoint_chooser.take_typed("beside")
     _begin("beside", NO_SECOND)
     return checkpoint_chooser.pick("Compare with", "beside", NO_SECOND, [NO_SECOND, *pickers.checkpoint_names()],
-                                   help="A second checkpoint, shown next to the first", width=_width)  # fmt: skip
+                                   help="A second checkpoint, which is shown next to the first one",
+                                   width=_width)  # fmt: skip
 
 
 def _rows(usual: dict[str, Any]) -> str:

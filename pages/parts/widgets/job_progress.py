@@ -174,10 +174,11 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                     if now.done:
                         st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=_act, width="stretch",
                                   args=(duration_estimate.keep_partial, now.job),
-                                  help="Stores what is finished as a partial result, with a smaller n.")  # fmt: skip
+                                  help="Stores the finished part of the job as a partial result, with a "
+                                       "smaller n.")  # fmt: skip
                     st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, width="stretch",
                               args=(api.delete, now.job),
-                              help="Deletes the job. Stored results of the job are kept.")  # fmt: skip
+                              help="Deletes the job. Results of the job that are already stored are kept.")  # fmt: skip
             st.progress(min(now.share, 1.0), text=plain(progress_line(now)))
             if now.error:
                 st.error(plain(now.error), icon=":material/info:")

@@ -107,8 +107,8 @@ def offer_own_rows(take: Callable[[str], None], *, key: str, bare: bool = False)
         st.toggle(
             "Train a model on these examples",
             key=f"own_{key}_learned",
-            help="On: every fifth labelled example is held out for evaluation and the others are used for training. "
-            "Off: all examples are used for evaluation.",
+            help="If on, every fifth labelled example is held out for evaluation, and the other examples are used "
+            "for training. If off, all examples are used for evaluation.",
         )
         st.button(
             "Use these sentences", key=f"own_{key}_use", type="primary", on_click=_keep, args=(f"own_{key}", take)
