@@ -234,13 +234,15 @@ def environment_faults() -> list[str]:
 def _database_file() -> None:
     path = _path("ATLAS_DB")
     if path and path.is_dir():
-        raise InputError(f"ATLAS_DB must be a file; {str(path)[:120]!r} is a folder. Name a file in it.")
+        raise InputError(
+            f"ATLAS_DB must be a file; {str(path)[:120]!r} is a folder. Give the path of a file in this folder."
+        )
 
 
 def _folder(name: str) -> None:
     path = _path(name)
     if path and not path.is_dir():
-        raise InputError(f"{name} must be a folder; {str(path)[:120]!r} is not. Correct or unset it.")
+        raise InputError(f"{name} must be a folder; {str(path)[:120]!r} is not a folder. Correct or unset {name}.")
 
 
 def keep_to_folders() -> None:
@@ -304,10 +306,12 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
         database = is_database(Path(path).expanduser().resolve())
     except (OSError, ValueError, RuntimeError) as error:  # too long, NUL, or home of an unknown user
         raise InputError(
-            f"A file or folder must have a valid path; got {str(path)[:120]!r} ({error}). Correct it."
+            f"A file or folder must have a valid path; got {str(path)[:120]!r} ({error}). Correct the path."
         ) from error
     if database:
-        raise InputError(f"The file must not be the database; got {str(path)[:120]}. Choose another file.")
+        raise InputError(
+            f"The file must not be the database of this program; got {str(path)[:120]}. Choose another file."
+        )
     raise InputError(
         f"A file must be in a folder that this app may {'write to' if to_write else 'read'}; got "
         f"{str(path)[:120]}. Choose another file, or ask the operator of the app to add its folder to "

@@ -113,17 +113,19 @@ def example_grids(checkpoints: Sequence[str]) -> GridTabs:
 def _captured(checkpoint: str, weights_hash: str) -> Example:
     if len(parts_of(checkpoint)) > 1:
         raise InputError(
-            f"{checkpoint} is an encoder-decoder with three sets of heads, which this file cannot show. Save "
-            "its maps from the page Attention maps."
+            f"This file cannot show the attention maps of {checkpoint}, because an encoder-decoder has three sets "
+            "of heads. Save its maps from the page Attention maps."
         )
     if not (config.is_folder(config.BUNDLED_MODELS / checkpoint) or config.is_folder(checkpoint)):
-        raise CheckpointError(f"The maps of {checkpoint} are not shown because the checkpoint is not on this disk.")
+        raise CheckpointError(
+            f"The attention maps of {checkpoint} are not shown because the checkpoint is not stored on this machine."
+        )
 
     opened = models.opening.open_checkpoint(checkpoint)
     if weights_hash and opened.weights_hash != weights_hash:
         raise CheckpointError(
-            f"The maps of {checkpoint} are left out because the weights of this checkpoint have changed "
-            "since the result was computed."
+            f"The attention maps of {checkpoint} are not shown because its weights have changed since the result "
+            "was computed."
         )
     encoding = opened.encode(TEXT, PAIR)
     return Example(encoding, capture.running.capture(opened, encoding))

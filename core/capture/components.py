@@ -33,8 +33,8 @@ class LayerBlock(NamedTuple):
         read = _NAME.match(name.strip())
         if not read or int(read[1]) == 0:
             raise InputError(
-                "A sublayer must be named like L3-attention, L3-feedforward or L3-layer, counted from 1; got "
-                f'"{name[:40]}". Correct the name.'
+                "A sublayer or layer must be named like L3-attention, L3-feedforward or L3-layer, with layers "
+                f'counted from 1; got "{name[:40]}". Correct the name.'
             )
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 

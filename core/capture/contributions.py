@@ -325,11 +325,11 @@ def take_head_inputs(
     if not is_interceptable(checkpoint):
         raise InterventionError(
             "Decomposing attention scores needs a model that uses the attention interface of transformers; "
-            f"{kind} does not. Choose another checkpoint."
+            f"{kind} models do not. Choose another checkpoint."
         )
     if checkpoint.dtype not in EXACT_DTYPES:
         raise InterventionError(
-            f"Decomposing attention scores needs float32 or float64; {checkpoint.name} is open in "
+            f"Decomposing attention scores needs float32 or float64; {checkpoint.name} has been opened in "
             f"{checkpoint.dtype}. Open it in float32."
         )
     heads = checkpoint.head_set(part)

@@ -114,7 +114,7 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
     if not arrow or not dot or kind not in INPUTS:
         raise InputError(
             "An edge must be written as sender, reader and input (q, k or v), such as L1H2>L3H4.q; got "
-            f'"{name[:40]}". Correct it.'
+            f'"{name[:40]}". Correct the edge.'
         )
     ends = Head.parse(sender.strip()), Head.parse(reader.strip())
     if ends[0].layer >= ends[1].layer:

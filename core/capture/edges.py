@@ -345,9 +345,9 @@ def checked_stack(
         if float((own - wanted).abs().max()) <= AGREEMENT * max(1.0, float(wanted.abs().max())):
             return stack
     raise InterventionError(
-        "Circuits need a classifier with the published architecture of BERT, RoBERTa, ELECTRA or GPT-2; "
-        f"running the layers of this {kind} one by one gives different logits (another family, pooling or "
-        "option). Choose another checkpoint."
+        "Circuits need a classifier with the published architecture of BERT, RoBERTa, ELECTRA or GPT-2; running "
+        f"this {kind} model layer by layer gives other logits than running it as a whole. Choose another "
+        "checkpoint."
     )
 
 

@@ -307,8 +307,8 @@ def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
     """
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
-            "An attention knockout must leave every query at least one key; in a layer with windowed "
-            "attention, a query has none left. Cut fewer edges, or do not renormalise."
+            "An attention knockout must leave every query at least one key; a query in a layer with windowed "
+            "attention would have no key left. Cut fewer edges, or do not renormalise."
         )
 
 

@@ -138,9 +138,9 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
-            "The outputs that replace those of ablated heads must come from the same weights; got weights "
-            f"{theirs[:8]} for a model with weights {weights_hash[:8]}. Compute the outputs with the same "
-            "checkpoint."
+            "The outputs that replace those of ablated heads must come from the same weights; they were computed "
+            f"with weights {theirs[:8]}, but the model has weights {weights_hash[:8]}. Compute the outputs with "
+            "the same checkpoint."
         )
 
 
@@ -184,9 +184,9 @@ def cuts_of(
             if len(empty):
                 row, query = empty[0].tolist()
                 raise InterventionError(
-                    f"An attention knockout must leave every query at least one key; position {query + 1} "
-                    f'("{some[row].tokens[query]}") of "{some[row].text[:40]}" has none left. Cut fewer edges, or do '
-                    "not renormalise."
+                    "An attention knockout must leave every query at least one key; the query "
+                    f'"{some[row].tokens[query]}" (position {query + 1}) of "{some[row].text[:40]}" would '
+                    "have no key left. Cut fewer edges, or do not renormalise."
                 )
         chosen = knockout.heads
         if chosen is not None:
@@ -194,7 +194,8 @@ def cuts_of(
         for layer in sorted(knockout.layers):
             if not 0 <= layer < layers:
                 raise InterventionError(
-                    f"The layer of a knockout must be from 1 to {layers}; got {layer + 1}. Choose one of them."
+                    f"The layer of an attention knockout must be from 1 to {layers}; got {layer + 1}. Choose a "
+                    "layer in this range."
                 )
             row = torch.ones(1, heads, dtype=torch.bool) if chosen is None else _row(chosen, layer, heads)
             cuts.setdefault(layer, []).append(Cut(edges[:, None], row[:, :, None, None], knockout.renormalised))
@@ -215,8 +216,8 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
     if name in FROM_REFERENCE or source is not None:
         other = f"that of {source.operator}" if source is not None else "none"
         raise InterventionError(
-            f'The ablation method "{name}" needs head outputs that were computed for this method on '
-            f"reference inputs; got {other}. Name examples to compute them from."
+            f'The ablation method "{name}" needs head outputs that were computed for this method on reference '
+            f"inputs; got {other}. Choose reference inputs first."
         )
     known_operator(name)
     if name == "next" and causal:
@@ -237,7 +238,7 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
             continue
         if part == "cross" and change.operator in _OFFSETS:
             raise InterventionError(
-                f"The ablation method {change.operator} is undefined for cross attention, whose keys belong "
+                f'The ablation method "{change.operator}" is undefined for cross attention, whose keys belong '
                 "to another sentence. Choose disable, zero or first."
             )
         if change.source is not None:

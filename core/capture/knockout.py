@@ -77,11 +77,14 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
     models."""
     if kind not in EDGES:
         raise InputError(
-            f"The edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "
+            f"The kind of edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "
             f'"{kind}". Choose one of them.'
         )
     if causal and kind == "next":
-        raise InputError('The edges "next" do not exist in a causal model. Choose current or previous.')
+        raise InputError(
+            'The kind of edges "next" does not exist in a causal model, which never attends to later tokens. '
+            "Choose current or previous."
+        )
     return NamedEdges(kind, causal)
 
 
@@ -100,7 +103,8 @@ def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding],
         beyond = [place for place in (*queries, *keys) if not 0 <= place < len(encoding)]
         if beyond:
             raise InputError(
-                f"A position must be from 1 to {len(encoding)}; got {beyond[0] + 1}. Choose one in that range."
+                f"A token position must be from 1 to {len(encoding)}; got {beyond[0] + 1}. Choose a position in "
+                "this range."
             )
         cut = torch.zeros(len(encoding), len(encoding), dtype=torch.bool)
         cut[torch.tensor(list(queries))[:, None], torch.tensor(list(keys))] = True

@@ -147,7 +147,7 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
             "Mean ablation needs at least one reference input; got none. Name examples from which the mean is computed."
         )
     if by not in BY:
-        raise InputError(f'Mean ablation can average by {", ".join(BY)}; got "{by}". Choose one of them.')
+        raise InputError(f'Mean ablation can average outputs by {", ".join(BY)}; got "{by}". Choose one of them.')
     # Sums [layer, class or position, head, dim] and counts, in float64.
     groups = len(CLASSES) if by == "class" else max(len(encoding) for encoding in encodings) if by == "position" else 1
     sums, counts = torch.zeros(0), torch.zeros(groups, dtype=torch.float64)
@@ -198,8 +198,8 @@ class Donors:
     def __post_init__(self) -> None:
         if len({encoding.ids for encoding in self.encodings}) < 2:
             raise InputError(
-                f"Resampling needs at least two different reference inputs; got {len(self.encodings)}. Name more "
-                "examples."
+                "Resampling needs at least two different reference inputs; got "
+                f"{len({encoding.ids for encoding in self.encodings})}. Choose more inputs."
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:

@@ -352,7 +352,8 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
     if checkpoint.family.sinks:
         raise InterventionError(
             f"This statistic needs attention rows that sum to 1 over tokens; {checkpoint.family.model_type} "
-            "models give part of every row to an attention sink. Look at the maps, or ablate heads."
+            "models assign part of every row to an attention sink that is not a token. View the maps or ablate "
+            "heads instead."
         )
 
 
@@ -397,8 +398,9 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
     for call in own.calls:
         if len(kept[call]) != own.heads:
             raise CheckpointError(
-                f"Every layer must have the {own.heads} heads of the model's config; layer {own.layer_of(call) + 1} "
-                f"has {len(kept[call])}. Load the model without pruning its heads, and disable the heads instead."
+                f"Every layer must have the {own.heads} heads of the model's config; layer "
+                f"{own.layer_of(call) + 1} has {len(kept[call])} heads. Load the model without pruning its heads, "
+                "and ablate the heads instead."
             )
     stacked = np.full((own.layers, *kept[own.calls[0]].shape), np.nan, dtype=np.float32)
     for call in own.calls:

@@ -345,8 +345,8 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
     parts = [component for component in wanted if isinstance(component, LayerBlock)]
     if parts and operator != "zero":
         raise InputError(
-            f'Sublayers and layers can only be ablated with the method "zero"; got "{operator}" for '
-            f"{min(parts)}. Choose zero."
+            f'Sublayers and layers can only be ablated with the method "zero"; got the method "{operator}" '
+            f"for {min(parts)}. Choose zero."
         )
     return wanted
 

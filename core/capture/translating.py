@@ -52,8 +52,8 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
     ]
     if cut:
         raise InputError(
-            f"Source and target must have at most {checkpoint.max_length} tokens each; example {cut[0] + 1} "
-            "has more. Shorten or remove it."
+            f"Source and target must have at most {checkpoint.max_length} tokens each; example {cut[0] + 1} has "
+            "more. Shorten or remove this example."
         )
     return encodings
 
@@ -132,7 +132,10 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
             encoding = encodings[k]
             target = encoding.target
             if target is None:
-                raise InputError("Cross attention needs a source and a target; an example has no target. Add one.")
+                raise InputError(
+                    "Cross attention needs a source and a target; an example has no target. Add a target to every "
+                    "example."
+                )
             sources, targets = (
                 [word.positions for word in words_of(sentence) if word.sentence is not None]
                 for sentence in (encoding, target)

@@ -65,8 +65,9 @@ def circuit_rows(
     hidden = projections[0].weight.shape[-1]
     if len(values) != len(projections) or {embedding.shape[1], unembedding.shape[1]} != {hidden}:
         raise InputError(
-            "What heads write is read from embeddings as wide as the hidden states and from a value projection in "
-            f"every layer; {checkpoint.family.model_type} models have others. Choose a checkpoint like BERT or GPT-2."
+            "Circuits from embedding to unembedding need embeddings as wide as the hidden states and a value "
+            f"projection in every layer; {checkpoint.family.model_type} models do not have them. Choose a "
+            "checkpoint like BERT or GPT-2."
         )
     some = embedding[list(sources)]
     with torch.no_grad():
@@ -126,8 +127,9 @@ def text_writes(
     """
     if not is_interceptable(checkpoint) or checkpoint.dtype not in EXACT_DTYPES:
         raise InterventionError(
-            "What heads write on text needs a model that uses the attention interface of transformers, in float32 or "
-            f"float64; got {checkpoint.family.model_type} in {checkpoint.dtype}. Choose another checkpoint."
+            "The contribution of a head to the logits needs a model that uses the attention interface of "
+            f"transformers, in float32 or float64; got {checkpoint.family.model_type} in {checkpoint.dtype}. "
+            "Choose another checkpoint."
         )
     heads = all_heads(checkpoint.layers, checkpoint.heads, checkpoint.attending)
     base = getattr(checkpoint.model, "base_model", checkpoint.model)
@@ -144,8 +146,9 @@ def text_writes(
         most = TOLERANCE * float(hidden.abs().max())
         if carried is None or whole is None or not torch.allclose(whole.sum(0), hidden, atol=most):
             raise InterventionError(
-                f"What heads of {checkpoint.family.model_type} models write does not add up to the last hidden state. "
-                "Choose a checkpoint like BERT, RoBERTa, GPT-2 or LLaMA."
+                "The contributions of all heads and sublayers must add up to the last hidden state; those of "
+                f"{checkpoint.family.model_type} models do not. Choose a checkpoint like BERT, RoBERTa, GPT-2 or "
+                "LLaMA."
             )
         named = {(part.layer, part.head): k for k, part in enumerate(carried.components) if part.kind == "head"}
         for row, number in enumerate(inputs):

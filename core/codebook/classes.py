@@ -135,7 +135,7 @@ class ClassSet:
         if name not in self.names:
             raise InputError(
                 f'A label must be one of the classes of "{self.name}" ({", ".join(self.names)}); got '
-                f'"{name[:60]}". Correct it, or add the class first.'
+                f'"{name[:60]}". Correct the label, or add the class first.'
             )
         return name
 

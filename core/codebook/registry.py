@@ -87,8 +87,8 @@ def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
         return SHIPPED[name].after(class_events)
     if not class_events:
         raise InputError(
-            f'A class set must be one of {", ".join(SHIPPED)} or a custom one; got "{name[:60]}". Choose another, '
-            "or add its classes first."
+            f"A class set must be one of {', '.join(SHIPPED)} or a custom set with at least one class; got "
+            f'"{name[:60]}". Choose another set, or add classes to this one first.'
         )
     return ClassSet(name, name, "made by hand", ()).after(class_events)
 

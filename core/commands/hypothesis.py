@@ -80,7 +80,9 @@ def add(asked: Adding, form: Form) -> None:
 def _parameter(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f'A parameter must be written like feature=noun; got "{text[:60]}". Correct it.')
+        raise InputError(
+            f'A parameter of a hypothesis must be written like feature=noun; got "{text[:60]}". Correct the parameter.'
+        )
     return name.strip(), value.strip()
 
 

@@ -97,14 +97,15 @@ def cancel(job: Id) -> None:
         with _opened() as db:
             if one_job(db, job).state == "done":
                 raise JobError(
-                    "Only a job with unfinished work can be cancelled; this one is done. See `jobs list` "
-                    "for other jobs."
+                    "Only a job with unfinished work can be cancelled; this job is done. Run `jobs list` to see "
+                    "other jobs."
                 )
             store.set_state(db, job, "cancelled")
     except LockedError as error:
         if not ask_to_cancel(job):
             raise JobError(
-                f"The job runs in {error.holder}, which has not answered. Cancel it on the app's Jobs page."
+                f"The job is running in {error.holder}, which did not answer the request to cancel it. Cancel the "
+                "job on the app's Jobs page."
             ) from error
         tell(f"{error.holder} has been asked to cancel the job.")
         return

@@ -38,7 +38,8 @@ def export_command(
     """Export all label events with their maps to a file that `import` reads without loss."""
     if not file.parent.is_dir():
         raise InputError(
-            f"The folder of the file must exist; {file.parent} does not. Create it, or choose another file."
+            f"The folder of the output file must exist; {file.parent} does not. Create the folder, or choose "
+            "another file."
         )
     with database() as db:
         if file.suffix.lower() in label_files.ENDINGS:
@@ -141,8 +142,8 @@ def retire_command(asked: Retiring, form: Form) -> None:
     again."""
     if bool(asked.events) == bool(asked.unknown):
         raise InputError(
-            "Labels to retract must be given either as events or as --unknown CLASS_SET; got both "
-            "or neither. Give one of the two."
+            "Labels to retract must be given either as event IDs or as --unknown CLASS_SET; got both or neither. "
+            "Give one of the two."
         )
     with database() as db:
         if asked.unknown:
@@ -214,7 +215,7 @@ def truth_command(asked: Judging, form: Form) -> None:
                 raise InputError(
                     "A project must be given by its title "
                     f"({', '.join(one.title for one in all_projects)[:200] or 'there are none yet'}); got "
-                    f"{asked.project[:60]!r}. Correct it."
+                    f"{asked.project[:60]!r}. Correct the title."
                 )
         class_set = project.class_set if project else asked.class_set
         judged = crowd.truth_of(db, class_set, chosen, project.project if project else None)

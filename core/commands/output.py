@@ -89,7 +89,7 @@ def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
     """Return the requested output format. Raises InputError if several formats are requested."""
     chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
     if len(chosen) > 1:
-        raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Keep one of them.")
+        raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Remove all but one.")
     return chosen[0] if chosen else "table"
 
 

@@ -190,7 +190,10 @@ def class_set_with(source: str) -> str:
         if source in sources:
             return class_set
     all_sources = ", ".join(name for sources in labelled_folders().values() for name in sources)
-    raise InputError(f"The source to leave out must be one of {all_sources}; got {source[:60]!r}. Choose one of them.")
+    raise InputError(
+        f"The bundled source of labels to leave out must be one of {all_sources}; got {source[:60]!r}. Choose one of "
+        "them."
+    )
 
 
 def trained_without(source: str) -> "Classifier":
@@ -253,8 +256,8 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
     sets = sets_of(classifier.classes)
     if class_set is not None and class_set not in sets:
         raise InputError(
-            f'The classifier must be trained on the class set "{class_set}"; this one has the classes '
-            f"{', '.join(classifier.classes)}. Choose another one."
+            f'The classifier must be trained on the class set "{class_set}"; this classifier has the classes '
+            f"{', '.join(classifier.classes)}. Choose another classifier."
         )
     return classifier, class_set or (sets[0] if sets else "own")
 

@@ -178,7 +178,9 @@ def _earlier_sweep(_: Any, own_options: Beside) -> list[Row] | None:
         if run in set(stored_sweeps.run):
             return runs.run_rows(db, run)
     stored_names = "; ".join(f"{row.run} ({row.title})" for row in stored_sweeps.head(5).itertuples()) or "none"
-    raise InputError(f"--beside must be the run of an earlier ablation; got {run!r}. Choose one of: {stored_names}.")
+    raise InputError(
+        f"--beside must be the ID of an earlier ablation run; got {run!r}. Choose one of these runs: {stored_names}."
+    )
 
 
 def _show_beside(ran: Ran) -> None:
@@ -216,7 +218,9 @@ class Saving:
 
 def _check_share(_: Any, own_options: Saving) -> None:
     if not 0 <= own_options.share <= 1:
-        raise InputError(f"--share must be from 0 to 1; got {own_options.share:g}. Change it.")
+        raise InputError(
+            f"--share must be a fraction from 0 to 1; got {own_options.share:g}. Choose a value in this range."
+        )
 
 
 def _show_and_save(ran: Ran) -> None:

@@ -67,8 +67,8 @@ class _Converter:
             return []
         if any(map(fetches, charts)):
             raise InputError(
-                "A chart must have inline data to be exported; this one refers to an address, a link or an "
-                "image. Delete the result it belongs to."
+                "A chart must contain its data to be exported; this chart refers to an address, a link or an "
+                "image. Delete the result that it belongs to."
             )
         line = json.dumps({"kind": kind, "charts": list(charts), "more": more})
         with self._lock:

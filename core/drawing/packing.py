@@ -72,8 +72,8 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
         if len(made) <= most:
             return Packed(made, left_out)
     raise InputError(
-        f"The size limit must leave room for tokens and scores; {most / 1e6:g} MB is too small for these maps. "
-        "Raise it, or show fewer heads or a shorter text."
+        f"The size limit must leave room for tokens and scores; {most / 1e6:g} MB is too small for these "
+        "maps. Raise the limit, show fewer heads, or shorten the text."
     )
 
 

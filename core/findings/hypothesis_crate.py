@@ -175,16 +175,15 @@ def read(folder: Path) -> list[CrateBatch]:
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
         raise InputError(
-            f"The {METADATA} of an RO-Crate must have a @graph; that of {folder.name} has none. Choose "
-            "another RO-Crate."
+            f"The {METADATA} of an RO-Crate must have a @graph; {folder.name} has one without. Choose another RO-Crate."
         )
     for entity in graph:
         _check_entity(folder, entity)
     body = _json(_inside(folder, FILE))
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise InputError(
-            f"The {FILE} of an RO-Crate with hypotheses must have the format {FORMAT}; that of {folder.name} "
-            "does not. Choose another RO-Crate."
+            f"The {FILE} of an RO-Crate with hypotheses must have the format {FORMAT}; {folder.name} has another "
+            "format. Choose another RO-Crate."
         )
     if body.get("version") not in (1, VERSION):  # the first version has no hash of its content
         raise InputError(
@@ -196,7 +195,8 @@ def read(folder: Path) -> list[CrateBatch]:
         return [_batch(folder, body["checkpoint"], batch) for batch in body["batches"]]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"The {FILE} of {folder.name} must be complete; reading it failed ({error}). Export the RO-Crate again."
+            f"{FILE} in {folder.name} must contain complete hypotheses, but it could not be read ({error}). "
+            "Export the RO-Crate again."
         ) from error
 
 
@@ -240,7 +240,8 @@ def _altered_parts(folder: Path, metadata: Mapping[str, Any], body: Mapping[str,
 def _check_entity(folder: Path, entity: Any) -> None:
     if not isinstance(entity, dict) or not isinstance(entity.get("@id"), str):
         raise InputError(
-            f"Every entity of an RO-Crate must have an @id; one of {folder.name} has none. Export the RO-Crate again."
+            f"Every entity of an RO-Crate must have an @id; an entity of {folder.name} has none. Export the "
+            "RO-Crate again."
         )
     _check_text(entity, folder)
     kinds = entity.get("@type", "")

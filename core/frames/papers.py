@@ -78,8 +78,8 @@ def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not needed <= row.keys():
             raise InputError(
-                f"{source} must be a JSON list of objects with {', '.join(sorted(needed))}; row {number} is not "
-                "one. Correct it."
+                f"{source} must be a JSON list of objects with the fields {', '.join(sorted(needed))}; row "
+                f"{number} is not such an object. Correct this row."
             )
         _refuse_other_kinds(row, f"row {number} of {source}")
     return rows
@@ -94,7 +94,7 @@ def _refuse_other_kinds(row: dict[str, Any], where: str) -> None:
     good = good and isinstance(elements, list) and all(isinstance(text, str) for text in [*texts, *elements])
     if not good:
         raise InputError(
-            f"Sentences, targets, elements and links must be strings; {where} has other values. Correct it."
+            f"Sentences, targets, elements and links must be strings; {where} has other values. Correct this row."
         )
 
 
@@ -117,7 +117,7 @@ def _starts(text: str, phrase: str) -> list[Span]:
 def _chosen(spans: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:
     if not spans:
         raise InputError(
-            f'The {role} of {where} must occur in its sentence; "{phrase}" is not in "{text}". Correct it.'
+            f'The {role} of {where} must occur in its sentence; "{phrase}" is not in "{text}". Correct the phrase.'
         )
     if len(spans) > 1:
         notes.append(

@@ -122,25 +122,32 @@ def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
     An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits it.
     """
     if not sentence.text.strip():
-        raise InputError("An annotated sentence must have a text; this one is empty. Enter its text.")
+        raise InputError("An annotated sentence must not be empty; got no text. Enter the text of the sentence.")
     if not sentence.target:
-        raise InputError("An annotated sentence must have a target; this one has none. Add target spans.")
+        raise InputError(
+            "An annotated sentence must have a target, the word that evokes the frame; this sentence has none. Add "
+            "the span of its target."
+        )
     marked = [("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)]
     marked += [(link.name or "link", side) for link in sentence.links or () for side in (link.element, link.target)]
     for name, spans in marked:
         length = len(sentence.text)
         if not spans:
-            raise InputError(f'Every element must have a span; "{name}" has none. Mark its words, or remove it.')
+            raise InputError(
+                f'Every frame element must have a span in the sentence; "{name}" has none. Mark its words, or '
+                "remove the element."
+            )
         for start, end in spans:
             if not 0 <= start < end <= length:
                 raise InputError(
-                    f'A span must be non-empty and inside its text of {length} characters; "{name}" has [{start}, '
-                    f"{end}). Mark it again."
+                    f'A span must be non-empty and inside its text of {length} characters; the span of "{name}" '
+                    f"is [{start}, {end}). Mark its words again."
                 )
         for left, right in zip(sorted(spans), sorted(spans)[1:], strict=False):
             if right[0] < left[1]:
                 raise InputError(
-                    f'Spans of one element must not overlap; "{name}" has {list(left)} and {list(right)}. Join them.'
+                    f'Spans of one frame element must not overlap; "{name}" has {list(left)} and {list(right)}. '
+                    "Join these spans."
                 )
     return sentence
 
@@ -151,9 +158,9 @@ def check_apart(sentence: AnnotatedSentence) -> AnnotatedSentence:
     for element in sentence.elements:
         if overlap(element.spans, sentence.target):
             raise InputError(
-                f'The target and an element must not overlap; "{element.name}" '
-                f'("{words(sentence.text, element.spans)}") overlaps the target "{sentence.target_text}". Mark '
-                "one of them again."
+                f'A frame element must not overlap the target of the frame; "{element.name}" '
+                f'("{words(sentence.text, element.spans)}") overlaps the target "{sentence.target_text}". '
+                "Mark the element or the target again."
             )
     return sentence
 
@@ -240,13 +247,13 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
         )
     if number and not 1 <= int(number) <= len(spans):
         raise InputError(
-            f"The number after # must be 1 to {len(spans)}, the occurrences of the {name} "
-            f'"{wanted}" in the sentence; got {number}. Count from 1.'
+            f'The number after # must be from 1 to {len(spans)}, the number of times that the {name} "{wanted}" '
+            f"occurs in the sentence; got {number}. Correct the number."
         )
     if not number and len(spans) > 1:
         raise InputError(
-            f'The {name} must be unambiguous; "{wanted}" occurs {len(spans)} times. Write "{wanted}#1" for the '
-            f'first, up to "{wanted}#{len(spans)}".'
+            f'The {name} must be unambiguous; "{wanted}" occurs {len(spans)} times. Write "{wanted}#1" for '
+            f'its first occurrence, up to "{wanted}#{len(spans)}".'
         )
     return spans[int(number or 1) - 1]
 

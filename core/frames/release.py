@@ -84,8 +84,8 @@ class Release:
                 elements = {key: element.coreType for key, element in facts.FE.items()}
             except Exception as error:
                 raise InputError(
-                    f'A frame must be in the release; {self.name} has no "{name}" ({_said(error)}). See its '
-                    "frameIndex.xml for the names."
+                    f'A frame must be in the FrameNet release; {self.name} has no frame "{name}" '
+                    f"({_said(error)}). Choose a frame that its frameIndex.xml lists."
                 ) from error
             self._frames[name] = Frame(name, elements, sets)
         return self._frames[name]
@@ -180,10 +180,12 @@ def open_release(folder: str | Path) -> Release:
         raise InputError(_refusal(root, error)) from error
     except Exception as error:
         raise InputError(
-            f"{root} must be a FrameNet release that NLTK can read; {_said(error)}. Unpack it again."
+            f"{root} must be a FrameNet release that NLTK can read; {_said(error)}. Unpack the release again."
         ) from error
     if not known[0]:
-        raise InputError(f"A FrameNet release must have frames; frameIndex.xml of {root} has none. Unpack it again.")
+        raise InputError(
+            f"A FrameNet release must have frames; frameIndex.xml of {root} has none. Unpack the release again."
+        )
     return release
 
 

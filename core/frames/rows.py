@@ -38,7 +38,10 @@ def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
         try:
             sentence = _sentence(line, number, source)
             if sentence.id in seen:
-                raise InputError(f'Every ID must be unique; "{sentence.id}" occurs twice. Rename one.')
+                raise InputError(
+                    f'Every sentence must have a unique ID; the ID "{sentence.id}" occurs twice. Change one of the '
+                    "two IDs."
+                )
         except InputError as error:
             skipped.append(Skipped(f"row {number}", str(error)))
         else:
@@ -62,12 +65,16 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
     try:
         row = json_line(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"A row must be one JSON object; this one cannot be parsed ({error}). Correct it.") from error
+        raise InputError(
+            f"A row of annotations must be one JSON object; this row cannot be parsed ({error}). Correct the row."
+        ) from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
-        raise InputError('A row must be a JSON object with a "text"; this one is not. Add it.')
+        raise InputError('A row of annotations must be a JSON object with a "text"; this row is not. Add the text.')
     elements = row.get("elements", [])
     if not isinstance(elements, list) or not all(isinstance(element, dict) for element in elements):
-        raise InputError('"elements" must be a list of objects with a name and spans; it is not. Correct it.')
+        raise InputError(
+            'The field "elements" must be a list of objects with a name and spans; it is not. Correct the list.'
+        )
     return check(
         AnnotatedSentence(
             id=str(number if row.get("id") is None else row["id"]),
@@ -85,9 +92,14 @@ def _sentence(line: str, number: int, source: str) -> AnnotatedSentence:
 def _element(row: dict[str, Any]) -> Element:
     name, core_set = row.get("name"), row.get("core_set")
     if not isinstance(name, str) or not name:
-        raise InputError("Every element must have a name; one has none. Add FrameNet's name of the element.")
+        raise InputError(
+            "Every frame element must have a name; one element has none. Add the name that FrameNet gives it."
+        )
     if not isinstance(core_set, bool | None):
-        raise InputError(f'"core_set" must be true, false or absent; {name} has {core_set!r}. Correct it.')
+        raise InputError(
+            f'The field "core_set" of an element must be true, false or absent; {name} has {core_set!r}. Correct '
+            "the field."
+        )
     return Element(name, _spans(row.get("spans"), name), _name(row, "coreness"), core_set)
 
 
@@ -97,7 +109,9 @@ def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
     if given is None:
         return None
     if not isinstance(given, list) or not all(isinstance(link, dict) for link in given):
-        raise InputError('"links" must be a list of objects with element and target spans; it is not. Correct it.')
+        raise InputError(
+            'The field "links" must be a list of objects with element and target spans; it is not. Correct the list.'
+        )
     return tuple(
         Link(str(link.get("name", "")), _spans(link.get("element"), "element"), _spans(link.get("target"), "target"))
         for link in given
@@ -107,7 +121,7 @@ def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
 def _name(row: dict[str, Any], key: str) -> str | None:
     value = row.get(key)
     if value is not None and not isinstance(value, str):
-        raise InputError(f'"{key}" must be a text or absent; got {value!r}. Correct it.')
+        raise InputError(f'The field "{key}" must be a text or absent; got {value!r}. Correct the field.')
     return value
 
 
@@ -119,7 +133,7 @@ def _spans(value: Any, name: str) -> Spans:
     )
     if not good:
         raise InputError(
-            f'Spans must be written [[start, end], ...] in characters; "{name}" has {value!r}. Correct it.'
+            f'Spans must be written [[start, end], ...] in characters; "{name}" has {value!r}. Correct its spans.'
         )
     return tuple((span[0], span[1]) for span in listed)
 

@@ -211,9 +211,9 @@ def resume(db: Database, job: str) -> None:
     keeper = runner(db)
     known = one_job(db, job)
     if known.active:
-        raise JobError("Only a stopped job can be resumed; this one is still active. Cancel it first.")
+        raise JobError("Only a stopped job can be resumed; this job is still active. Cancel the job first.")
     if known.state == "done":
-        raise JobError("Only a job with unfinished work can be resumed; this one is done. Start a new one.")
+        raise JobError("Only a job with unfinished work can be resumed; this job is done. Start a new job.")
     if _is_of_earlier_weights(db, known.study, known):
         raise JobError(
             "A job can only be resumed with the weights that it started with; the weights of its checkpoint "
@@ -229,7 +229,7 @@ def delete(db: Database, job: str) -> None:
     db.person.must("admin", "delete a job")
     runner(db)
     if one_job(db, job).active:
-        raise JobError("Only a stopped job can be deleted; this one is still active. Cancel it first.")
+        raise JobError("Only a stopped job can be deleted; this job is still active. Cancel the job first.")
     store.delete_job(db, job)
 
 

@@ -111,7 +111,8 @@ def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[End
     now = at_work(db)
     if now is not None and not now.over:
         raise JobError(
-            "Only one report can be made at a time, and another one is in progress. Wait for it, or cancel its job."
+            "Only one report can be made at a time, and another report is in progress. Wait until it is "
+            "finished, or cancel its job."
         )
     for request in requests:
         db.person.must(api.started_by(request.study), "start a job")

@@ -382,7 +382,7 @@ class Runner:
         if failed:
             if len(failed) == len(outcomes) and len(set(failed)) == 1:
                 raise JobError(failed[0])  # all units failed for the same reason
-            raise JobError(f"{len(failed)} of {len(outcomes)} units failed. The first error: {failed[0]}")
+            raise JobError(f"{len(failed)} of {len(outcomes)} units of work failed. The first error is: {failed[0]}")
 
     def _run_units(self, known: Job, live: Live, execution: Execution) -> None:
         for unit, answer in execution.each_unit(known.study, known.options, open_units(self._db, known.job)):

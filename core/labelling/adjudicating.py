@@ -48,14 +48,14 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
         clause = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
         raise InputError(
             "Every labelled map must have one label, and a probability for every class in use; got "
-            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify these maps with "
-            "these classes first."
+            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify the maps with these "
+            "classes first."
         )
     p = probabilities.loc[labels.index].to_numpy(dtype=float)
     if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
         raise InputError(
             "The class probabilities of a map must be at least 0 and sum to 1; got other values. Calibrate the "
-            "classifier that produced them."
+            "classifier that computed them."
         )
     classes = probabilities.columns.to_numpy()
     chosen = probabilities.columns.get_indexer(labels)  # [map]

@@ -127,9 +127,8 @@ def record(
     for event in events:
         if str(event.get("batch")).startswith(labels.OWN_BATCHES):
             raise InputError(
-                f"The ID of a batch of labels must not start with {', '.join(labels.OWN_BATCHES)}, which "
-                f"this program uses; got {str(event.get('batch'))[:60]!r}. Reload the page to start a new "
-                "batch."
+                f"The ID of a batch of labels must not start with {', '.join(labels.OWN_BATCHES)}, which this "
+                f"program uses itself; got {str(event.get('batch'))[:60]!r}. Reload the page to start a new batch."
             )
     taken_back = [event.get("undoes") for event in events if event.get("kind") in TAKES_BACK]
     if not taken_back and not any(event.get("project") or _is_decision(event) for event in events):
@@ -256,8 +255,9 @@ def _answer(
         choice = _handed(cursor, board, acted)
         if acted.way == TOGETHER and (choice.purpose != "label" or board.rules.order != "clusters"):
             raise InputError(
-                "Maps of a project can be labelled together only if the project assigns alike maps together, and "
-                f"never gold maps, exemplars or repeats; got {acted.map_id[:60]!r}. Reload the project's Label page."
+                "Maps of a project can be labelled together only if the project assigns similar maps together. "
+                f"Gold maps, exemplars and repeated maps must be labelled one by one; got {acted.map_id[:60]!r}. "
+                "Reload the project's Label page."
             )
         counting = counting and choice.purpose == "label" and class_name is not None
         counting = counting and board.status(person).phase != "paused"

@@ -38,8 +38,8 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
         text = read_text(facts, most=MOST_BYTES)
     except OSError as error:
         raise InputError(
-            f"Metadata must be in a readable JSONL file of at most {MOST_BYTES >> 20} MB; got {facts.name[:120]} "
-            f"({error.strerror or error}). Check its name and size."
+            f"Metadata of maps must be in a readable JSONL file of at most {MOST_BYTES >> 20} MB; got "
+            f"{facts.name[:120]} ({error.strerror or error}). Check its name and size."
         ) from error
     for number, line in enumerate(lines_of(text), start=1):
         if not line.strip():
@@ -53,8 +53,8 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
             ) from error
         if not isinstance(told, dict) or any(told.get(name) is None for name in NEEDED):
             raise InputError(
-                f"A line of metadata must have the fields {', '.join(NEEDED)}; at least one is "
-                f"missing in {line_name}. Add it."
+                f"A line of metadata must have the fields {', '.join(NEEDED)}; at least one is missing in "
+                f"{line_name}. Add the missing fields."
             )
         if unexpected := sorted(set(told) - set(FACTS)):
             raise InputError(

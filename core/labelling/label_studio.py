@@ -182,11 +182,11 @@ def import_studio(
         else:
             what = f"a list of {len(tasks)} JSON objects with {_keys(tasks)}" if tasks else "an empty JSON list"
         raise InputError(
-            f"A file of labels must have at least one label; got {file.name[:80]}, {what}. Export annotated tasks as "
-            "JSON or JSON-MIN, or write records with map_id, class and annotator."
+            f"A file of labels must have at least one label; {file.name[:80]} is {what}. Export annotated tasks "
+            "as JSON or JSON-MIN, or write records with map_id, class and annotator."
         )
     if len(own_rows) + len(entries) > MOST_ROWS:
-        raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; got more. Split the file.")
+        raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; this file has more. Split the file.")
     names = {str(user): name for user, name in (people or {}).items()}
     try:
         with db.write():
@@ -305,10 +305,15 @@ def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, st
     task, data, annotation = entry
     try:
         if not isinstance(annotation, dict):
-            raise InputError("An annotation must be a JSON object; got something else. Export it again.")
+            raise InputError(
+                "An annotation in a Label Studio file must be a JSON object; got something else. Export the file again."
+            )
         map_id = data.get("map_id") if isinstance(data, dict) else None
         if not isinstance(map_id, str):
-            raise InputError('A task must name its map as "map_id" in its data; got none. Add it.')
+            raise InputError(
+                'The data of a Label Studio task must have the ID of its map as "map_id"; this task has no '
+                '"map_id". Add the ID.'
+            )
         meta = annotation.get("meta")
         created, updated = (_time(annotation.get(name)) for name in ("created_at", "updated_at"))
         # Name for a user ID or e-mail address, otherwise the e-mail address
@@ -478,8 +483,9 @@ def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
         titles += choices if isinstance(choices, list) else []
     if len(titles) != 1:
         raise InputError(
-            f"An annotation must have one class; got {len(titles)} "
-            f"choices{' (' + ', '.join(map(str, titles))[:80] + ')' if titles else ''}. Use single choices."
+            f"An annotation must have exactly one class; got {len(titles)} "
+            f"choices{' (' + ', '.join(map(str, titles))[:80] + ')' if titles else ''}. Select one choice for "
+            "this map in Label Studio."
         )
     names = {
         str(name).casefold(): pattern.name for pattern in classes.classes for name in (pattern.name, pattern.title)
@@ -488,6 +494,6 @@ def _chosen(annotation: dict[str, Any], classes: ClassSet) -> str | None:
     if chosen is None:
         raise InputError(
             f"A label must be one of {', '.join(pattern.title for pattern in classes.classes)}; got "
-            f"{str(titles[0])[:60]!r}. Correct it, or add the class first."
+            f"{str(titles[0])[:60]!r}. Correct the label, or add the class first."
         )
     return chosen

@@ -67,9 +67,9 @@ def make_project(
     if count > len(class_of_map):
         source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
-            "The number of exemplars and gold maps must not exceed the number of maps with a known class; got "
-            f"{count} and {len(class_of_map)} ({source}). Request fewer, adjudicate more, or choose another "
-            "person's labels."
+            "The number of exemplars and gold maps must not exceed the number of maps with a known class; "
+            f"{count} were requested, and {len(class_of_map)} maps have a known class ({source}). Request fewer, "
+            "adjudicate more, or choose another person's labels."
         )
     by_class: dict[str, list[str]] = {}
     for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
@@ -99,7 +99,10 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
     """Raise InputError if the rules of a labelling project cannot be met."""
     people = set(rules.people) or (set(people_there) if people_there is not None else None)
     if not 1 <= rules.k <= MOST_K:
-        raise InputError(f"The number of annotators of a map must be from 1 to {MOST_K}; got {rules.k}. Change it.")
+        raise InputError(
+            f"The number of annotators of a map must be from 1 to {MOST_K}; got {rules.k}. Choose a number in this "
+            "range."
+        )
     if people is not None and rules.k > len(people):
         raise InputError(
             f"The number of annotators of a map must not exceed the number of people who may label; got {rules.k} "
@@ -111,14 +114,15 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
         0 <= share <= 1 for share in (rules.pass_mark, rules.threshold)
     ):
         raise InputError(
-            "Gold and repeat rates must be from 0 to 0.5, and the pass mark and threshold from 0 to 1; got "
-            f"{rates[0]}, {rates[1]}, {rules.pass_mark} and {rules.threshold}. Change them."
+            "Gold and repeat rates must be from 0 to 0.5, and the pass mark and threshold from 0 to 1; got the "
+            f"rates {rates[0]} and {rates[1]}, the pass mark {rules.pass_mark} and the threshold "
+            f"{rules.threshold}. Choose values in these ranges."
         )
     if not 10 <= rules.lapse <= 7 * 86_400 or not 1 <= rules.ahead <= 48 or rules.order not in ORDERS:
         raise InputError(
             "A reservation must last from 10 seconds to a week, 1 to 48 maps can be assigned ahead, and the "
-            f"order must be one of {', '.join(ORDERS)}; got {rules.lapse}, {rules.ahead} and "
-            f"{rules.order!r}. Change them."
+            f"order must be one of {', '.join(ORDERS)}; got {rules.lapse} seconds, {rules.ahead} maps and the "
+            f"order {rules.order!r}. Choose values in these ranges."
         )
 
 

@@ -31,8 +31,8 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     """
     if not messages or not all(message.text.strip() for message in messages):
         raise InputError(
-            "A chat must have at least one message, and every message must contain visible text; got "
-            f"{len(messages)} messages. Type a text."
+            f"A chat must have at least one message, and no message may be empty; got {len(messages)} messages. "
+            "Type a text in every message."
         )
     for message in messages:
         check_choice("The role of a message", message.role, ROLES)

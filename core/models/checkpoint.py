@@ -149,7 +149,7 @@ class Checkpoint:
                 )
             if value is not None and not _is_encodable(value):
                 raise InputError(
-                    f"The {name} must consist of complete characters; it has half of a surrogate pair. Correct it."
+                    f"The {name} must be valid Unicode text; it has half of a surrogate pair. Remove this character."
                 )
         limit = min(max_length or self.max_length, self.max_length)
         if self.family.translates:
@@ -160,8 +160,9 @@ class Checkpoint:
         if not encoding.ordinary:
             if encoding.cut:
                 raise InputError(
-                    f"At least one token of the text must fit beside the special ones; at most {limit} tokens are "
-                    "allowed. Correct model_max_length of the tokenizer, or the limit that was set."
+                    "The token limit must leave room for at least one token besides the special tokens; at most "
+                    f"{limit} tokens are allowed. Raise model_max_length of the tokenizer, or the limit that was "
+                    "set."
                 )
             raise InputError(
                 "A text must have at least one token; this one has none, perhaps because all characters are "

@@ -176,7 +176,7 @@ def fresh_classifier(
         missing = [name for name in report.missing_keys if "pooler" not in name]
         if missing:
             raise CheckpointError(
-                f"A classifier must start from all weights of its checkpoint; {len(missing)} are missing, "
+                f"A new classifier needs all weights of its base checkpoint; {len(missing)} weights are missing, "
                 f"such as {missing[0]}. Choose a checkpoint of a supported family."
             )
     return model.float()

@@ -189,7 +189,7 @@ def test_outputs_of_another_checkpoint_are_refused():
     one, other = (replace(classifier("bert"), weights_hash=name * 32) for name in ("ab", "cd"))
     first, second = equal_lengths(one)
     source = untouched(one, InputPairs((first,), (second,), (everywhere(first, second),))).source
-    said = r"from the same weights; got weights abababab for a model with weights cdcdcdcd"
+    said = r"with weights abababab, but the model has weights cdcdcdcd"
     with pytest.raises(InterventionError, match=said):
         sweep(other, [second], every_head(3, 4), "patch", source=source)
     with pytest.raises(InterventionError, match=said):

@@ -199,7 +199,7 @@ def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
     for verb in ("resume", "cancel", "show"):
         with pytest.raises(JobError, match="must be one listed on the Jobs page; got 'nope'"):
             here("jobs", verb, "nope", database=database)
-    with pytest.raises(JobError, match="this one is done"):
+    with pytest.raises(JobError, match="this job is done"):
         here("jobs", "cancel", job, database=database)
 
 

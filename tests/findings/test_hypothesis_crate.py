@@ -158,7 +158,7 @@ def test_an_altered_row_is_named_and_nothing_is_computed(copied, monkeypatch):
     [
         (crate.FILE, lambda body: body.update(version=9), "must have version 2"),
         (crate.FILE, lambda body: body.update(format="x"), "must have the format"),
-        (crate.FILE, lambda body: body["batches"][0].pop("level"), "must be complete"),
+        (crate.FILE, lambda body: body["batches"][0].pop("level"), "must contain complete hypotheses"),
         (crate.FILE, lambda body: body["batches"][0]["rows"].update(judged="../../a.jsonl"), "must be in its folder"),
         (crate.FILE, lambda body: body["batches"][0].update(annotator="<script>alert(1)</script>"), "has markup"),
         (crate.METADATA, lambda body: body["@graph"].append({"@id": "/etc/passwd", "@type": "File"}), "in its folder"),

@@ -46,7 +46,7 @@ def test_links_given_by_the_source_are_kept():
         (sentence(Element("A", ((0, 2), (1, 4)))), "must not overlap"),
         (sentence(Element("A", ())), "must have a span"),
         (sentence(Element("A", ((10, 16),))), 'overlaps the target "pleased"'),
-        (sentence(text="  "), "must have a text"),
+        (sentence(text="  "), "must not be empty"),
     ],
 )
 def test_bad_spans_are_refused_in_a_sentence(bad, said):

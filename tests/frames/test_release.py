@@ -106,5 +106,5 @@ def test_files_that_others_may_write_are_told_with_the_remedy(miniature):
 def test_a_damaged_index_is_refused_without_a_traceback(miniature):
     assert list(open_release(miniature).frame_names) == ["Emotion"]
     (miniature / "luIndex.xml").write_text('<!DOCTYPE a [<!ENTITY b "c">]><luIndex><lu name="&b;"/></luIndex>')
-    with pytest.raises(InputError, match="Unpack it again"):
+    with pytest.raises(InputError, match="Unpack the release again"):
         open_release(miniature)

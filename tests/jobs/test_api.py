@@ -68,7 +68,7 @@ def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
     job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
     failed = api.wait(db, job, 60)
     assert (failed.state, failed.done, failed.failed, failed.run) == ("failed", 3, 1, None)
-    assert failed.error == "1 of 4 units failed. The first error: ValueError: unit 2 is unlucky"
+    assert failed.error == "1 of 4 units of work failed. The first error is: ValueError: unit 2 is unlucky"
     api.resume(db, job)
     assert api.wait(db, job, 60).state == "done"
     assert {mark.name: len(mark.read_text().split()) for mark in folder.glob("ran-*")} == {

@@ -84,7 +84,7 @@ def test_an_interrupted_sequence_goes_on_where_it_stopped(tmp_path, folder):
 def test_in_the_app_a_sequence_runs_without_a_page(db, folder):
     ended = []
     state = begin(db, asked(folder, 2, 3, seconds=0.05), ended.extend)
-    with pytest.raises(JobError, match="another one is in progress"):
+    with pytest.raises(JobError, match="another report is in progress"):
         begin(db, asked(folder, 2), ended.extend)
     assert at_work(db) is state
     until(lambda: state.over)

@@ -88,7 +88,7 @@ def test_errors_and_cancel_are_the_same_on_a_cluster(db, folder, cluster):
     api.runner(db, JobPlacement(cluster=cluster.scheduler_address))
     job = api.start(db, TINY, {"fail": [2], "folder": str(folder)})
     failed = api.wait(db, job, 120)
-    assert failed.error == "1 of 4 units failed. The first error: ValueError: unit 2 is unlucky"
+    assert failed.error == "1 of 4 units of work failed. The first error is: ValueError: unit 2 is unlucky"
     api.resume(db, job)
     assert api.wait(db, job, 120).state == "done"
 

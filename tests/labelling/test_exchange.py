@@ -143,7 +143,7 @@ def test_what_was_changed_there_comes_back_as_a_new_label(db, tmp_path):
         ("m1", annotation("Wavy"), "got 'Wavy'"),
         ("m1", annotation("Block", by=9), "got the user '9'"),
         ("gone", annotation("Block"), "must refer to a stored map; got 'gone'"),
-        (None, annotation("Block"), "must name its map"),
+        (None, annotation("Block"), "must have the ID of its map"),
         ("m1", 7, "JSON object"),
     ],
 )
