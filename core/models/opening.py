@@ -60,15 +60,15 @@ def refuse_held(folder: Path, name: str) -> None:
     if held and not isinstance(held, dict):
         raise CheckpointError(
             f'The field "held" in training.json of {name} must list heads by their fixed pattern; got '
-            f"{json.dumps(held)[:60]}. Delete training.json if no head was fixed, or save the checkpoint "
-            "again."
+            f"{json.dumps(held)[:60]}. Delete training.json if no head had a fixed pattern, or save the "
+            "checkpoint again."
         )
     if isinstance(held, dict) and any(held.values()):
         patterns = ", ".join(str(pattern) for pattern in held)
         raise CheckpointError(
-            f"A checkpoint must contain everything that its model computes with; {name} was trained with "
-            f"heads fixed at patterns ({patterns}), which are not stored in its weights. Open a checkpoint "
-            "that was trained without fixed patterns."
+            f"A checkpoint must contain everything that its model computes with; heads of {name} were trained "
+            f"with fixed patterns ({patterns}), which are not stored in its weights. Open a checkpoint that was "
+            "trained without fixed patterns."
         )
 
 
@@ -83,9 +83,9 @@ def refuse_windows(config: Any, name: str) -> None:
     positions = getattr(config, "max_position_embeddings", None)
     if isinstance(positions, int) and 0 < positions < window:
         raise CheckpointError(
-            f"The attention window of a layer must not exceed the number of positions; config.json of {name} "
-            f"has a window of {window} and {positions} positions. Set sliding_window to null if every layer "
-            "attends to all tokens, or correct it."
+            f"The attention window of a layer must not exceed the number of positions; config.json of {name} has "
+            f"a window of {window} and {positions} positions. Set sliding_window to null if every layer attends "
+            "to all tokens; otherwise correct it."
         )
 
 
@@ -113,8 +113,8 @@ def refuse_no_text(config: Any, name: str) -> None:
         sized = all(hasattr(config, size) for size in ("num_hidden_layers", "num_attention_heads"))
     except RuntimeError as error:  # sizes by layer (Dots3 Note): transformers raises its own class
         raise CheckpointError(
-            f"Every layer of a checkpoint must have the same number of heads; those of {name} ({config.model_type}) "
-            "differ. Choose another checkpoint."
+            f"Every layer of a checkpoint must have the same number of heads; the layers of {name} "
+            f"({config.model_type}) differ. Choose another checkpoint."
         ) from error
     if not sized:
         parts = [part for part in _PARTS if getattr(config, part, None) is not None]
@@ -303,8 +303,9 @@ def refuse_no_numbers(model: Any, name: str) -> None:
             broken = int((~torch.isfinite(weight)).sum())
             if broken:
                 raise CheckpointError(
-                    f"Every weight must be a finite number; {broken:,} values of {key} in {name} are NaN or infinite. "
-                    "Download the checkpoint again, or choose an earlier one of its training."
+                    f"Every weight must be a finite number; {broken:,} values of {key} in {name} are NaN or "
+                    "infinite. Download the checkpoint again, or choose an earlier checkpoint of this training "
+                    "run."
                 )
 
 
@@ -322,7 +323,8 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise CheckpointError(
-            f"The tokenizer of {name} fails on a plain sentence. Save or download it again."
+            f"The tokenizer of a checkpoint must be able to split a sentence into tokens; that of {name} fails on "
+            "a plain sentence. Save or download it again."
         ) from error
     if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
         raise CheckpointError(
@@ -398,8 +400,8 @@ def open_checkpoint(
     """
     if dtype not in (*_DTYPES, "int8", "stored", "auto"):
         raise CheckpointError(
-            f"The dtype of a checkpoint must be {', '.join(_DTYPES)}, int8 or stored; got "
-            f"{dtype!r}. Choose one of them."
+            f"The dtype of a checkpoint must be one of {', '.join(_DTYPES)}, int8 or stored; got {dtype!r}. "
+            "Choose one of them."
         )
     eight, dtype = dtype == "int8", "float32" if dtype == "int8" else dtype
     given = locate(name, revision=revision, on_progress=on_progress)
@@ -514,9 +516,8 @@ def locate(name: str, *, revision: str | None = None, on_progress: Progress | No
         if not readable:
             config.inside(name)
         raise CheckpointError(
-            "A checkpoint must be a folder, a hub ID or a bundled name "
-            f'({", ".join(bundled_names()) or "none"}); got "{name[:120]}", which is none of these. Correct '
-            "the name."
+            f"A checkpoint must be a folder, a hub ID or a bundled name ({', '.join(bundled_names()) or 'none'}); "
+            f'got "{name[:120]}". Correct the name.'
         )
     name = hub_id["name"]
     folder = download(name, revision or hub_id["revision"], on_progress)
@@ -652,8 +653,8 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise CheckpointError(
-            f"A checkpoint must be able to process a sentence; {name} fails: {_in_a_line(error)} Check that "
-            "config.json belongs to these weights."
+            f"A checkpoint must be able to process a sentence, but {name} fails on one. {_in_a_line(error)} Check "
+            "that config.json belongs to these weights."
         ) from error
     if isinstance(output, torch.Tensor) and not torch.isfinite(output).all():
         raise CheckpointError(

@@ -33,8 +33,8 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
         known = False
     if not known:
         raise CheckpointError(
-            f"pruned_heads in config.json must list heads of the {layers} layers with {heads} heads each, "
-            f'such as {{"0": [1]}}; that of {name} is {str(said)[:80]}. Correct it, or save the checkpoint '
+            f"The entry pruned_heads in config.json must list heads of the {layers} layers with {heads} heads "
+            f'each, such as {{"0": [1]}}; {name} has {str(said)[:80]}. Correct the entry, or save the checkpoint '
             "again."
         )
     return cut
@@ -57,9 +57,9 @@ def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: st
             filled |= {int(found[1])} if weights[key] is not tensor else set()
     if other := sorted(set(cut) - filled):
         raise CheckpointError(
-            "The layers in pruned_heads of config.json must have the weights of their other heads alone; those of "
-            f"layer {other[0] + 1} of {name} do not. If they are complete, remove pruned_heads; otherwise save the "
-            "checkpoint again with all heads."
+            "A layer listed in pruned_heads of config.json must contain only the weights of its remaining heads; "
+            f"layer {other[0] + 1} of {name} does not. Remove pruned_heads if no weights are missing; otherwise "
+            "save the checkpoint again with all heads."
         )
     if getattr(config, "num_hidden_groups", None) == 1:  # ALBERT: all layers have the same weights
         cut = dict.fromkeys(range(int(config.num_hidden_layers)), cut[0])

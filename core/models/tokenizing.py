@@ -39,8 +39,8 @@ def refuse_unbounded(folder: Path, name: str) -> None:
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
             if file.stat().st_size > most:
                 raise CheckpointError(
-                    f"{file.name} must have at most {most >> 20} MB; that of {name} has "
-                    f"{file.stat().st_size >> 20} MB. Save or download it again."
+                    f"{file.name} must have at most {most >> 20} MB; the file of {name} has "
+                    f"{file.stat().st_size >> 20} MB. Save or download the checkpoint again."
                 )
     if (folder / CONFIG).is_file():  # a LoRA adapter has none
         read_config(folder, name)
@@ -56,14 +56,14 @@ def refuse_wild_rules(folder: Path, name: str) -> None:
     for depth, rule in _rules({key: part for key, part in parsed.items() if key != "model"}):
         if depth > DEEPEST:
             raise CheckpointError(
-                f"The rules of a tokenizer must be nested at most {DEEPEST} levels deep; those of {name} are "
+                f"The rules of a tokenizer must be nested at most {DEEPEST} levels deep; the rules of {name} are "
                 "nested deeper. Save the tokenizer that the checkpoint was trained with."
             )
         growth *= _growth(rule)
         if growth > LONGEST_GROWTH:
             raise CheckpointError(
-                f"The rules of a tokenizer must not make a text more than {LONGEST_GROWTH} times longer; "
-                f"those of {name} do. Save the tokenizer that the checkpoint was trained with."
+                f"The rules of a tokenizer must not make a text more than {LONGEST_GROWTH} times longer; the "
+                f"rules of {name} do. Save the tokenizer that the checkpoint was trained with."
             )
 
 
@@ -72,7 +72,8 @@ def _parsed(file: Path, name: str) -> Any:
         return json.loads(read_in(file.parent, file.name))
     except (InputError, OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"{file.name} must be JSON; that of {name} cannot be read ({str(error)[:80]}). Save or download it again."
+            f"{file.name} must be JSON; the file of {name} cannot be read ({str(error)[:80]}). Save or download "
+            "it again."
         ) from error
 
 
@@ -202,8 +203,8 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
     if is_panic(error):
         why = (str(error).strip().splitlines() or ["it stopped"])[0][:120]
         raise CheckpointError(
-            "A tokenizer must be able to split every text into tokens; that of this checkpoint fails on one "
-            f"({why}). Save the tokenizer that the checkpoint was trained with."
+            "A tokenizer must be able to split every text into tokens; the tokenizer of this checkpoint fails on "
+            f"a text ({why}). Save the tokenizer that the checkpoint was trained with."
         ) from error
     if error is not None:
         raise error
@@ -224,6 +225,6 @@ def _ask(answers: list[Any], call: Callable[[], Any]) -> None:
 
 def _too_long() -> CheckpointError:
     return CheckpointError(
-        f"A tokenizer must split a text in less than {SECONDS:.0f} s; the patterns of this one take longer. "
-        "Save the tokenizer that the checkpoint was trained with."
+        f"A tokenizer must split a text into tokens in less than {SECONDS:.0f} s; the tokenizer of this "
+        "checkpoint takes longer. Save the tokenizer that the checkpoint was trained with."
     )

@@ -42,7 +42,8 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
         lacking = [shard for shard in listed if not (folder / shard).is_file()]
         if lacking:
             raise CheckpointError(
-                f"All files in the weights index must exist; {name} lacks {lacking[0]}. Download the checkpoint again."
+                f"All files in the weights index must exist; the file {lacking[0]} of {name} is missing. Download "
+                "the checkpoint again."
             )
         return [*(folder / shard for shard in listed), *extra]
     variants = sorted(file for file in folder.glob("model.*.safetensors") if file.is_file() and variant_of(file))
@@ -95,7 +96,7 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
         if file.is_file() and not config.within(file):
             raise CheckpointError(
                 f"Every file of a checkpoint must be in a folder that this app may read; {file.name[:80]} of "
-                f"{name} links to a file outside. Copy the file into the folder."
+                f"{name} links to a file outside such folders. Copy that file into the folder of the checkpoint."
             )
 
 
@@ -103,7 +104,8 @@ def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
     """Raise CheckpointError if config.json names other weight files, or if the folder has no vocabulary."""
     if read_config(folder, name).get("transformers_weights"):
         raise CheckpointError(
-            f"The weights must be in {WHOLE}; config.json of {name} names another file. Remove that entry."
+            f"The weights must be in {WHOLE}; the entry transformers_weights in config.json of {name} names "
+            "another file. Remove this entry."
         )
     if not has_tokenizer(folder):
         raise CheckpointError(

@@ -317,8 +317,8 @@ class Model:
         maps = capture(opened, encode(opened, text, pair))
         if len(maps) <= TOO_SMALL:
             raise InputError(
-                f"An attention map must have more than {TOO_SMALL} tokens to be classified; that of "
-                f"{text[:60]!r} has {len(maps)}. Pass a longer text."
+                f"An attention map must have more than {TOO_SMALL} tokens to be classified; the map of "
+                f"{text[:60]!r} has {len(maps)} tokens. Pass a longer text."
             )
         return maps
 
@@ -480,8 +480,8 @@ def rows_of(texts: Text | Sequence[Text]) -> list[tuple[str, str | None]]:
     rows = [(row, None) if isinstance(row, str) else row for row in some]
     if not rows or not all(isinstance(row, tuple) and len(row) == 2 and isinstance(row[0], str) for row in rows):
         raise InputError(
-            f"texts must be a sentence, a pair of sentences, or a list of them; got {str(texts)[:80]!r}. "
-            "Pass one of these."
+            "texts must be a sentence, a pair of sentences, or a list of sentences or pairs; got "
+            f"{str(texts)[:80]!r}. Pass one of these."
         )
     return rows
 

@@ -137,11 +137,13 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
     """
     if not isinstance(text, str) or not isinstance(pair, str | None):
         wrong = text if not isinstance(text, str) else pair
-        raise InputError(f"text must be a sentence, and pair a second one; got {type(wrong).__name__}. Give a text.")
+        raise InputError(f"text must be a string, and pair a string or None; got {type(wrong).__name__}. Pass strings.")
     if checkpoint.tokenizer.is_fast:
         return checkpoint.encode(text, pair, max_length=most)
     if not text.strip() or (pair is not None and not pair.strip()):
-        raise InputError("A sentence must have at least one visible character; it is empty. Enter a text.")
+        raise InputError(
+            "A sentence must have at least one visible character; got none. Pass a text that is not empty."
+        )
     # Encode with a slow tokenizer; offsets of ordinary tokens are empty spans
     tokenizer = checkpoint.tokenizer
     whole = tokenizer(text, pair, truncation=False, verbose=False)["input_ids"]
@@ -243,8 +245,8 @@ def show_maps(
     if array.ndim != 4 or array.size == 0 or array.shape[2:] != sizes:
         shape = tuple(weights.shape) if hasattr(weights, "shape") else array.shape
         raise InputError(
-            f"{SHAPES}; got the shape {shape} and {len(queries)} tokens. Give one input without padding, and "
-            "key_tokens if keys are not the queries."
+            f"{SHAPES}; got the shape {shape} and {len(queries)} tokens. Pass the maps of one input without "
+            "padding, and pass key_tokens if the keys are not the queries."
         )
     later = np.triu(np.ones(array.shape[2:], dtype=bool), 1)
     decoder = causal if causal is not None else bool(square and array.shape[2] > 1 and not array[..., later].any())
@@ -263,7 +265,9 @@ def _as_array(weights: Any) -> np.ndarray:
             weights = weights.detach().cpu().float().numpy()
         array = np.asarray(weights, dtype=np.float32)
     except (ValueError, TypeError, IndexError) as error:
-        raise InputError(f"{SHAPES}; got {type(weights).__name__}. Give numbers of NumPy or torch.") from error
+        raise InputError(
+            f"{SHAPES}; got {type(weights).__name__}. Pass arrays of NumPy or tensors of torch."
+        ) from error
     if array.ndim == 5 and 1 in array.shape[:2]:  # a batch of one input
         array = array[:, 0] if array.shape[1] == 1 else array[0]
     return array

@@ -116,7 +116,8 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
     """Raise InputError if a new class lacks a name, title or description, or is too similar to another class."""
     if not looks_like(new.name) or not looks_like(new.title) or not new.eye.strip():
         raise InputError(
-            f"A class must have a name and a description of the pattern; {new.name[:60]!r} lacks one of them. Add it."
+            f"A class must have a name and a description of the pattern; {new.name[:60]!r} lacks one of them. Add "
+            "the missing one."
         )
     for what, read in UNLIKE.items():
         same = next((other for other in others if read(new) and read(other) == read(new)), None)
@@ -140,7 +141,8 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
             )
         if len(classes) >= MOST:
             raise InputError(
-                f"A class set must have at most {MOST} classes; this one is full. Merge or delete a class first."
+                f"A class set must have at most {MOST} classes; this class set has that many. Merge or delete a "
+                "class first."
             )
         change = ClassChange("add", new.name, title=new.title, eye=new.eye, colour=new.colour, key=new.key)
         labels.change_class(db, classes.name, change, annotator=annotator, taken=classes.names)
@@ -181,8 +183,8 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
         classes = known_class_set(db, classes.name)
         if len(classes) <= FEWEST:
             raise InputError(
-                f"A class set must keep at least {FEWEST} classes; {classes.title[:60]!r} has no more. Add a class "
-                "first."
+                f"A class set must keep at least {FEWEST} classes; {classes.title[:60]!r} has only {FEWEST}. Add "
+                "a class first."
             )
         count = labels_of(db, classes.name, name)
         if into is not None:
@@ -195,8 +197,8 @@ def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, 
                 continue
             if any(entry.given in names for entry in projects.project_maps(db, project.project)):
                 raise InputError(
-                    f"A class in use as gold or exemplar must not lose its labels; the project {project.title[:60]!r} "
-                    "uses this one. Give its labels to another class instead."
+                    f"A class of gold maps or exemplars cannot be deleted; the project {project.title[:60]!r} has "
+                    "gold maps or exemplars of this class. Merge the class into another class instead."
                 )
         retired = 0
         while events := labels.of_classes(db, classes.name, names):

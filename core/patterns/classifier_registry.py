@@ -30,8 +30,8 @@ def open_classifier(db: Database, name: str, *, class_set: str | None = None) ->
     stored = classifiers.stored_classifier(db, name)
     if class_set is not None and stored.class_set != class_set:
         raise InputError(
-            f'The classifier must be trained on the class set "{class_set}"; this one is trained on '
-            f'"{stored.class_set}". Choose another one.'
+            f'The classifier must be trained on the class set "{class_set}"; this classifier is trained on '
+            f'"{stored.class_set}". Choose another classifier.'
         )
     return patterns.training.Classifier.from_bytes(stored.weights)
 
@@ -164,7 +164,7 @@ def _best_of_ours(db: Database, class_set: str) -> str | None:
 
 def _none_of(class_set: str) -> InputError:
     return InputError(
-        f'A trained classifier of "{class_set}" is required; there is none. Run '
+        f'A classifier trained on the class set "{class_set}" is required; none is stored. Run '
         f"`{config.command_line('patterns', 'train', '--class-set', class_set)}`, or train one on the Classifier "
         "page."
     )

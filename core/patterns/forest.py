@@ -299,8 +299,8 @@ def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray
         return Parts(np.arange(len(numbers)), numbers)
     if np.shape(soft) != (len(numbers), classes):
         raise InputError(
-            f"Soft labels must be probabilities of {classes} classes for {len(numbers)} maps; got an array "
-            f"of shape {' by '.join(map(str, np.shape(soft)))}. Compute them from the same labels."
+            f"Soft labels must be probabilities of {classes} classes for {len(numbers)} maps; got an array of "
+            f"shape {' by '.join(map(str, np.shape(soft)))}. Compute them from the labels of these maps."
         )
     places, class_numbers = np.nonzero(np.asarray(soft) >= SMALLEST_PART)
     return Parts(places, class_numbers, np.asarray(soft)[places, class_numbers])

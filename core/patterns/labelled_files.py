@@ -149,13 +149,13 @@ def _checked_map(key: str, array: Any) -> Map:
         )
     if len(array) > LONGEST_MAP or not np.issubdtype(array.dtype, np.floating):
         raise InputError(
-            f"A map must be an array of floats for at most {LONGEST_MAP} tokens; {where} is of type {array.dtype} for "
-            f"{len(array)} tokens. Convert or crop it."
+            f"A map must be an array of floats for at most {LONGEST_MAP} tokens; {where} is of type {array.dtype} "
+            f"for {len(array)} tokens. Convert or crop the map."
         )
     weights = array.astype(np.float32)
     if not np.isfinite(weights).all() or weights.min() < 0:
         raise InputError(
-            f"Attention weights must be from 0 to 1; those of {where} are not. Check how the map was computed."
+            f"Attention weights must be from 0 to 1; the weights of {where} are not. Check how this map was computed."
         )
     sums = weights.sum(1)
     worst = int(np.abs(sums - 1).argmax())
@@ -205,7 +205,9 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
     try:
         row = json_line(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Each line of a label file must be a JSON object; {where} is not. Correct it.") from error
+        raise InputError(
+            f"Each line of a label file must be a JSON object; {where} is not. Correct the line."
+        ) from error
     if isinstance(row, dict) and "key" not in row and isinstance(row.get("map_id"), str):
         row["key"] = row["map_id"]  # as in exports of the app
     if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
@@ -227,10 +229,15 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
     if isinstance(length, float) and length.is_integer():  # pandas, in a column with missing values
         length = int(length)
     if length is not None and (not isinstance(length, int) or isinstance(length, bool) or length < 1):
-        raise InputError(f"A length must be a whole number from 1; {where} has {str(length)[:60]!r}. Correct it.")
+        raise InputError(
+            f"The length of a labelled map must be a whole number of at least 1; {where} has {str(length)[:60]!r}. "
+            "Correct the length."
+        )
     head = row.get("head")
     if head is not None and not isinstance(head, (str, int)):
-        raise InputError(f"A head must be a name or a number; {where} has {str(head)[:60]!r}. Correct it.")
+        raise InputError(
+            f"The head of a labelled map must be a name or a number; {where} has {str(head)[:60]!r}. Correct the head."
+        )
     return GivenLabel(row["key"], name, length, None if head is None else str(head))
 
 
@@ -239,7 +246,8 @@ def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
     for label in labels:
         if label.key not in maps:
             raise InputError(
-                f"Every label must belong to a map in the map file; {label.key[:60]!r} does not. Check its key."
+                f"Every label must belong to a map in the map file; the label of {label.key[:60]!r} does not. "
+                "Correct its key."
             )
         if label.length not in (None, len(maps[label.key])):
             raise InputError(

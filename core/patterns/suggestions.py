@@ -181,7 +181,7 @@ def evaluated(
     if unknown:
         raise InputError(
             f"The labels must be classes of the classifier ({', '.join(classifier.classes)}); got "
-            f"{unknown[0][:60]!r}. Choose a classifier of the labels' class set."
+            f"{unknown[0][:60]!r}. Choose a classifier that was trained on the class set of the labels."
         )
     truth = np.array([classifier.classes.index(name) for name in labels])
     return figures_of(judged(classifier, maps), truth, classifier.classes, inputs, heads or inputs, seed=seed)

@@ -260,9 +260,9 @@ class ClassifierRecipe:
         check_choice("A pattern classifier", self.kind, CLASSIFIER_KINDS)
         if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
             raise InputError(
-                "Training needs at least 1 epoch, 2 maps per batch and 2 folds, and learning rate decay "
-                f"over a fraction of the epochs from 0 to 1; got {self.epochs}, {self.batch}, {self.folds} "
-                f"and {self.falling}. Change them."
+                "Training needs at least 1 epoch, 2 maps per batch and 2 folds, and learning rate decay over a "
+                f"fraction of the epochs from 0 to 1; got {self.epochs} epochs, {self.batch} maps per batch, "
+                f"{self.folds} folds and the fraction {self.falling}. Choose values in these ranges."
             )
 
 
@@ -321,8 +321,8 @@ class Classifier:
             tensors = load(data)
         except Exception as error:  # safetensors, json and unicode raise different errors
             raise InputError(
-                "A pattern classifier must be a safetensors file written by this app; this one is not. Train or "
-                "export it again."
+                "A pattern classifier must be a safetensors file written by this app; this file is not. Train or "
+                "export the classifier again."
             ) from error
         return cls(
             tuple(about["classes"]), ClassifierRecipe(**about["recipe"]), about["size"], tensors, about["cropped"]
@@ -347,8 +347,8 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
     short = [f"{name} has {counts[name]}" for name in used if counts[name] < FEWEST_A_CLASS]
     if short:
         raise InputError(
-            f"Every class in use must have at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}. "
-            "Label more maps of this class, or merge the class into another."
+            f"Every class in use must have at least {FEWEST_A_CLASS} labelled maps; {', '.join(short)}. Label "
+            "more maps of this class, or merge it into another class."
         )
     if len(set(groups)) < folds:
         raise InputError(
@@ -496,7 +496,7 @@ def _train(pictures: _Pictures, classes: int, recipe: ClassifierRecipe, course: 
             save_file(tensors | {"epoch": torch.tensor([epoch + 1])}, part)
             part.replace(state)
         if course.on_epoch and course.on_epoch(done) is False:
-            raise CancelledError(f"training was stopped after epoch {epoch + 1} of {recipe.epochs}")
+            raise CancelledError(f"Training was stopped after epoch {epoch + 1} of {recipe.epochs}")
     return network.eval()
 
 

@@ -95,14 +95,14 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
         raise InputError(
-            "Aggregation needs first labels by annotators; there are only repeated labels, adjudicated labels "
-            "or none. Label some maps."
+            "Aggregation needs labels from the first pass of annotators; all labels are repeated or adjudicated, "
+            "or there are none. Label some maps."
         )
     unknown = sorted(set(plain["class"]) - set(names))
     if unknown:
         raise InputError(
-            f"Every label must be one of {', '.join(names)}; some labels are {', '.join(unknown)}. Choose "
-            "the class set with which these maps were labelled."
+            f"Every label must be one of {', '.join(names)}; some labels are {', '.join(unknown)}. Choose the "
+            "class set that was used to label these maps."
         )
     newest = plain.drop_duplicates(["map_id", "annotator"], keep="last")
     three = newest[["map_id", "annotator", "class"]]  # "task" in the store's frames is something else

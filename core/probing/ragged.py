@@ -29,7 +29,7 @@ class Ragged:
         except OSError as error:
             raise InputError(
                 f"The features of a probe need {2 * total / 2**20:.0f} MB in {folder}; writing them failed "
-                f"({error.strerror or error}). Free some space, or lower the limit."
+                f"({error.strerror or error}). Free some space, or use fewer examples."
             ) from error
         return cls(folder, name, shapes, data)
 

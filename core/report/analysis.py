@@ -68,8 +68,8 @@ class AnalysisPlan:
         known = [planned.study for planned in self.studies]
         if unknown := sorted(set(names) - set(known)):
             raise InputError(
-                f"A study of the plan must be one of {', '.join(known)}; got {unknown[0]!r}. It does not exist, or it "
-                "does not apply to this checkpoint and task."
+                f"A study of the plan must be one of {', '.join(known)}, which apply to this checkpoint and task; "
+                f"got {unknown[0]!r}. Choose one of them."
             )
         return [planned for planned in self.studies if planned.study in names]
 
@@ -81,7 +81,7 @@ class AnalysisPlan:
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:
         """Return the options of the job that runs the named studies. Raises InputError if no study is named."""
         if not names:
-            raise InputError("An analysis needs at least one study; got none. Choose one.")
+            raise InputError("An analysis needs at least one study; got none. Choose a study.")
         return MeasureHeadsOptions(
             self.checkpoint,
             tuple(Asked(planned.study, json.dumps(planned.options)) for planned in self.of(names)),
@@ -104,8 +104,8 @@ def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = N
     """
     if len(parts_of(checkpoint)) > 1:
         raise InputError(
-            "The checkpoint must be an encoder or a decoder; this one is an encoder-decoder. Run the study of "
-            f"translation instead: {config.command_line('study', translation.STUDY.name, checkpoint)}."
+            "The checkpoint must be an encoder or a decoder; this checkpoint is an encoder-decoder. Run the "
+            f"study of translation instead: {config.command_line('study', translation.STUDY.name, checkpoint)}."
         )
     key = task_of(task).key
     options = ReportOptions(

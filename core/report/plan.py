@@ -116,14 +116,18 @@ class ReportOptions:
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(
-                f"An option of a report must be one of {', '.join(names)}; got {unknown[0]!r}. Correct it."
+                f"An option of a report must be one of {', '.join(names)}; got {unknown[0]!r}. Correct the name "
+                "of the option."
             )
         check_choice("A part of a report", given.get("parts", ()), PART_STEPS)
         options = cls(**given)
         if not options.checkpoints:
-            raise InputError("A report needs at least one checkpoint; got none. Name one.")
+            raise InputError("A report needs at least one checkpoint; got none. Name a checkpoint.")
         if Part.CROSSED in options.parts and not options.folds:
-            raise InputError('The part "crossed" (cross-fitted ablation) needs a number of folds; got none. Set folds.')
+            raise InputError(
+                'Cross-fitted ablation (the part "crossed" of a report) needs a number of folds; got none. Set the '
+                "option folds."
+            )
         chosen = {"checkpoints": list(dict.fromkeys(options.checkpoints))}
         return cls(**asdict(options) | chosen | {"tasks": [task_of(task).key for task in options.tasks]})
 
@@ -232,8 +236,8 @@ def plan(db: Database, options: ReportOptions, data: Data, facts: dict[str, Fact
     tasks = tuple(task for task in options.tasks or data.dev if task in data.dev)
     if not tasks:
         raise InputError(
-            f"A report needs dev examples of the requested tasks; there are none of {', '.join(options.tasks)}. "
-            f"Choose from {', '.join(data.dev)}."
+            "A report needs dev examples of the requested tasks; there are no examples of "
+            f"{', '.join(options.tasks)}. Choose tasks from {', '.join(data.dev)}."
         )
     parts = {Part(name) for name in options.parts or PART_STEPS} - (set() if options.parts else set(BY_NAME))
     parts |= {Part.TUNING} if parts & TUNED else set()

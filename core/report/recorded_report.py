@@ -58,7 +58,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     if unreported := [name for name in names if name not in {step.checkpoint for step in steps}]:
         reported = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
         raise InputError(
-            f"The bundled results have reports on these checkpoints: {reported or 'none'}; got "
+            f"The checkpoint must have a bundled report (these have one: {reported or 'none'}); got "
             f"{unreported[0]}. Choose one of them."
         )
     chosen = []

@@ -113,7 +113,8 @@ def map_change(
     """Compare word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
     if not alignment.pairs:
         raise InputError(
-            "Two inputs must have words in common for their maps to be compared; these have none. Change fewer words."
+            "Two inputs must have words in common for their maps to be compared; these inputs have no common "
+            "words. Change fewer words."
         )
     sides = [list(side) for side in zip(*alignment.pairs, strict=True)]
     preserved, elsewhere = [], []

@@ -30,7 +30,7 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
     """
     if count < 2 or count % 2:
         raise InputError(
-            "The number of orders must be even and above 0, because every order is also used in reverse; "
+            "The number of random orders must be even and above 0, because every order is also used in reverse; "
             f"got {count}. Choose an even number."
         )
     drawn = np.stack([generator.permutation(heads) for _ in range(count // 2)])
@@ -77,8 +77,8 @@ def class_shares(
     """
     if not len(up):
         raise InputError(
-            "Gates must be fitted at least once with a reward for open gates, and as often with a penalty; got "
-            f"{len(up)} and {len(down)} fits. Fit them with both."
+            "Gates must be fitted at least once with a reward for open gates, and equally often with a penalty "
+            f"for them; got {len(up)} and {len(down)} fits. Fit the gates with both."
         )
     high, stays = up > 0.5, down > 0.5
     parts: list[Bool[np.ndarray, "fit head"]] = [high & stays, ~high & ~stays, high & ~stays]
@@ -124,7 +124,9 @@ def selection_probabilities(
     """
     pairs = effects.shape[1]
     if pairs < 4:
-        raise InputError(f"Half-sampling needs at least four pairs; got {pairs}. Add pairs.")
+        raise InputError(
+            f"Stability selection on half-samples needs at least four pairs of inputs; got {pairs}. Add pairs."
+        )
     is_finite, size = np.isfinite(effects).all(1), pairs // 2
     values = np.where(is_finite[:, None], effects, 0.0)
     generator, chosen = np.random.default_rng(seed), np.zeros((2 * splits, pairs))

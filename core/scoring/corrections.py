@@ -24,7 +24,7 @@ CONTROLLED = (
 def batch_level(number: int, alpha: float = ALPHA) -> float:
     """Return the significance level of the k-th batch of hypotheses (from 1): alpha 6 / (pi^2 k^2)."""
     if number < 1:
-        raise InputError(f"The number of a batch must be at least 1; got {number}. Correct it.")
+        raise InputError(f"The number of a batch of hypotheses must be at least 1; got {number}. Correct the number.")
     return alpha * 6 / (math.pi**2 * number**2)
 
 

@@ -159,7 +159,7 @@ def max_t(
     if difference.ndim != 2 or not difference.size:
         raise InputError(
             "A test over heads needs outcomes with the axes [head, example] and at least one example; got the "
-            f"shape {difference.shape}. Add an example."
+            f"shape {difference.shape}. Add examples."
         )
     observed, changed = np.abs(t_values(difference)) + slack, (difference != 0).any(1)
     if rare is not None and not _is_won_or_lost(difference) and difference.size < rows_to_see(rare):
@@ -252,7 +252,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
     if rows < 2:
-        raise InputError(f"Splitting into halves needs at least two examples; got {rows}. Add examples.")
+        raise InputError(f"Splitting examples into halves needs at least two examples; got {rows}. Add examples.")
     generator = np.random.default_rng(seed)
     chosen, gains, held = [], [], []
     for _ in range(splits):

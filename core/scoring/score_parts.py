@@ -101,7 +101,9 @@ def cell_terms(
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """
     if not bool(visible[key]):
-        raise InputError(f"The key must be visible to the query; key {key + 1} is masked. Choose another key.")
+        raise InputError(
+            f"The key must be visible to the query; the query cannot attend to key {key + 1}. Choose another key."
+        )
     return query @ (keys[:, key] - keys[:, visible].mean(1)).mT * scaling
 
 

@@ -64,27 +64,32 @@ class Rules:
 
     def __post_init__(self) -> None:
         if not self.margin > 0 or not np.isfinite(self.margin):
-            raise InputError(f"The margin must be above 0, in units of the task's loss; got {self.margin:g}. Raise it.")
+            raise InputError(
+                f"The margin of a sequential test must be above 0, in units of the task's loss; got {self.margin:g}. "
+                "Choose a positive number."
+            )
         if not self.clip > self.margin or not np.isfinite(self.clip):
             raise InputError(
-                "The upper limit of the loss of one example (clip) must be above the margin of "
-                f"{self.margin:g}; got {self.clip:g}. Raise the clip, or lower the margin."
+                f"The upper limit of the loss of one example (clip) must be above the margin of {self.margin:g}; "
+                f"got {self.clip:g}. Raise the limit, or lower the margin."
             )
         if self.heads < 1:
             raise InputError("A sequential test needs at least one head, layer or group; got none. Name some.")
         if not 0 < self.alpha < 1:
             raise InputError(
-                f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {self.alpha:g}. Change it."
+                f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {self.alpha:g}. Choose "
+                "a value such as 0.05."
             )
         if self.first < 4 or self.rows < self.first:
             raise InputError(
-                "The first interim analysis must be after at least 4 examples and at most all of them; got "
-                f"{self.first} of {self.rows}. Use more examples, or ablate every head on all of them."
+                "The first interim analysis must be after at least 4 examples and at most all of them; got an "
+                f"analysis after {self.first} of {self.rows} examples. Use more examples, or ablate every head on "
+                "all of them."
             )
         if not 0 <= self.hopeless < 1:
             raise InputError(
-                "The futility limit (the probability of a verdict below which a head is given up) must be 0 "
-                f"or more and below 1; got {self.hopeless:g}. Change it."
+                "The futility limit (the probability of a verdict below which a head is given up) must be 0 or "
+                f"more and below 1; got {self.hopeless:g}. Choose a value in this range."
             )
 
     @cached_property

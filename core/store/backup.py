@@ -152,8 +152,8 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
     if log := next((log for log in _logs(target) if os.path.lexists(log)), None):
         raise StoreError(
             f"A database must be restored to a path without a log, because DuckDB would read {log} into it. The "
-            "log belongs to the previous database. Move it next to that database, named like it with the ending "
-            f"{log.name.removeprefix(target.name)}, and restore again."
+            "log belongs to the previous database. Move the log next to that database, give it the same name "
+            f"with the ending {log.name.removeprefix(target.name)}, and restore again."
         )
     with replacing(target, StoreError) as part:
         part_logs = _logs(part)

@@ -78,8 +78,8 @@ def one_classifier(db: Database, classifier: str) -> Row:
     found = db.records("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     if not found:
         raise StoreError(
-            f"A classifier must be a stored one; got {classifier[:60]!r}. Train one, or see the list on the "
-            "Classifier page."
+            f"The classifier must be stored in the database; got {classifier[:60]!r}. Choose one from the list on "
+            "the Classifier page, or train one."
         )
     (about,) = found
     for name in _JSON:
@@ -120,8 +120,9 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
         trained_on = one_classifier(db, classifier)["class_set"]
         if trained_on != class_set:
             raise InputError(
-                f'A classifier must have been trained on the class set "{class_set}" to suggest its classes; this '
-                f'one was trained on "{trained_on}". Train one on labels of "{class_set}".'
+                f'A classifier must have been trained on the class set "{class_set}" to suggest its classes; '
+                f'this classifier was trained on "{trained_on}". Train a classifier on labels of '
+                f'"{class_set}".'
             )
     with db.write() as cursor:
         cursor.execute(

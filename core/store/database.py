@@ -215,7 +215,10 @@ def _refuse_databases(event: str, arguments: tuple[Any, ...]) -> None:
     except (OSError, ValueError):
         return
     if any(guard.identity == identity for guard in list(_GUARDS)):
-        raise StoreError("This file must not be the database, which this program has open. Choose another file.")
+        raise StoreError(
+            "This file is the database that this program has open, so it cannot be used for anything else. Choose "
+            "another file."
+        )
 
 
 sys.addaudithook(_refuse_databases)

@@ -60,8 +60,8 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
         ).fetchall()[0][0]
         if not count:
             raise InputError(
-                f"The name to erase must be the annotator of stored labels or projects; got {name[:60]!r}. Choose "
-                "one of the names on the Projects page."
+                "The name to erase must belong to an annotator with stored labels or projects; got "
+                f"{name[:60]!r}. Choose one of the names on the Projects page."
             )
         (number,) = cursor.execute("SELECT count(*) + 1 FROM erasure").fetchall()[0]
         pseudonym = f"erased-{number}"

@@ -65,8 +65,8 @@ def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
         raise InputError(
-            "The columns of an exported table must be those of the database, without duplicates; got "
-            f"{strange[0][:60]!r} in {table}. Export again."
+            "The columns of an exported table must be those of the database, without duplicates; got the column "
+            f"{strange[0][:60]!r} in {table}. Export the data again."
         )
 
 
@@ -81,7 +81,7 @@ def check_rows(table: str, rows: pa.Table) -> None:
         elif (table, name) in BODIES:
             for text in column.to_pylist():
                 if why := misfit(table, name, text):
-                    raise InputError(f"{why}. Export again.")
+                    raise InputError(f"{why}. Export the data again.")
                 if text is not None and (table, name) == ("study_row", "body"):
                     check_fields(json.loads(text), f"{table}.{name}")
                 if text is not None and (table, name) == ("finding", "numbers"):
@@ -115,8 +115,8 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
         ).fetchall()
         if lost:
             raise InputError(
-                f"Every {column} of {table} must be in {home}; got {str(lost[0][0])[:60]!r}, which is not. Export "
-                "again."
+                f"Every {column} of the table {table} must exist in the table {home}; {str(lost[0][0])[:60]!r} "
+                "does not. Export the data again."
             )
     pairs = cursor.execute("SELECT DISTINCT class_set, class FROM standing WHERE kind = 'label'").fetchall()
     names = known_names(cursor, {class_set for class_set, _ in pairs})
@@ -133,7 +133,9 @@ def _check_map(row: Row) -> None:
     try:
         lists = {name: parsed(row.get(name)) for name in ("tokens", "separators")}
     except ValueError as error:
-        raise InputError(f"The tokens and separators of {subject} must be JSON; they are not. Export again.") from error
+        raise InputError(
+            f"The tokens and separators of {subject} must be JSON; they are not. Export the data again."
+        ) from error
     checked_map(row | lists)
 
 
@@ -141,7 +143,7 @@ def _check_label_event(row: Row) -> None:
     if checked_event(row)["event"] != row["event"]:
         raise InputError(
             "The ID of a label event must be its batch and sequence number, such as tab-1:7; got "
-            f"{str(row['event'])[:60]!r}. Export again."
+            f"{str(row['event'])[:60]!r}. Export the data again."
         )
 
 
@@ -150,15 +152,16 @@ def _check_class_event(row: Row) -> None:
     check_class(str(row.get("class_set")), str(row.get("class")), **shown)
     if row.get("kind") not in CLASS_CHANGE_KINDS:
         raise InputError(
-            f"A change of a class must be one of {', '.join(CLASS_CHANGE_KINDS)}; got "
-            f"{str(row.get('kind'))[:40]!r}. Export again."
+            f"The kind of a class change must be one of {', '.join(CLASS_CHANGE_KINDS)}; got "
+            f"{str(row.get('kind'))[:40]!r}. Export the data again."
         )
 
 
 def _check_part(row: Row) -> None:
     if row.get("part") not in PARTS:
         raise InputError(
-            f"A stack in part_score must be one of {', '.join(PARTS)}; got {str(row.get('part'))[:40]!r}. Export again."
+            f"A stack in the table part_score must be one of {', '.join(PARTS)}; got "
+            f"{str(row.get('part'))[:40]!r}. Export the data again."
         )
 
 
@@ -188,7 +191,9 @@ TEXTS = frozenset({"kind", "statistic", "feature", "checkpoint", "task", "name",
 def check_fields(row: Any, subject: str) -> None:
     """Raise InputError unless the fields of an imported row, or of a number in a finding, have the expected types."""
     if not isinstance(row, dict):
-        raise InputError(f"A row must be a JSON object; got {str(row)[:40]!r} in {subject}. Export again.")
+        raise InputError(
+            f"A row of an export must be a JSON object; got {str(row)[:40]!r} in {subject}. Export the data again."
+        )
     if not {"statistic", "layer", "head", "value"} <= row.keys() and "what" not in row:
         return  # neither a head score nor a number of a finding: other rows use these names with other types
     for name, value in row.items():
@@ -200,17 +205,21 @@ def check_fields(row: Any, subject: str) -> None:
         )  # fmt: skip
         if value is not None and not fits:
             wanted = "text" if name in TEXTS else "a whole number" if name in WHOLE else "a number"
-            raise InputError(f"{name} must be {wanted}; got {str(value)[:40]!r} in {subject}. Export again.")
+            raise InputError(
+                f"The field {name} must be {wanted}; got {str(value)[:40]!r} in {subject}. Export the data again."
+            )
 
 
 def _check_whole(table: str, name: str, column: pa.ChunkedArray, least: int, most: int) -> None:
     if not pa.types.is_integer(column.type):
-        raise InputError(f"{table}.{name} must be a whole number; got {column.type}. Export again.")
+        raise InputError(
+            f"The column {table}.{name} must contain whole numbers; got {column.type}. Export the data again."
+        )
     numbers = np.asarray(column.drop_null())
     if len(numbers) and not (numbers.min() >= least and numbers.max() < most):
         raise InputError(
-            f"{table}.{name} must be from {least} to {most - 1}; got "
-            f"{numbers.min() if numbers.min() < least else numbers.max()}. Export again."
+            f"The numbers in the column {table}.{name} must be from {least} to {most - 1}; got "
+            f"{numbers.min() if numbers.min() < least else numbers.max()}. Export the data again."
         )
 
 
@@ -343,7 +352,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
     except (OSError, pa.ArrowException, duckdb.Error, ValueError, OverflowError) as error:
         raise InputError(
             f"Every table of an export must be a complete Parquet file; {file} cannot be read into {name} "
-            f"({str(error).splitlines()[0][:120]}). Export again."
+            f"({str(error).splitlines()[0][:120]}). Export the data again."
         ) from error
     return count
 
@@ -444,11 +453,13 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
         ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"A run file must be JSON Lines with a heading first; {file.name} is not. Import a file that a "
-            "command wrote to the folder of runs."
+            f"A run file must be JSON Lines whose first line is a heading; {file.name} is not. Import a file that "
+            "a command wrote to the folder of runs."
         ) from error
     if not whole:
-        raise InputError(f"A run file must have format {RUN_FORMAT}; {file.name} has another one. Update this program.")
+        raise InputError(
+            f"A run file must have the format {RUN_FORMAT}; {file.name} has another format. Update this program."
+        )
     return heading, rows
 
 

@@ -207,7 +207,9 @@ def unpin(db: Database, finding: str) -> None:
     exist."""
     stored = findings(db, [finding])
     if not stored:
-        raise StoreError("The finding must exist; it has been deleted. Reload the page.")
+        raise StoreError(
+            "Only an existing finding can be removed; this finding has been deleted already. Reload the page."
+        )
     if db.person.name and stored[0].annotator != db.person.name:
         db.person.must("admin", "delete findings of other people")
     with db.write() as cursor:

@@ -170,10 +170,13 @@ def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = 
         (hypothesis_row for hypothesis_row in hypotheses(db) if hypothesis_row.hypothesis == hypothesis), None
     )
     if stored is None:
-        raise StoreError(f'A hypothesis must be given by its ID; got "{hypothesis[:60]}". See `hypothesis list`.')
+        raise StoreError(
+            f'A hypothesis must be given by its ID; got "{hypothesis[:60]}". Choose an ID that `hypothesis list` shows.'
+        )
     if stored.withdrawn:
         raise StoreError(
-            f"A hypothesis can be withdrawn only once; {hypothesis} was withdrawn on {stored.withdrawn:%Y-%m-%d}."
+            f"A hypothesis can be withdrawn only once; {hypothesis} was withdrawn on {stored.withdrawn:%Y-%m-%d}. "
+            "Choose another hypothesis."
         )
     with db.write() as cursor:
         add_event(cursor, hypothesis, "withdrawn", note=note[:1000], annotator=db.person.name or annotator)

@@ -69,7 +69,7 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     needed += {"label": ["class"], "undo": ["undoes"], "retire": ["undoes"]}.get(kind, [])
     for name in needed:
         if event.get(name) in (None, ""):
-            raise InputError(f'A {kind} must have "{name}"; it is missing in {subject}. Add it.')
+            raise InputError(f'A {kind} event must have the field "{name}"; it is missing in {subject}. Add the field.')
     row = {name: event.get(name) for name in EVENT.names}
     row |= {
         "event": f"{event['batch']}:{event['sequence']}",
@@ -86,19 +86,20 @@ def checked_event(event: Mapping[str, Any]) -> Row:
     check_annotator(str(row["annotator"]))
     if not 0 <= (row["probability"] or 0) <= 1 or not 0 <= (row["seconds"] or 0) <= LONGEST_LOOK:
         raise InputError(
-            f"A probability must be from 0 to 1, and seconds from 0 to a year; got {row['probability']!r} and "
-            f"{row['seconds']!r} in {subject}. Correct them."
+            "The probability of a label must be from 0 to 1, and the time spent on it from 0 seconds to a year; "
+            f"got {row['probability']!r} and {row['seconds']!r} in {subject}. Correct these values."
         )
     if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
         raise InputError(
-            f"The scale of a label must be one of {', '.join(SCALES)} and its order one of {', '.join(ORDERS)}; "
-            f"got {row['scale']!r} and {row['queue_order']!r} in {subject}. Correct them."
+            f"The colour scale of a label must be one of {', '.join(SCALES)} and its queue order one of "
+            f"{', '.join(ORDERS)}; got {row['scale']!r} and {row['queue_order']!r} in {subject}. Correct these "
+            "values."
         )
     if row["way"] == TOGETHER and (row["kind"], row["queue_order"], row["pass"]) != ("label", "clusters", 1):
         raise InputError(
-            "Only first-pass labels of maps in the order of clusters can be given together; got "
-            f"{row['kind']!r}, order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label these maps one "
-            "by one."
+            'Maps can be labelled together only in the first pass and in the order "clusters"; got a '
+            f"{row['kind']!r} event, the order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label "
+            "these maps one by one."
         )
     return row
 
@@ -149,11 +150,13 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
             continue
         row[column.name] = _fitting(column, fields.get(column.name), subject, least=0)
         if row[column.name] is None and column.name not in _OPTIONAL:
-            raise InputError(f'A map must have "{column.name}"; it is missing in {subject}. Create the map again.')
+            raise InputError(
+                f'A map must have the field "{column.name}"; it is missing in {subject}. Create the map again.'
+            )
     if max(row["layer"], row["head"]) >= HEADS:
         raise InputError(
-            f"Layer and head must be from 0 to {HEADS - 1}; got {row['layer']} and {row['head']} in {subject}. "
-            "Create the map again."
+            f"Layer and head must be from 0 to {HEADS - 1}; got layer {row['layer']} and head {row['head']} in "
+            f"{subject}. Create the map again."
         )
     length = row["length"]
     if not 1 <= length <= LONGEST_MAP:
@@ -249,8 +252,8 @@ def check_class(class_set: str, name: str, **shown: str | None) -> None:
     colour, key = shown.get("colour"), shown.get("key")
     if (colour and not re.fullmatch(r"#[0-9a-fA-F]{6}", colour)) or (key and not re.fullmatch("[0-9]", key)):
         raise InputError(
-            f"A class must have a colour such as #0072B2 and a digit as its key; got {str(colour)[:20]!r} and "
-            f"{str(key)[:20]!r} for {name[:40]!r}. Change them."
+            "A class must have a colour such as #0072B2 and a digit as its key; got the colour "
+            f"{str(colour)[:20]!r} and the key {str(key)[:20]!r} for {name[:40]!r}. Change them."
         )
 
 

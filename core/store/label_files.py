@@ -259,7 +259,7 @@ def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:
         if size > LARGEST:
             raise InputError(
                 f"A file of labels must have at most {LARGEST >> 20} MB unpacked; {file.name[:120]} has "
-                f"{size >> 20}. Split it."
+                f"{size >> 20} MB. Split the file."
             )
         table = source.read()
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -292,7 +292,7 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
         raise line
     row = json_line(line.decode("utf-8")) if isinstance(line, bytes) else line
     if not isinstance(row, dict):
-        raise InputError("A row must be a JSON object; this one is not. Correct it.")
+        raise InputError("A row of a label file must be a JSON object; this row is not. Correct the row.")
     row = {name: value for name, value in whole_numbers(row).items() if value is not None}
     for name in ("tokens", "separators", "class_events"):
         if isinstance(row.get(name), str):
@@ -302,19 +302,22 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     row = unsaid | defaults | row
     for name in ("map_id", "class_set", "annotator"):
         if not isinstance(row.get(name), str) or not row[name]:
-            raise InputError(f'A label must have "{name}" as text; got {str(row.get(name))[:60]!r}. Add it.')
+            raise InputError(
+                f'A label must have the text field "{name}"; got {str(row.get(name))[:60]!r}. Correct the field.'
+            )
     if isinstance(row.get("weights"), str):
         try:
             row["weights"] = base64.b64decode(row["weights"], validate=True)
         except binascii.Error as error:
             raise InputError(
-                "Weights must be base64 of float16 numbers; these are not. Export the file again."
+                "Attention weights must be float16 numbers in base64; the weights of this row are not. Export "
+                "the file again."
             ) from error
     event = checked_event(row)
     if row.get("event", event["event"]) != event["event"]:
         raise InputError(
-            'The "event" of a row must be its batch and sequence number, such as tab-1:7; it is '
-            "not. Correct it or leave it out."
+            'The field "event" of a row must be its batch and sequence number, such as tab-1:7; it is not. '
+            "Correct the field or leave it out."
         )
     return _Incoming(number, event, row, by_hand)
 

@@ -92,13 +92,13 @@ def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
     kind, name = change.get("kind"), change.get("class")
     if kind not in CLASS_CHANGE_KINDS or not isinstance(name, str) or not name.strip():
         raise InputError(
-            f"A change of a class must be one of {', '.join(CLASS_CHANGE_KINDS)}; got {str(kind)[:40]!r}. "
+            f"The kind of a class change must be one of {', '.join(CLASS_CHANGE_KINDS)}; got {str(kind)[:40]!r}. "
             "Correct this row."
         )
     check_class(class_set, name, **{key: change.get(key) for key in _HISTORY[2:8]})
     if not change.get("annotator") or not change.get("title") or (kind == "add" and not change.get("eye")):
         raise InputError(
-            "A change of a class must have an annotator, a title and a description; this row lacks one. Add it."
+            "A class change must have an annotator, a title and a description; this row lacks one of them. Add it."
         )
     return (*(change.get(key) for key in _HISTORY[:8]), time_of(change.get("stored"), f"the class {name[:40]!r}"))
 
@@ -602,7 +602,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     """
     db.person.must("admin", "retract labels of others")
     if not why.strip():
-        raise InputError("A reason is required to retract somebody else's label; it is empty. Enter a reason.")
+        raise InputError("A reason is required to retract another annotator's label; got none. Enter a reason.")
     cursor = db.rows(
         f"SELECT event, {_ABOUT} FROM label_event WHERE event IN (SELECT unnest(?))",  # noqa: S608 - our columns
         [list(events)],
@@ -612,7 +612,10 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     rows = []
     for number, event in enumerate(dict.fromkeys(events), start=1):
         if event not in facts:
-            raise InputError(f"Only stored events can be retracted; got {event[:60]!r}. See `labels export`.")
+            raise InputError(
+                f"Only stored label events can be retracted; got the ID {event[:60]!r}. Choose an ID from the output "
+                "of `labels export`."
+            )
         about = dict(zip(("class_set", "map_id", "pass"), facts[event], strict=True))
         rows.append(
             about

@@ -150,7 +150,8 @@ def add_project(
     if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
         raise InputError(
             f"A project must have a title of 1 to {LONGEST_NAME} characters and a codebook of at most "
-            f"{LONGEST_NOTE}; got {len(title.strip())} and {len(codebook)} characters. Change them."
+            f"{LONGEST_NOTE}; got a title of {len(title.strip())} and a codebook of {len(codebook)} characters. "
+            "Change their lengths."
         )
     if not any(entry.kind == "label" for entry in maps):
         raise InputError(

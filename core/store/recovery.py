@@ -176,8 +176,8 @@ def explain(error: BaseException, path: Path) -> StoreError:
     if "WAL" in text:
         log = path.with_name(path.name + ".wal")
         return StoreError(
-            f"The log {log} has the latest writes but is damaged (a copy is in {backups(path)}). Move {log.name} "
-            "away to open the database without them."
+            f"The log {log} contains the latest writes but is damaged (a copy is in {backups(path)}). Move "
+            f"{log.name} away to open the database without these writes."
         )
     if re.search(r"version number|newer version of DuckDB|future version", text):
         return StoreError(
@@ -301,8 +301,8 @@ class LogCopy:
         if self.copy and not log.exists():
             shutil.copy2(self.copy, log)
         return StoreError(
-            f"The log {log} has the latest writes but cannot be read (a copy is {self.copy}). Move {log.name} "
-            "away to open the database without them."
+            f"The log {log} contains the latest writes but cannot be read (a copy is {self.copy}). Move "
+            f"{log.name} away to open the database without these writes."
         )
 
 

@@ -237,7 +237,7 @@ def one_run(db: Database, run: str) -> Row:
     if stored.empty and (recorded := shipped_record.one_run(run)):
         stored = pd.DataFrame([recorded])
     if stored.empty:
-        raise StoreError(f"A run must be a stored one; got {run!r}. See the list of runs.")
+        raise StoreError(f"The run must be stored in the database; got {run!r}. Choose a run from the list of runs.")
     row: Row = {str(name): None if pd.isna(value) else value for name, value in stored.iloc[0].items()}
     for name in ("options", "row_ids"):
         if why := misfit("run", name, row[name]):

@@ -86,7 +86,7 @@ def test_144_heads_of_64_tokens_with_a_full_gallery_are_under_2_megabytes():
 
 def test_a_checkpoint_that_is_not_here_is_said_in_the_file():
     page = head_page(Head(0, 1), "x", SCORES, ROWS, maps=example_grids(["nobody/nothing"]).caption)
-    assert "The maps of nobody/nothing are not shown" in page
+    assert "The attention maps of nobody/nothing are not shown" in page
     assert "class='maps'" not in page
 
 
@@ -112,4 +112,4 @@ def test_the_bundled_encoders_example_needs_no_model(monkeypatch):
     monkeypatch.setattr("core.models.opening.open_checkpoint", None)
     shelf = example_grids([config.ENCODER, config.ENCODER, "nobody/nothing"])
     assert list(shelf.grids) == [config.ENCODER]
-    assert shelf.caption.startswith("The maps of nobody/nothing are not shown")
+    assert shelf.caption.startswith("The attention maps of nobody/nothing are not shown")

@@ -114,7 +114,7 @@ def test_components_are_read_and_written():
 def test_what_cannot_be_taken_out_is_refused_in_a_sentence():
     bert, albert = classifier("bert"), classifier("albert")
     some = encodings(bert)
-    with pytest.raises(InputError, match='method "zero"; got "disable"'):
+    with pytest.raises(InputError, match='method "zero"; got the method "disable"'):
         sweep(bert, some, [frozenset({LayerBlock(0, "layer")})])
     with pytest.raises(InputError, match="from L1 to L3, the last layer of this checkpoint; got L5-layer"):
         sweep(bert, some, [frozenset({LayerBlock(4, "layer")})], "zero")

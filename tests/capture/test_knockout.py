@@ -122,7 +122,7 @@ def test_what_cannot_be_cut_is_refused_in_a_sentence():
     checkpoint = classifier("bert")
     encoding = checkpoint.encode(TEXT[0])
     every = between([2], range(len(encoding)))
-    with pytest.raises(InterventionError, match=r'leave every query at least one key; position 3 \("##h"\)'):
+    with pytest.raises(InterventionError, match=r'leave every query at least one key; the query "##h" \(position 3\)'):
         predict(checkpoint, [encoding], interventions=[Knockout(every, frozenset({0}))])
     predict(checkpoint, [encoding], interventions=[Knockout(every, frozenset({0}), renormalised=False)])
     with pytest.raises(InterventionError, match="from 1 to 3; got 8"):

@@ -216,7 +216,9 @@ def test_a_job_that_runs_in_the_app_is_cancelled_from_the_terminal(tmp_path):
 
 def test_a_job_that_fails_raises_its_own_sentence(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    with pytest.raises(JobError, match=r"1 of 2 units failed\. The first error: ValueError: unit 1 is unlucky"):
+    with pytest.raises(
+        JobError, match=r"1 of 2 units of work failed\. The first error is: ValueError: unit 1 is unlucky"
+    ):
         output.ran(TINY, {"count": 2, "fail": [1], "folder": str(tmp_path)}, where=output.place(None, 1))
 
 

@@ -166,7 +166,7 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
         (TINY, {"cuont": 2}, "got 'cuont'"),
         ("no-such-study", {}, "'no-such-study' is not"),
         ("os; import sys", {}, "letters, digits and dashes"),
-        (TINY, {"count": 0}, "of tiny must select something to compute"),
+        (TINY, {"count": 0}, "of the study tiny must select something to compute"),
     ]:
         done = api.wait(db, api.start(db, study, options), 60)
         assert done.state == "failed"
@@ -250,7 +250,7 @@ def test_a_job_at_work_is_neither_resumed_nor_deleted(db, folder):
     job = api.start(db, TINY, {"count": 1, "seconds": 600, "folder": str(folder)})
     until(lambda: api.status(db, job).state == "running")
     for act in (api.resume, api.delete):
-        with pytest.raises(JobError, match=r"^Only a stopped job can be (resumed|deleted); .* Cancel it first\.$"):
+        with pytest.raises(JobError, match=r"^Only a stopped job can be (resumed|deleted); .* Cancel the job first\.$"):
             act(db, job)
     api.cancel(db, job)
     api.wait(db, job, 10)

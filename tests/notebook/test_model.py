@@ -243,13 +243,13 @@ def test_a_file_that_the_command_maps_writes_is_drawn(name, words, tmp_path):
     [
         (random_maps(4, 4), list("abcd"), r"\(layer, head, query, key\).*got the shape \(4, 4\) and 4 tokens"),
         (random_maps(2, 2, 4, 4), list("abc"), r"got the shape \(2, 2, 4, 4\) and 3 tokens"),
-        (random_maps(2, 2, 4, 5), list("abcd"), "key_tokens if keys are not the queries"),
+        (random_maps(2, 2, 4, 5), list("abcd"), "key_tokens if the keys are not the queries"),
         (
             np.zeros((2, 2, 3, 3)),
             list("abc"),
             "Every row of an attention map must sum to 1; the row of query 0 in L1H1",
         ),
-        ([object()], ["a"], "got object. Give numbers of NumPy or torch"),
+        ([object()], ["a"], "got object. Pass arrays of NumPy or tensors of torch"),
         ("nowhere.npz", None, "must be an NPZ file"),
     ],
 )
@@ -290,7 +290,7 @@ def test_labels_of_a_database_are_those_that_hold(tmp_path):
     found = notebook.labels(tmp_path / "labels.duckdb")
     assert found["class"].tolist() == ["diagonal"]
     assert len(found["weights"][0]) == 2 * found["length"][0] ** 2
-    with pytest.raises(InputError, match="does not exist"):
+    with pytest.raises(InputError, match="which apply to this checkpoint and task"):
         notebook.labels(tmp_path / "none.duckdb")
 
 

@@ -473,7 +473,7 @@ def test_what_is_no_text_is_a_sentence_in_a_notebook(given):
     bert = tiny("bert")
     opened = notebook.open(bert.model, bert.tokenizer)
     for call, texts in ((opened.maps, [given]), (opened.show, [given]), (opened.show, ["A cat.", given or 0])):
-        with pytest.raises(InputError, match="text must be a sentence, and pair a second one; got"):
+        with pytest.raises(InputError, match="text must be a string, and pair a string or None; got"):
             call(*texts)
 
 

@@ -13,12 +13,15 @@ from tests.store.labelling import a_map, event
     ("change", "said"),
     [
         ({"probability": "high"}, "\"probability\" must be a number; got 'high' in event 1. Correct it."),
-        ({"probability": 1.5}, "A probability must be from 0 to 1.* got 1.5 and 1.5 in event 1"),
-        ({"seconds": -1}, "seconds from 0 to a year"),
+        ({"probability": 1.5}, "The probability of a label must be from 0 to 1.* got 1.5 and 1.5 in event 1"),
+        ({"seconds": -1}, "the time spent on it from 0 seconds to a year"),
         ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
         ({"probability": 10**5000}, '"probability" must be a number; got a very large number in event 1. Correct it.'),
         ({"way": "together"}, "given together; got 'label', order 'random' and pass 1 in event 1"),
-        ({"way": "together", "queue_order": "clusters", "pass": 2}, "Only first-pass labels of maps"),
+        (
+            {"way": "together", "queue_order": "clusters", "pass": 2},
+            "Maps can be labelled together only in the first pass",
+        ),
         ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
         ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),
         ({"sequence": 2**31}, '"sequence" must be a whole number from 1'),
@@ -55,7 +58,7 @@ def test_a_label_needs_a_name_that_shows(name):
         ({"weights": b"\x00\x40" * 36}, "Attention weights must be from 0 to 1"),  # 2
         ({"weights": b"\x00\xbc" * 36}, "Attention weights must be from 0 to 1"),  # -1
         ({"maximum": 1.5}, "The largest weight of a map must be from 0 to 1"),
-        ({"maximum": None}, 'A map must have "maximum"'),
+        ({"maximum": None}, 'A map must have the field "maximum"'),
         ({"tokens": ["x"] * 5}, "A map of 6 tokens must have a text for each token"),
         ({"tokens": ["\ud800"] * 6}, "A map of 6 tokens must have a text for each token"),
         ({"separators": [6]}, "The separators of a map must be positions from 0 to 5"),

@@ -94,7 +94,7 @@ def test_what_went_wrong_with_the_file_and_not_with_what_was_asked(error, of_fil
         (duckdb.IOException("Could not fsync: Input/output error"), "The disk or network folder of the database"),
         (duckdb.InvalidInputException("No open result set"), "was closed while it was being read"),
         (OSError(30, "Read-only file system"), "must be writable; it is read-only"),
-        (duckdb.IOException("Failure while replaying WAL file"), "has the latest writes but is damaged"),
+        (duckdb.IOException("Failure while replaying WAL file"), "contains the latest writes but is damaged"),
         (duckdb.IOException("written by a newer version of DuckDB"), "must have the format of DuckDB"),
         (
             duckdb.IOException('Could not read from file "x": Is a directory'),

@@ -51,7 +51,7 @@ def test_a_note_without_bound_is_not_pinned(db):
 
 
 def test_what_is_gone_cannot_be_taken_away_and_viewers_take_nothing(db):
-    with pytest.raises(StoreError, match="must be a stored one"):
+    with pytest.raises(StoreError, match="must be stored in the database"):
         remove_run(db, "nothing")
     run = stored(db, "first", 0.5)
     with pytest.raises(RightsError):

@@ -123,7 +123,7 @@ def test_deleting_runs_takes_their_rows_along_and_no_others(db):
 
 
 def test_an_unknown_run_is_one_sentence(db):
-    with pytest.raises(StoreError, match=r"got 'nope'\. See the list of runs\."):
+    with pytest.raises(StoreError, match=r"got 'nope'\. Choose a run from the list of runs\."):
         runs.one_run(db, "nope")
 
 
