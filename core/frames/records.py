@@ -247,8 +247,8 @@ def place(text: str, phrase: str, name: str = "words") -> Span:
         )
     if number and not 1 <= int(number) <= len(spans):
         raise InputError(
-            f'The number after # must be from 1 to {len(spans)}, the number of times that the {name} "{wanted}" '
-            f"occurs in the sentence; got {number}. Correct the number."
+            f"The number after # must be from 1 to {len(spans)}, the number of occurrences of the {name} "
+            f'"{wanted}" in the sentence; got {number}. Correct the number.'
         )
     if not number and len(spans) > 1:
         raise InputError(

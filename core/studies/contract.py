@@ -245,8 +245,8 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(
-            f"An option of the study {study} must be one of {', '.join(names)}; got "
-            f"{unknown[0]!r}. Leave it out or correct its name."
+            f"An option of the study {study} must be one of {', '.join(names)}; got {unknown[0]!r}. Correct the "
+            "name of the option, or leave it out."
         )
     try:
         return TypeAdapter(kind).validate_python(dict(given))
@@ -254,9 +254,11 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else study
         shown = "nothing" if first["type"].startswith("missing") else repr(first["input"])[:60]
-        raise InputError(f"The option {name} of {study} cannot be {shown}: {first['msg']}.") from error
+        raise InputError(f"The option {name} of the study {study} cannot be {shown}: {first['msg']}.") from error
     except TypeError as error:  # raised by an option's conversion before the type check
-        raise InputError(f"The options of {study} must have the types it declares; {error}.") from error
+        raise InputError(
+            f"The options of the study {study} must have the declared types ({error}). Correct the options."
+        ) from error
 
 
 def as_json(options: Any) -> Row:

@@ -117,12 +117,12 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
         wrong = [one for one in error.errors() if one["loc"] and one["type"].endswith(_WRONG_TYPE)]
         if wrong:
             raise InputError(
-                f"The option {wrong[0]['loc'][0]} of {study} cannot be {str(wrong[0]['input'])[:40]!r}: "
+                f"The option {wrong[0]['loc'][0]} of the study {study} cannot be {str(wrong[0]['input'])[:40]!r}: "
                 f"{wrong[0]['msg']}. Export the run again."
             ) from error
     except TypeError as error:  # raised by an option's conversion before the type check
         raise InputError(
-            f"The options of {study} must have the types it declares; {error}. Export the run again."
+            f"The options of the study {study} must have the declared types ({error}). Export the run again."
         ) from error
 
 

@@ -135,7 +135,9 @@ def _merged_values(name: str, how: Any, values: list[Any]) -> Any:
         return merged(known)
     for other in others:
         if not (np.array_equal(first, other) if isinstance(first, np.ndarray) else first == other):
-            raise JobError(f"All units must have the same {name}; got {first!r} and {other!r}. Start the job again.")
+            raise JobError(
+                f"All parts of a job must have the same {name}; got {first!r} and {other!r}. Start the job again."
+            )
     return first
 
 

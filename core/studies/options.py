@@ -33,8 +33,8 @@ def _newest_of_latest(value: Any) -> Any:
     if (BUNDLED_MODELS / CLASSIFIER).is_dir():
         return CLASSIFIER
     raise InputError(
-        f'"{LATEST}" must be a checkpoint that was fine-tuned here; there is none. Make one with '
-        f"`{command_line('finetune', 'atlas-encoder', '--task', 'sst2')}`, or name a folder."
+        f'"{LATEST}" names the checkpoint that was fine-tuned here most recently, but there is none. Make one '
+        f"with `{command_line('finetune', 'atlas-encoder', '--task', 'sst2')}`, or name a folder."
     )
 
 
@@ -123,7 +123,8 @@ def settings_of(given: Any) -> Any:
             )  # fmt: skip
         except (ValueError, KeyError) as error:
             raise InputError(
-                f"A setting must be written like epochs=1 or learning_rate=0.0005; got {setting!r}. Correct it."
+                f"A setting must be written like epochs=1 or learning_rate=0.0005; got {setting!r}. Correct the "
+                "setting."
             ) from error
     return settings
 

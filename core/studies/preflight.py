@@ -20,8 +20,8 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
         chosen = str(options.get(name) or "")
         if chosen.startswith(("data/", "/", "./", "~")) and _folder(chosen) is None:
             raise InputError(
-                f"The checkpoint {chosen} must be on this machine; it is not (some bundled results come "
-                "without their checkpoint). Fine-tune one on the Fine-tuning page and choose it."
+                f"The checkpoint {chosen} must be on this machine; it is not (some bundled results come without "
+                "their checkpoint). Fine-tune a checkpoint on the Fine-tuning page and choose it."
             )
     checkpoint, task = options.get("checkpoint"), options.get("task")
     needs = study.needs_of(options)
@@ -33,8 +33,8 @@ def check_runnable(study: Study[Any, Any], options: Mapping[str, Any]) -> None:
     known = read_config(folder, str(checkpoint))
     if not classifies(known) and not _tuned_on(folder):
         raise InputError(
-            f"The checkpoint must have a classifier; {checkpoint} has none. Fine-tune it on the "
-            "Fine-tuning page (about a minute with the small recipe), or choose a fine-tuned one."
+            f"The checkpoint must be a classifier; {checkpoint} has no classification head. Fine-tune it on the "
+            "Fine-tuning page (about a minute with the small recipe), or choose a fine-tuned checkpoint."
         )
     if task and (trained := _tuned_on(folder)) and not _judges(trained, task, known.get("id2label")):
         raise InputError(

@@ -11,7 +11,10 @@ def find_score(key: str) -> HeadScore:
     """Return the definition of a head score by its key "study/name". Raises InputError if no study has this score."""
     if score := _score_of(key):
         return score
-    raise InputError(f"A score must be named study/name, as in the atlas; no study has {key!r}. Choose another score.")
+    raise InputError(
+        f"A score must be named study/name, as in the atlas; got {key!r}, which no study computes. Choose another "
+        "score."
+    )
 
 
 def label_of(key: str) -> str:

@@ -55,8 +55,8 @@ def open_pipeline(name: str | None = None) -> "Language":
         if not probe.has_annotation(kind):
             raise NoParserError(
                 f'A language pipeline must have a tagger and a dependency parser; "{wanted[:80]}" has no '
-                f"{part} (it has {', '.join(opened.pipe_names) or 'nothing'}). Choose another, such as "
-                f"{config.ENGLISH}."
+                f"{part} (it has {', '.join(opened.pipe_names) or 'nothing'}). Choose another pipeline, "
+                f"such as {config.ENGLISH}."
             )
     return opened
 

@@ -70,8 +70,8 @@ def decode(kind: Any, value: Any) -> Any:
             return kind(**found)
         except TypeError as error:
             raise JobError(
-                f"A stored partial result must have the fields of this version; this one is of another version "
-                f"({error}). Start the job again."
+                "A stored partial result must have the fields of this version of the program; this result has "
+                f"those of another version ({error}). Start the job again."
             ) from error
     if hasattr(kind, "unpacked"):
         return kind.unpacked(decode(Any, value))

@@ -76,12 +76,12 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
         if len(fields) != COLUMNS:
             raise InputError(
                 f"A CoNLL-U line must have {COLUMNS} columns separated by tabs; line {number} of {file.name} has "
-                f"{len(fields)}. Correct it."
+                f"{len(fields)}. Correct the line."
             )
         if not _NUMBER.fullmatch(fields[0]):
             raise InputError(
                 f"A CoNLL-U line must begin with a word ID; line {number} of {file.name} begins with "
-                f"{fields[0][:20]!r}. Correct it."
+                f"{fields[0][:20]!r}. Correct the line."
             )
         if "." not in fields[0]:  # 8.1 is an empty node
             rows.append((number, fields))
@@ -96,15 +96,15 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
         if start < 0:
             raise InputError(
                 f'The words of a sentence must occur in its text in order; "{fields[1]}" in line {number} of '
-                f"{file.name} does not. Correct it."
+                f"{file.name} does not. Correct the line."
             )
         cursor = start + len(fields[1])
         first, _, last = fields[0].partition("-")
         many = int(last) - int(first) + 1 if last else 0
         if last and not 1 <= many <= len(queue):
             raise InputError(
-                f"A multi-word token such as 8-9 must precede its words; line {number} of {file.name} has "
-                f"{fields[0]} and {len(queue)} words after it. Correct it."
+                f"A multi-word token such as 8-9 must be followed by its words; line {number} of {file.name} has "
+                f"{fields[0]}, followed by {len(queue)} words. Correct the line."
             )
         parts = [queue.popleft()[1][1] for _ in range(many)] if last else [fields[1]]
         spans += _divided(start, fields[1], parts)
@@ -114,8 +114,8 @@ def _sentence(block: list[tuple[int, str]], document: str, file: Path) -> GoldSe
         head = k if fields[6] == "0" else places.get(fields[6])
         if head is None:
             raise InputError(
-                f"The head of a word must be a word of its sentence, or 0; line {number} of {file.name} has "
-                f"{fields[6]}. Correct it."
+                f"The head of a word must be a word of its sentence, or 0; line {number} of {file.name} has the "
+                f"head {fields[6]}. Correct the line."
             )
         words.append(TaggedWord(fields[1], *spans[k], fields[4], fields[3], fields[7], head))
     return GoldSentence(text, tuple(words), document)
@@ -180,8 +180,8 @@ def file_of(folder: str | Path | None, part: str) -> Path:
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
-            f"A treebank folder must have one file *-{part}.conllu; {folder or 'no folder'} has {len(files)}. "
-            "Give a folder of Universal Dependencies."
+            f"A treebank folder must have exactly one file *-{part}.conllu; {folder or 'no folder'} has "
+            f"{len(files)}. Choose a folder of Universal Dependencies."
         )
     return config.inside(files[0])  # a link in the folder may lead out of it
 
@@ -204,8 +204,8 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
             out.setdefault(reason, []).append(f'{number} "{sentence.text[:30]}"')
     if not kept:
         raise InputError(
-            f"A probe needs sentences of at least two words with one root; {file.name} has none among "
-            f"{len(every)}. Choose another treebank, or raise the limit."
+            f"A probe needs sentences of at least two words with one root; none of the {len(every)} sentences of "
+            f"{file.name} is like that. Choose another treebank, or raise the limit."
         )
     left = tuple(LeftOut(part, reason, len(names), tuple(names[:NAMED])) for reason, names in sorted(out.items()))
     return TreebankPart(part, tuple(kept), left)
@@ -216,8 +216,9 @@ def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(
-                f"A probe needs the tags and relations of Universal Dependencies (NOUN, nsubj ...); {name} has "
-                f'"{word.text[:30]}" with {word.pos[:20]!r} and {word.dep[:20]!r}. Convert the treebank.'
+                "A probe needs the tags and relations of Universal Dependencies, such as NOUN and nsubj; in "
+                f'{name}, the word "{word.text[:30]}" has the tag {word.pos[:20]!r} and the relation '
+                f"{word.dep[:20]!r}. Convert the treebank."
             )
 
 

@@ -67,8 +67,8 @@ def feature_of(name: str) -> Feature:
     if kind in _KINDS and value.strip():
         return Feature(name, f"{kind} {value}", f"words with {_KINDS[kind]} {value}")
     raise InputError(
-        f'A feature must be one of {", ".join(FEATURES)}, or like tag:JJ, pos:ADJ or dep:amod; got "{name[:60]}". '
-        "Choose one."
+        f"A feature must be one of {', '.join(FEATURES)}, or be written like tag:JJ, pos:ADJ or dep:amod; got "
+        f'"{name[:60]}". Choose one of them.'
     )
 
 

@@ -167,8 +167,8 @@ def must_have_labels(task: str | Task) -> None:
     """Raise InputError if a task has no labels."""
     if not (known := task_of(task)).labelled:
         raise InputError(
-            f'Training and evaluation need labels; {known.name} has no column "label" or "score". Add one, or '
-            "choose another task."
+            f'Training and evaluation need labels; {known.name} has no column "label" or "score". Add such a '
+            "column, or choose another task."
         )
 
 
@@ -197,7 +197,9 @@ def read_rows(
         )
     rows = _rows_of(task, split, folder)
     if not rows:
-        raise InputError(f"A split must have at least one example; {task.name} {split} has none. Choose other data.")
+        raise InputError(
+            f"A split must have at least one example; the {split} split of {task.name} has none. Choose other data."
+        )
     return drawn(rows, limit, seed)
 
 
@@ -299,8 +301,8 @@ def _row(
         if task.drops_short_rows:
             return
         raise InputError(
-            f"Every row of {task.name} must have text; row {number + 1} of {file.name} has an empty one. Correct "
-            "or remove it."
+            f"Every row of {task.name} must have text; row {number + 1} of {file.name} has an empty sentence. "
+            "Correct or remove the row."
         )
     label = parse_label(task, fields[places[task.label]], f"row {number + 1} of {file.name}")
     yield TaskRow(f"{split}-{number}", text, pair, label)
@@ -311,8 +313,8 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
     value = value.strip()
     if value == "-1":
         raise InputError(
-            f"Labels must be known; {place} of {task.name} has -1, because GLUE withholds the labels of its test "
-            "split. Use the dev split."
+            f"Labels must be known; {place} of {task.name} has the label -1, because GLUE withholds the labels of "
+            "its test split. Use the dev split."
         )
     if task.is_score:
         try:
@@ -321,7 +323,7 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
             score = float("nan")
         if not 0 <= score <= 5:
             raise InputError(
-                f'A score of {task.name} must be from 0 to 5; {place} has "{value[:60]}". Correct or remove it.'
+                f'A score of {task.name} must be from 0 to 5; {place} has "{value[:60]}". Correct or remove the score.'
             )
         return score
     for known in (task.spelled, task.labels):
@@ -416,9 +418,9 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
     if all(_GENERIC.match(name) for name in names):
         if len(names) > 2:
             raise CheckpointError(
-                f"The outputs of a checkpoint for {task.name} must have label names, because their order varies; got "
-                f"{', '.join(names)}. Write {', '.join(task.labels)} into id2label of its config.json in its own "
-                "order."
+                f"The outputs of a checkpoint for {task.name} must have label names, because their order varies; "
+                f"got {', '.join(names)}. Write the names {', '.join(task.labels)} into id2label of its "
+                "config.json, in the order of its outputs."
             )
         return tuple(range(len(names)))
     known = {own.plain_label(name): k for spelled in (task.labels, task.spelled) for k, name in enumerate(spelled)}

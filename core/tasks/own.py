@@ -208,15 +208,15 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
     own = OwnFile(path or Path(name), labels, PAIR in columns, rows, bool(kind))
     if not own.of("dev"):
         raise InputError(
-            f"A task must have dev rows; none of the {len(own.rows)} rows of {name} is dev. Add some, or set the "
-            "column split."
+            f"A custom task must have rows of the split dev; none of the {len(own.rows)} rows of {name} is in "
+            "that split. Add some, or set the column split."
         )
     known = {row.label for row in own.of("train")}
     for row in own.of("dev") if own.labels and known else ():
         if row.label not in known:
             raise InputError(
                 f'Every label must occur in the train split; "{own.labels[int(row.label)][:40]}" of {name} only '
-                "occurs in the dev split. Move some rows."
+                "occurs in the dev split. Move some rows with this label to the train split."
             )
     return own
 
@@ -224,7 +224,7 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
 def _cell(name: str, number: int, cells: dict[str, str], column: str) -> str:
     if not cells[column]:
         raise InputError(
-            f"Every row must be complete; row {number + 1} of {name} has no {column}. Correct or remove it."
+            f"Every row must be complete; row {number + 1} of {name} has no {column}. Correct or remove the row."
         )
     return cells[column]
 
@@ -272,7 +272,7 @@ def _score(name: str, number: int, value: str) -> float:
         score = float("nan")
     if not 0 <= score <= LARGEST_SCORE:
         raise InputError(
-            f'A score must be from 0 to 5; row {number + 1} of {name} has "{value[:40]}". Correct or remove it.'
+            f'A score must be from 0 to 5; row {number + 1} of {name} has "{value[:40]}". Correct or remove the row.'
         )
     return score
 
@@ -284,7 +284,8 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
         split = _cell(name, number, cells, SPLIT).lower()
         if split not in SPLITS:
             raise InputError(
-                f'The column split must be train or dev; row {number + 1} of {name} has "{split[:40]}". Correct it.'
+                f'The column split must be train or dev; row {number + 1} of {name} has "{split[:40]}". Correct '
+                "the row."
             )
     elif math.isnan(label):
         split = ""  # rows without labels are in both splits

@@ -75,7 +75,8 @@ def perturb(
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
     if how.pairs and given.pair is None:
         raise InputError(
-            f'The perturbation "{kind}" needs a pair of sentences; "{text[:40]}" has no second sentence. Add one.'
+            f'The perturbation "{kind}" needs a pair of sentences; "{text[:40]}" has no second sentence. Add '
+            "a second sentence."
         )
     return how.make(given, np.random.default_rng(seed), choice or PerturbationChoice())
 
@@ -172,7 +173,7 @@ def _scrambled(run: int) -> Callable[[Text, np.random.Generator, PerturbationCho
         if sides == [given.text, given.pair]:
             raise InputError(
                 f'A sentence must have more than {run} different words to be shuffled; "{given.text[:40]}" has '
-                "too few. Type more."
+                "too few. Type a longer sentence."
             )
         return Perturbed(Text(sides[0] or "", sides[1]), f"words shuffled, {run} at a time")
 
@@ -201,10 +202,10 @@ def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, Pertur
         spans = [match.span() for match in _WORD.finditer(given.text)]
         chosen = [span for span in spans if given.text[slice(*span)] == choice.word] if choice.word else spans
         if not chosen or len(spans) < 2:
-            said = f'does not contain "{choice.word[:40]}"' if choice.word and not chosen else f"has {len(spans)}"
+            said = f'does not contain "{choice.word[:40]}"' if choice.word and not chosen else f"has only {len(spans)}"
             raise InputError(
-                f'A sentence must have at least two words to remove one; "{given.text[:40]}" '
-                f"{said}. Choose another word or sentence."
+                "Removing a word needs a sentence with at least two words that contains the chosen word; "
+                f'"{given.text[:40]}" {said}. Choose another word or sentence.'
             )
         start, end = chosen[0] if choice.word else chosen[int(chance.integers(len(chosen)))]
         word = given.text[start:end]
@@ -223,8 +224,8 @@ def _synonym(given: Text, chance: np.random.Generator, choice: PerturbationChoic
         known = [span for span in known if given.text[slice(*span)] == choice.word]
     if not known:
         raise InputError(
-            f"A word to replace must be in the bundled list of {len(words()['synonyms'])} synonym pairs; "
-            f'"{choice.word[:40] or given.text[:40]}" has none. Type the second input instead.'
+            f"A sentence must contain a word of the bundled list of {len(words()['synonyms'])} synonym pairs; "
+            f'"{choice.word[:40] or given.text[:40]}" has no synonym there. Type the second input instead.'
         )
     start, end = known[0] if choice.word else known[int(chance.integers(len(known)))]
     word = given.text[start:end]
@@ -237,7 +238,7 @@ def _synonym(given: Text, chance: np.random.Generator, choice: PerturbationChoic
 
 def _typed(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
     if choice.typed is None or not choice.typed.text.strip():
-        raise InputError("The second input must not be empty. Type it, or choose a perturbation.")
+        raise InputError("The second input must not be empty; got no text. Type it, or choose a perturbation.")
     return Perturbed(choice.typed, "as typed")
 
 

@@ -57,8 +57,8 @@ def relation_of(name: str) -> Relation:
     if kind == "dep" and label.strip():
         return Relation(name, f"{label} and its governor", label, "governor", f"dependents labelled {label}")
     raise InputError(
-        f'A relation must be one of {", ".join(RELATIONS)}, or a dependency such as dep:amod; got "{name[:60]}". '
-        "Choose one."
+        f"A relation must be one of {', '.join(RELATIONS)}, or a dependency such as dep:amod; got "
+        f'"{name[:60]}". Choose one of them.'
     )
 
 

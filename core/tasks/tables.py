@@ -57,7 +57,7 @@ class SentenceTable:
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
     """Read sentences from the text of a file, upload or field. Raises InputError with column, row or line."""
     if "\0" in text:
-        raise InputError(f"{name} must be text; it has a NUL character. Remove it.")
+        raise InputError(f"{name} must be text; it contains a NUL character. Remove this character.")
     text = plain_ends(text.lstrip("\ufeff"))
     lines = lines_of(text)
     first = next((line for line in lines if line.strip()), "")
@@ -83,7 +83,8 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
     if not table.rows:
         where = "" if table.form == "list" else " below the first line"
         raise InputError(
-            f"Sentences must be given as a list with one on each line, or as a table; {name} has none{where}. Add some."
+            f"Sentences must be given as a list with one on each line, or as a table; {name} has no "
+            f"sentences{where}. Add some."
         )
     return table
 
@@ -159,7 +160,7 @@ def _places(columns: Sequence[str], name: str) -> dict[str, int]:
             "first line."
         )
     if twice:
-        raise InputError(f'Column names must be unique; {name} has "{twice[0]}" twice. Rename one.')
+        raise InputError(f'Column names must be unique; {name} has "{twice[0]}" twice. Rename one of the two columns.')
     places = {SENTENCE: columns.index(first)}
     second = next((column for column in _PAIRS[first] if column in columns), None)
     if second:
@@ -216,12 +217,14 @@ def _object(line: str, where: str) -> dict[str, Any]:
     try:
         row = json_line(line)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"Each line must be one JSON object; {where} is not ({error}). Correct it.") from error
+        raise InputError(f"Each line must be one JSON object; {where} is not ({error}). Correct the line.") from error
     if not isinstance(row, dict):
-        raise InputError(f"Each line must be one JSON object; {where} is a {type(row).__name__}. Correct it.")
+        raise InputError(f"Each line must be one JSON object; {where} is a {type(row).__name__}. Correct the line.")
     cells = {str(key).strip().lower(): value for key, value in row.items()}
     if len(cells) < len(row):
-        raise InputError(f"Column names must differ in more than case; those of {where} are not. Rename one.")
+        raise InputError(
+            f"Column names must differ in more than case; some names of {where} do not. Rename one of the columns."
+        )
     return cells
 
 
@@ -240,8 +243,8 @@ def _written(value: Any, key: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f'A text must consist of complete characters; "{key[:40]}" in {where} has half of a surrogate pair. '
-            "Correct it."
+            f'A text must be valid Unicode; "{key[:40]}" in {where} has half of a surrogate pair. Remove this '
+            "character."
         ) from error
     return plain_ends(text)
 
@@ -252,7 +255,7 @@ def _parts(line: str, number: int, name: str) -> list[str]:
         found = f"{len(parts)} parts" if parts[0] else "no first sentence"
         raise InputError(
             f"A line of a list must have one sentence, or two separated by a tab; line {number} of {name} "
-            f"({line[:60]!r}) has {found}. Correct it."
+            f"({line[:60]!r}) has {found}. Correct the line."
         )
     return parts if len(parts) == 2 and parts[1] else parts[:1]
 
@@ -275,7 +278,7 @@ def read_given(text: str, name: str = PASTED) -> SentenceTable:
     table = read_table(text, name)
     if len(table.rows) > MOST:
         raise InputError(
-            f"A list must have at most {MOST:,} sentences; {name} has {len(table.rows):,}. Use a part of it."
+            f"A list must have at most {MOST:,} sentences; {name} has {len(table.rows):,}. Use fewer sentences."
         )
     return table
 
@@ -286,6 +289,6 @@ def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
     for number, cells in table.rows:
         if not cells[SENTENCE]:
             raise InputError(
-                f"Every row must be complete; row {number + 1} of {name} has no sentence. Correct or remove it."
+                f"Every row must be complete; row {number + 1} of {name} has no sentence. Correct or remove the row."
             )
     return [Pasted(cells[SENTENCE], cells.get(PAIR) or None) for _, cells in table.rows]

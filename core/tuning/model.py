@@ -42,8 +42,8 @@ def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, B
     """
     if not 0 <= share <= 1 or scope not in SCOPES:
         raise InputError(
-            f"The fraction of weights to prune must be from 0 to 1, and the scope {' or '.join(SCOPES)}; got "
-            f"{share:g} and {scope!r}. Change them."
+            f"The fraction of weights to prune must be from 0 to 1, and the scope {' or '.join(SCOPES)}; got the "
+            f"fraction {share:g} and the scope {scope!r}. Change them."
         )
     layers, values = prunable(model), dict(model.named_parameters())
     groups = [[name for names in layers.values() for name in names]] if scope == "global" else list(layers.values())
@@ -123,8 +123,8 @@ def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
         if isinstance(module, nn.ModuleList) and len(module) == wanted and wanted > 1:
             return name, module
     raise InputError(
-        f"Layers must be separate to be trained or reset in part; {config.model_type} shares its layers. Train "
-        "all of them."
+        "Single layers can be trained or reset only if every layer has its own weights; the layers of "
+        f"{config.model_type} models share theirs. Train all layers."
     )
 
 

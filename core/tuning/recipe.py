@@ -112,7 +112,9 @@ class Recipe:
 
 def _within(name: str, value: int | float | None, low: int | float, high: int | float) -> None:
     if value is not None and not low <= value <= high:
-        raise InputError(f"{name} must be from {low:g} to {high:g}; got {value:g}. Change it.")
+        raise InputError(
+            f"The setting {name} must be from {low:g} to {high:g}; got {value:g}. Choose a value in this range."
+        )
 
 
 PRESETS = {

@@ -67,7 +67,7 @@ def test_the_other_studies_say_something_of_every_head(study, checkpoint):
 def test_a_treebank_must_be_one():
     found = CliRunner().invoke(app, ["study", "dependencies", "atlas-encoder", "--treebank", "nowhere"])
     assert isinstance(found.exception, AtlasError)
-    assert "Give a folder of Universal Dependencies" in str(found.exception)
+    assert "Choose a folder of Universal Dependencies" in str(found.exception)
 
 
 def test_a_table_keeps_the_rows_that_stand_out():

@@ -56,7 +56,7 @@ def test_bad_input_is_one_sentence_and_exit_status_2():
     [
         (["--target", "angry", "--element", "getting angry"], "must not overlap"),
         (["--target", "angry", "--element", "cook", "--direction", "sideways"], "sideways"),
-        (["--target", "angry", "--element", "cook#2"], "number after # must be 1 to 1, the occurrences"),
+        (["--target", "angry", "--element", "cook#2"], "number after # must be from 1 to 1"),
     ],
 )
 def test_what_makes_no_link_is_refused(arguments, said):

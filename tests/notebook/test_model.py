@@ -290,7 +290,7 @@ def test_labels_of_a_database_are_those_that_hold(tmp_path):
     found = notebook.labels(tmp_path / "labels.duckdb")
     assert found["class"].tolist() == ["diagonal"]
     assert len(found["weights"][0]) == 2 * found["length"][0] ** 2
-    with pytest.raises(InputError, match="which apply to this checkpoint and task"):
+    with pytest.raises(InputError, match="does not exist"):
         notebook.labels(tmp_path / "none.duckdb")
 
 

@@ -146,7 +146,7 @@ def test_what_is_no_model_is_one_sentence(arguments, sentence):
 
 
 def test_what_is_no_text_is_one_sentence():
-    with pytest.raises(InputError, match="got none"):
+    with pytest.raises(InputError, match="it is empty"):
         notebook.open(config.ENCODER).show(" ")
     with pytest.raises(InputError, match="text must be a string, and pair a string or None; got NoneType"):
         notebook.open(config.ENCODER).show(None)

@@ -246,7 +246,7 @@ def test_the_form_has_every_predicate_with_its_parameters_and_usual_rows(filled)
     app.text_input(key="hypothesis_property_kind").set_value("drop")
     app.button(key="hypothesis_register").click().run()
     assert not app.exception
-    assert "must have a classifier" in app.error[0].value
+    assert "must be a classifier" in app.error[0].value
 
 
 @pytest.mark.thorough

@@ -56,9 +56,7 @@ def test_a_list_is_pasted_and_chosen(db, place):
     assert Path(file).name in picker.options  # by its name and not by its folder
     said = " ".join(caption.value for caption in app.caption).replace("\\", "")
     assert (
-        "The time cannot be estimated yet" in said
-        or 'has no column "label"' in said
-        or "must have a classifier" in said
+        "The time cannot be estimated yet" in said or 'has no column "label"' in said or "must be a classifier" in said
     )
 
 

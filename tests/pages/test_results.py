@@ -309,7 +309,7 @@ def test_what_cannot_run_again_is_refused_before_it_starts(db):
     sweep(db, -0.25, "Of a checkpoint without a classifier")
     app = opened("interventions", mode="A task's rows", **OWN)
     app.button(key="again_run").click().run()
-    assert "must have a classifier" in app.error[0].value
+    assert "must be a classifier" in app.error[0].value
     assert jobs.jobs(db).empty
 
 

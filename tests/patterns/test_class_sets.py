@@ -185,7 +185,7 @@ def test_a_class_by_which_a_project_tells_who_is_right_is_not_retired(db):
     making.make_project(db, projects.Heading("Sea", "sea", annotator="ada"), recipe, making.Rules(k=1))
     maps = projects.project_maps(db, projects.projects(db)[0].project)
     (gold,) = {one.given for one in maps if one.given}
-    with pytest.raises(InputError, match="the project 'Sea' uses this one"):
+    with pytest.raises(InputError, match="the project 'Sea' has gold maps"):
         delete_class(db, known_class_set(db, "sea"), gold, annotator="ada")
     assert labels_of(db, "sea", gold) > 0
     other = next(name for name in known_class_set(db, "sea").names if name != gold)

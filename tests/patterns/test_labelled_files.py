@@ -130,7 +130,7 @@ def test_a_line_that_is_no_label_is_named(tmp_path, row, said):
 
 def test_labels_without_their_map_or_of_another_length_are_refused(tmp_path):
     maps = {"a": UNIFORM}
-    with pytest.raises(InputError, match="must belong to a map in the map file; 'b' does not"):
+    with pytest.raises(InputError, match="must belong to a map in the map file; the label of 'b' does not"):
         matched(maps, read_label_file(lines(tmp_path, {"key": "b", "class": "block"}), BERT.names, "bert"))
     with pytest.raises(InputError, match="4 tokens, and its label has 5"):
         matched(maps, read_label_file(lines(tmp_path, {"key": "a", "class": "block", "length": 5}), BERT.names, "bert"))

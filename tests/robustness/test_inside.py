@@ -24,7 +24,7 @@ DOORS = {
     "annotated sentences": lambda place: frame_heads.read(
         frame_heads.FrameHeadsOptions(sentences=str(place / "rows.jsonl"))
     ),
-    "a FrameNet release": lambda place: open_release(place),
+    "the folder of a release": lambda place: open_release(place),
     "a fine-tuned checkpoint's task": lambda place: task_tuned_on(str(place)),
 }
 

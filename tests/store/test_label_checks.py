@@ -17,7 +17,7 @@ from tests.store.labelling import a_map, event
         ({"seconds": -1}, "the time spent on it from 0 seconds to a year"),
         ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
         ({"probability": 10**5000}, '"probability" must be a number; got a very large number in event 1. Correct it.'),
-        ({"way": "together"}, "given together; got 'label', order 'random' and pass 1 in event 1"),
+        ({"way": "together"}, "got a 'label' event, the order 'random' and pass 1 in event 1"),
         (
             {"way": "together", "queue_order": "clusters", "pass": 2},
             "Maps can be labelled together only in the first pass",
@@ -40,7 +40,7 @@ def test_an_event_that_cannot_be_kept_says_what_it_must_be(change, said):
 
 @pytest.mark.parametrize("name", ["", " ", "\u00a0"])
 def test_a_label_needs_a_name_that_shows(name):
-    with pytest.raises(InputError, match=r'must have "annotator"|The name of an annotator must'):
+    with pytest.raises(InputError, match=r'must have the field "annotator"|The name of an annotator must'):
         checked_event(event(1, annotator=name))
 
 
@@ -50,7 +50,7 @@ def test_a_label_needs_a_name_that_shows(name):
         ({"causal": "no"}, "\"causal\" must be true or false; got 'no' in the map 'm1'"),
         ({"weights": "x"}, "\"weights\" must be bytes; got 'x' in the map 'm1'"),
         ({"layer": -1}, '"layer" must be a whole number from 0'),
-        ({"layer": 10_000}, "must be from 0 to 9999; got 10000 and 0 in the map 'm1'"),
+        ({"layer": 10_000}, "must be from 0 to 9999; got layer 10000 and head 0 in the map 'm1'"),
         ({"length": 0}, "A map must have 1 to 4096 tokens; got 0 in the map 'm1'"),
         ({"length": 4097}, "A map must have 1 to 4096 tokens; got 4097 in the map 'm1'"),
         ({"length": 5}, "A map of 5 tokens must have 50 bytes of float16 weights; got 72 in the map 'm1'"),

@@ -48,7 +48,7 @@ def test_nobody_else_can_by_any_way(labelled, who):
 
 @pytest.mark.parametrize("bad", [["a:9"], ["a:2", "none"], [""]])
 def test_what_is_not_stored_is_not_retired_and_nothing_else_either(labelled, bad):
-    with pytest.raises(InputError, match="stored events"):
+    with pytest.raises(InputError, match="stored label events"):
         retire(labelled, bad, annotator="eve", why="a slip")
     assert labels.decided(labelled, SET, "ada") == {"m1": "block"}
 

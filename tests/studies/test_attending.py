@@ -245,12 +245,12 @@ def test_a_typed_line_is_a_sentence_or_a_pair():
     ("module", "changes", "says"),
     [
         (features, {"features": ["adverbs"]}, "Choose one"),
-        (features, {"features": []}, "At least one feature"),
+        (features, {"features": []}, "At least one token feature"),
         (relations, {"relations": ["coreference"]}, "Choose one"),
         (statistics, {"queries": 0}, "at least one row"),
         (features, {"texts": [], "tasks": []}, "At least one task"),
         (features, {"texts": [], "tasks": ["sst2"], "limit": -1}, "number of inputs must be at least 1"),
-        (dependencies, {"treebank": None}, "A treebank folder must have one file"),
+        (dependencies, {"treebank": None}, "A treebank folder must have exactly one file"),
     ],
 )
 def test_wrong_options_are_refused_before_anything_runs(module, changes, says):

@@ -146,8 +146,8 @@ def test_pairs_of_a_perturbation_and_of_a_file(options, tmp_path, monkeypatch):
         ({"clip": 1}, "above 1"),
         ({"kind": "typed"}, 'got "typed"'),
         ({"answers": "other"}, 'got "other"'),
-        ({"pairs": 5}, "At least 12 pairs"),
-        ({"judging": 2}, "At least 4"),
+        ({"pairs": 5}, "at least 12 pairs"),
+        ({"judging": 2}, "at least 4"),
         ({"pairs_file": "/nowhere/pairs.tsv"}, "cannot be read"),
     ],
 )

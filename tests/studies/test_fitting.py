@@ -55,7 +55,7 @@ def test_sentences_without_labels_are_refused_where_labels_are_needed(tuned, tmp
     ("study", "checkpoint", "task", "why"),
     [
         ("disable", None, "mrpc", "was fine-tuned on SST-2, not on MRPC"),
-        ("prune", "atlas-encoder", "sst2", "must have a classifier"),
+        ("prune", "atlas-encoder", "sst2", "must be a classifier"),
         ("statistics", "data/runs/finetuned/gone", None, "must be on this machine"),
     ],
 )

@@ -189,7 +189,7 @@ def test_draws_travel_as_text():
     [
         ({"direction": "sideways"}, "sideways"),
         ({"average": "tokens"}, "over"),
-        ({"draws": 0}, "at least one draw"),
+        ({"draws": 0}, "at least one random draw"),
         ({"longest_sentence": 2}, "Relax the filter"),
         ({"sentences": "/no/such.jsonl"}, "must be a readable"),
         ({"core": "coreness"}, "The rule for core elements"),

@@ -231,7 +231,7 @@ def test_strips_are_rows_and_the_column_of_the_map():
 @pytest.mark.parametrize(
     ("sentence", "said"),
     [
-        (AnnotatedSentence("a", TEXT, ((21, 26),)), "must have an element"),
+        (AnnotatedSentence("a", TEXT, ((21, 26),)), "must have at least one element"),
         (AnnotatedSentence("a", TEXT, ((21, 26),), elements=(Element("x", ((9, 26),)),)), "must not overlap"),
         (AnnotatedSentence("a", TEXT, ((21, 99),), elements=(Element("x", ((0, 3),)),)), "inside its text"),
     ],
@@ -246,5 +246,5 @@ def test_a_place_that_was_cut_off_is_said():
     short = Encoding(
         TEXT, None, cut.ids[:4], cut.segments[:4], cut.tokens[:4], cut.offsets[:4], cut.sentence[:4], 0, (), 5
     )
-    with pytest.raises(InputError, match="was truncated"):
+    with pytest.raises(InputError, match="were truncated"):
         links_for(short, SENTENCE)

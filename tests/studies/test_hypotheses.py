@@ -51,14 +51,14 @@ def proposal(head="L1H1", predicate="offset", **parameters):
     ("given", "rows", "why"),
     [
         (proposal(), (JUDGED, JUDGED), "examples than those from which it was formed"),
-        (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "must have its parameter feature"),
+        (proposal(predicate="looks-at", control="verb"), (THOUGHT, JUDGED), "needs the parameter feature"),
         (proposal("L7H1"), (THOUGHT, JUDGED), "from L1H1 to L6H6; got L7H1"),
         (proposal(predicate="reads minds"), (THOUGHT, JUDGED), "A predicate must be one of"),
-        (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must differ from what it controls"),
+        (proposal(offset="first", control="first"), (THOUGHT, JUDGED), "must differ from the property"),
         (proposal(offset="last"), (THOUGHT, JUDGED), "previous, next, first"),
         (proposal(offset="first", charm="1"), (THOUGHT, JUDGED), 'got "charm"'),
         (proposal(predicate="needed-for", margin="0"), (THOUGHT, JUDGED), "above 0"),
-        (proposal(predicate="needed-for", margin="0.1"), (THOUGHT, JUDGED), "must have a classifier"),
+        (proposal(predicate="needed-for", margin="0.1"), (THOUGHT, JUDGED), "must be a classifier"),
         (proposal(offset="first", counterpart="L1H1"), (THOUGHT, JUDGED), "a checkpoint and a head"),
     ],
 )
@@ -93,7 +93,7 @@ def test_a_withdrawn_hypothesis_is_not_tested_and_still_counts_in_its_batch(db):
     options = options_of(*batch_of(db, batch))
     assert ([one.hypothesis for one in options.hypotheses], options.registered) == ([second], 2)
     store.withdraw(db, second)
-    with pytest.raises(InputError, match="not withdrawn"):
+    with pytest.raises(InputError, match="has not been withdrawn"):
         options_of(*batch_of(db, batch))
 
 

@@ -168,7 +168,7 @@ def test_what_a_later_head_reads_is_told_from_what_it_reads_of_all_heads():
 
 @pytest.mark.parametrize("name", ["L1H1", "L1H1>L2H1", "L1H1>L2H1.x", "L2H1>L1H1.q", "L1H1>L1H2.q", "a>b.q"])
 def test_what_is_no_edge_is_refused_in_a_sentence(name):
-    with pytest.raises(InputError, match=r"[Cc]orrect it|later layer|must be named by its layer"):
+    with pytest.raises(InputError, match=r"[Cc]orrect the edge|later layer|must be named by its layer"):
         ends_of(name)
 
 
@@ -267,16 +267,16 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
     ("predicate", "parameters", "rows", "why"),
     [
         ("class", {"class": "majority"}, SST2, "class of bert must be"),
-        ("class", {"class": "vertical", "control": "vertical"}, SST2, "must differ from what it controls"),
+        ("class", {"class": "vertical", "control": "vertical"}, SST2, "must differ from the property"),
         ("class", {"class": "zigzag"}, SST2, "must be one of"),
         ("class", {"class": "vertical", "least": "2"}, SST2, "between 0 and 1"),
-        ("class", {}, SST2, "must have its parameter class"),
+        ("class", {}, SST2, "needs the parameter class"),
         ("frame-link", {"direction": "element_to_target"}, SST2, "need examples of frames"),
         ("frame-link", {"direction": "sideways"}, FRAMES, "must be one of"),
         ("offset", {"offset": "first"}, FRAMES, "examples of a task"),
-        ("property", {"kind": "drop"}, SST2, "must have a classifier"),
+        ("property", {"kind": "drop"}, SST2, "must be a classifier"),
         ("property", {"kind": "typed"}, SST2, "must be one of"),
-        ("read-by", {"reader": "L2H1", "input": "v"}, SST2, "must have a classifier"),
+        ("read-by", {"reader": "L2H1", "input": "v"}, SST2, "must be a classifier"),
         ("read-by", {"reader": "L2H1", "input": "w"}, SST2, "must be one of"),
         ("read-by", {"reader": "nobody", "input": "q"}, SST2, "must be named by its layer"),
         ("counterpart", {"of": "L1H1"}, SST2, "a checkpoint and a head"),

@@ -52,7 +52,7 @@ def test_a_study_that_goes_in_rounds_has_the_rows_that_it_has_alone():
 
 
 def test_what_cannot_be_one_job_is_refused_in_a_sentence():
-    with pytest.raises(InputError, match="must consist of other studies"):
+    with pytest.raises(InputError, match="cannot contain the study"):
         STUDY.units(MeasureHeadsOptions(NAME, (Asked(STUDY.name),)))
     with pytest.raises(InputError, match="must be one of"):
         STUDY.units(MeasureHeadsOptions(NAME, (Asked("statistics", '{"rows": 3}'),)))

@@ -98,7 +98,9 @@ def test_values_that_some_units_lack_come_from_those_that_have_them():
 
 
 def test_values_that_must_be_equal_are_compared():
-    with pytest.raises(JobError, match=r"All units must have the same Measured.attending; got \(0, 2\) and \(1,\)"):
+    with pytest.raises(
+        JobError, match=r"All parts of a job must have the same Measured.attending; got \(0, 2\) and \(1,\)"
+    ):
         merged([measured([0]), measured([1], attending=(1,))])
 
 

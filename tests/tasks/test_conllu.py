@@ -59,7 +59,7 @@ def test_words_own_their_characters(mini):
     [
         ("3\tgo\tgo\tVERB", "3 go go VERB", r"10 columns.*line 7 of mini.conllu has"),
         ("# text = Don't", "# text = Do", r"must occur in its text in order.*line 4"),
-        ("VB\t_\t3\taux", "VB\t_\t99\taux", r"must be a word of its sentence.*line 5.*has 99"),
+        ("VB\t_\t3\taux", "VB\t_\t99\taux", r"must be a word of its sentence.*line 5.*has the head 99"),
     ],
 )
 def test_a_broken_line_is_named(mini, old, new, says):

@@ -100,11 +100,11 @@ def test_labels_outside_the_set(tmp_path, key, label, message):
 
 
 def test_empty_short_and_missing(tmp_path):
-    with pytest.raises(InputError, match="SST-2 train has none"):
+    with pytest.raises(InputError, match="train split of SST-2 has none"):
         read_rows("sst2", folder=write(tmp_path, "sst2", []))
     with pytest.raises(InputError, match=r"row 1 of train\.tsv has 1"):
         read_rows("sst2", folder=write(tmp_path, "sst2", ["no label here"]))
-    with pytest.raises(InputError, match=r"row 1 of train\.tsv has an empty one"):
+    with pytest.raises(InputError, match=r"row 1 of train\.tsv has an empty sentence"):
         read_rows("sst2", folder=write(tmp_path, "sst2", [" \t1"]))
     with pytest.raises(InputError, match=r"MNLI/dev_matched\.tsv"):
         read_rows("mnli", "dev", folder=tmp_path)
@@ -140,7 +140,7 @@ def test_hub_rows_keep_the_hubs_numbers():
     table = datasets.Dataset.from_dict({"premise": ["p"], "hypothesis": ["h"], "label": [2], "idx": [0]})
     found = hub_rows(TASKS["mnli"], "dev", table)[0]
     assert (found.text, found.pair, TASKS["mnli"].labels[found.label]) == ("p", "h", "contradiction")
-    with pytest.raises(InputError, match="row 1 of the hub's dev of MNLI has -1"):
+    with pytest.raises(InputError, match="row 1 of the hub's dev of MNLI has the label -1"):
         hub_rows(TASKS["mnli"], "dev", table.map(lambda _: {"label": -1}))
     with pytest.raises(InputError, match='row 1 of the hub\'s dev has "3"'):
         hub_rows(TASKS["mnli"], "dev", table.map(lambda _: {"label": 3}))

@@ -61,7 +61,7 @@ def test_a_changed_file_is_read_again_and_an_edited_row_is_another_row(written):
     [
         ("words,label\na,b\n", 'mail.csv has no "sentence" (it has words, label)'),
         ("", 'has no "sentence" (it has no first line)'),
-        ("sentence,label\n", "mail.csv has none below the first line"),
+        ("sentence,label\n", "mail.csv has no sentences below the first line"),
         ("sentence,label,label\na,b,c\n", '"label" twice'),
         ("sentence,label\na,x\n,y\n", "row 2 of mail.csv has no sentence"),
         ("sentence,label\na,x\nb,\n", "row 2 of mail.csv has no label"),
@@ -104,7 +104,7 @@ def test_a_list_without_labels_is_looked_at_and_never_judged(written):
 def test_rows_that_are_all_dev_are_judged_and_not_learned_from(written):
     path = written("sentence,label,split\na,x,dev\nb,y,dev\n", "judged.csv")
     assert [row.text for row in read_rows(path, "dev")] == ["a", "b"]
-    with pytest.raises(InputError, match="train has none"):
+    with pytest.raises(InputError, match=r"train split of judged\.csv has none"):
         read_rows(path, "train")
 
 

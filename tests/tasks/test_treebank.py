@@ -35,12 +35,15 @@ def test_sentences_without_one_tree_of_two_words_are_named_and_left_out(tmp_path
 
 def test_another_tag_set_is_refused_with_what_was_seen(tmp_path):
     penn = [line(1, "dogs", "NNS", 2, "SBJ"), line(2, "bark", "VBP", 0, "ROOT")]
-    with pytest.raises(InputError, match=r"Universal Dependencies.*own-test.conllu has \"dogs\" with 'NNS' and 'SBJ'"):
+    with pytest.raises(
+        InputError,
+        match=r"Universal Dependencies.*own-test.conllu, the word \"dogs\" has the tag 'NNS' and the relation 'SBJ'",
+    ):
         read_part(treebank(tmp_path, penn), "test")
 
 
 def test_a_part_without_any_tree_is_refused(tmp_path):
-    with pytest.raises(InputError, match="has none among 2"):
+    with pytest.raises(InputError, match="none of the 2 sentences"):
         read_part(treebank(tmp_path, ONE, TWO_ROOTS), "dev")
 
 

@@ -77,7 +77,10 @@ class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions,
 
     def units(self, options: CrossFittedScoresOptions) -> list[Unit]:
         if not options.initialisations or not options.seeds:
-            raise InputError("Cross-fitting needs at least one initialisation and one seed; got none. Choose them.")
+            raise InputError(
+                f"Cross-fitting needs at least one initialisation and one seed; got {len(options.initialisations)} "
+                f"initialisations and {len(options.seeds)} seeds. Choose at least one of each."
+            )
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
         cross_fitting.recipe_of(options)

@@ -277,8 +277,8 @@ def group_targets(opened: Opened, data: str | None, *, seed: int, within: float)
     groups = _KNOWN[key]
     if not groups:
         raise InputError(
-            f"At least two heads must be near-duplicates, with a distance below {within:g} of the mean "
-            "distance between heads; none are. Raise within."
+            f"Ablating groups needs at least two near-duplicate heads, with a distance below {within:g} of the "
+            "mean distance between heads; no heads are that close. Raise the option within."
         )
     found_variants = []
     for number, group in enumerate(groups):

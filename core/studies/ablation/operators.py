@@ -85,7 +85,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         if len(set(options.operators)) != len(options.operators) or len(options.operators) < 2:
             raise InputError(
                 "At least two different ablation methods must be compared; got "
-                f"{', '.join(options.operators) or 'none'}. Name more."
+                f"{', '.join(options.operators) or 'none'}. Name more methods."
             )
         for operator in options.operators:
             references.check(capture.interventions.known_operator(operator), options)

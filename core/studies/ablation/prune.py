@@ -122,8 +122,8 @@ def order_names(options: PruneOptions) -> list[str]:
     check_choice("A pruning order", options.orders, ORDERS)
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
-            f"A pruning curve needs at least one order, one step and one random order; got {len(options.orders)}, "
-            f"{options.steps} and {options.random_orders}. Raise them."
+            f"A pruning curve needs at least one order, one step and one random order; got {len(options.orders)} "
+            f"orders, {options.steps} steps and {options.random_orders} random orders. Raise these numbers."
         )
     names = [name for name in options.orders if name != "random"]
     if "random" in options.orders:

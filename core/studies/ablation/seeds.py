@@ -319,8 +319,8 @@ def square(side: int) -> list[tuple[int, int, int]]:
     """List the levels of the three factors in each run of a Latin square. Raises ValueError if the side is below 3."""
     if side < 3:
         raise ValueError(
-            f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. "
-            "Choose a larger side."
+            f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. Choose "
+            "more rows."
         )
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
 

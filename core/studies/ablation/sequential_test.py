@@ -144,7 +144,9 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     def units(self, options: SequentialTestOptions) -> list[Unit]:
         references.check(capture.interventions.known_operator(options.operator), options)
         if options.what not in TARGETS:
-            raise InputError(f'Only {", ".join(TARGETS)} can be tested; got "{options.what}". Choose one of them.')
+            raise InputError(
+                f'A sequential test can only ablate {", ".join(TARGETS)}; got "{options.what}". Choose one of them.'
+            )
         if has_parts(options.what, options.heads):
             raise InputError(
                 f'A sequential test can only ablate heads, alone or in groups; got "{options.heads[:60]}". '
@@ -290,8 +292,8 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
     if not spread > 0:
         kind = "score" if task.is_score else "class"
         raise InputError(
-            f"A sequential test needs examples with more than one {kind}; all {len(gold)} examples of "
-            f"{task.name} have {gold[0]}. Use more examples, or others."
+            f"A sequential test needs examples with more than one {kind}; all {len(gold)} examples of {task.name} "
+            f"have the {kind} {gold[0]}. Use more or other examples."
         )
     return spread
 

@@ -215,7 +215,9 @@ def groups_of(text: str) -> list[tuple[Component, ...]]:
     """Parse groups of components such as "L1H2,L7H6; L4H1,L2-attention". Semicolons separate groups."""
     groups = [tuple(dict.fromkeys(parse_components(part))) for part in text.split(";") if part.strip()]
     if not groups or not all(groups):
-        raise InputError(f'Groups of heads must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Correct them.')
+        raise InputError(
+            f'Groups of heads must be written like "L1H2,L7H6; L4H1"; got "{text[:60]}". Correct the groups.'
+        )
     return groups
 
 
@@ -229,7 +231,9 @@ def head_groups_of(text: str) -> list[tuple[Head, ...]]:
     """Parse groups of heads such as "L1H2,L7H6; L4H1". Raises InputError for a sublayer or layer."""
     groups = groups_of(text)
     if parts := [component for group in groups for component in group if isinstance(component, LayerBlock)]:
-        raise InputError(f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or a layer. Remove it.")
+        raise InputError(
+            f"Only heads can have a fixed pattern; {parts[0]} is a sublayer or a layer. Remove {parts[0]}."
+        )
     return [tuple(component for component in group if isinstance(component, Head)) for group in groups]
 
 

@@ -309,8 +309,8 @@ def _rows(options: SinksOptions) -> list[TaskRow]:
     rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
     if len(rows) < 4:
         raise InputError(
-            f"Attention sinks need at least 4 examples, half to find sinks and half to test them; got {len(rows)}. "
-            "Raise the limit."
+            "A test of attention sinks needs at least 4 examples, half of them to find sinks and half to test "
+            f"them; got {len(rows)}. Raise the limit."
         )
     return rows
 

@@ -82,19 +82,22 @@ def read_translations(
         target, _, listed = rest.partition("\t")
         if not source.strip() or not target.strip():
             raise InputError(
-                f"{_FORM}; line {number} has {'no target' if source.strip() else 'no source'}. Correct it."
+                f"{_FORM}; line {number} has {'no target' if source.strip() else 'no source'}. Correct this line."
             )
         try:
             pairs = [link.split("-") for link in listed.split()]
             links = tuple((int(source_word), int(target_word)) for source_word, target_word in pairs)
         except ValueError as error:
-            raise InputError(f"{_FORM}; line {number} has {listed[:40]!r}. Correct it.") from error
+            raise InputError(
+                f"{_FORM}; line {number} has the alignments {listed[:40]!r}. Correct this line."
+            ) from error
         words = len(source.split()), len(target.split())
         outside = [pair for pair in links if not (0 <= pair[0] < words[0] and 0 <= pair[1] < words[1])]
         if outside:
             raise InputError(
-                f"Alignments must be zero-based indices of words; line {number} has {words[0]} and {words[1]} words, "
-                f"and {outside[0][0]}-{outside[0][1]}. Correct it."
+                f"Alignments must be zero-based indices of words; line {number} has {words[0]} source words, "
+                f"{words[1]} target words and the alignment {outside[0][0]}-{outside[0][1]}. Correct the "
+                "alignment."
             )
         rows.append(Translation(source.strip(), target.strip(), links, number))
     if not rows:

@@ -88,7 +88,7 @@ class Features(Attending[FeaturesOptions, FeatureSums]):
 
     def units(self, options: FeaturesOptions) -> list[Unit]:
         if not options.features:
-            raise InputError("At least one feature must be given; got none. Name one, such as noun.")
+            raise InputError("At least one token feature must be given; got none. Name a feature, such as noun.")
         for name in options.features:
             feature_of(name)
         return super().units(options)

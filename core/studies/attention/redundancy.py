@@ -72,8 +72,8 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     def units(self, options: RedundancyOptions) -> list[Unit]:
         if options.queries < 1 or options.groups < 2:
             raise InputError(
-                "Redundancy needs at least one row of each attention map and at least 2 groups; got "
-                f"{options.queries} and {options.groups}. Raise them."
+                "Measuring the redundancy of heads needs at least one row of each attention map and at least 2 "
+                f"groups of heads; got {options.queries} rows and {options.groups} groups. Raise these numbers."
             )
         return super().units(options)
 

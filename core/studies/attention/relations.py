@@ -70,7 +70,9 @@ class Relations(Attending[RelationsOptions, RelationSums]):
 
     def units(self, options: RelationsOptions) -> list[Unit]:
         if not options.relations:
-            raise InputError("At least one relation must be given; got none. Name one, such as verb-subject.")
+            raise InputError(
+                "At least one syntactic relation must be given; got none. Name a relation, such as verb-subject."
+            )
         for name in options.relations:
             relation_of(name)
         return super().units(options)

@@ -108,9 +108,9 @@ class Roles(Attending[RolesOptions, RoleSums]):
     def units(self, options: RolesOptions) -> list[Unit]:
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
-                "Roles need at least 2 sequences, a period of at least 2 words, and a threshold of at least "
-                f"1 times the baseline; got {options.sequences}, {options.period} and {options.times:g}. "
-                "Raise them."
+                "Scoring head roles needs at least 2 sequences, a period of at least 2 words, and a threshold of "
+                f"at least 1 times the baseline; got {options.sequences} sequences, a period of {options.period} "
+                f"and a threshold of {options.times:g}. Raise these numbers."
             )
         return super().units(options)
 

@@ -150,14 +150,18 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
     def units(self, options: CircuitOptions) -> list[Unit]:
         if not 0 < options.margin < 1:
             raise InputError(
-                "The margin must be above 0 and below 1, as a fraction of the difference between the two "
-                f"inputs; got {options.margin:g}. Change it."
+                "The margin must be above 0 and below 1, as a fraction of the difference between the two inputs; "
+                f"got {options.margin:g}. Choose a value in this range."
             )
         if not options.clip > 1:
-            raise InputError(f"The clip must be above 1, as a multiple of the margin; got {options.clip:g}. Raise it.")
+            raise InputError(
+                "The clip (the upper limit of the effect on one pair) must be above 1, as a multiple of the margin; "
+                f"got {options.clip:g}. Raise it."
+            )
         if not 0 < options.alpha < 1:
             raise InputError(
-                f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {options.alpha:g}. Change it."
+                f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {options.alpha:g}. "
+                "Choose a value such as 0.05."
             )
         check(options)
         texts_of(options)
@@ -550,8 +554,8 @@ def columns_of(path: str) -> list[list[str]]:
         lines = lines_of(read_text(path, given=True))
     except OSError as error:
         raise InputError(
-            f"A file of pairs must be UTF-8 text with a tab between two sentences; {path} cannot be read. Name "
-            "another file."
+            f"A file of pairs must be UTF-8 text with a tab between the two sentences of a pair; {path} cannot be "
+            "read. Name another file."
         ) from error
     split = [[part.strip() for part in line.split("\t")] for line in lines if line.strip()]
     if not split:
@@ -560,8 +564,8 @@ def columns_of(path: str) -> list[list[str]]:
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):
             raise InputError(
-                "Every line of a file of pairs must have two sentences with a tab between them, then a word and its "
-                f"foil in all lines or none; line {number} has {len(parts)} columns. Correct it."
+                "Every line of a file of pairs must have two sentences separated by a tab, and all lines or none "
+                f"must also have a word and its foil; line {number} has {len(parts)} columns. Correct the line."
             )
     return split
 
@@ -600,7 +604,7 @@ def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
     if len(places) != 1:
         raise InputError(
             f'A sentence with a masked word must have exactly one {MASK}; "{encoding.text[:60]}" has '
-            f"{len(places)}. Correct it."
+            f"{len(places)}. Correct the sentence."
         )
     return places[0]
 
@@ -611,8 +615,8 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
     pieces = tokenizer.encode(f" {word}", add_special_tokens=False)
     if len(pieces) != 1 or pieces[0] == tokenizer.unk_token_id:
         raise InputError(
-            f'A word and its foil must be single tokens; "{word[:40]}" is {len(pieces)} tokens or unknown. '
-            "Choose another word."
+            f'A word and its foil must be single tokens of the vocabulary; "{word[:40]}" is {len(pieces)} '
+            "tokens or unknown. Choose another word."
         )
     return int(pieces[0])
 
@@ -628,7 +632,7 @@ def word_differences(
     pieces = np.array([[piece_of(checkpoint, word) for word in both] for both in words])
     if (pieces[:, 0] == pieces[:, 1]).any():
         number = int((pieces[:, 0] == pieces[:, 1]).argmax()) + 1
-        raise InputError(f"A foil must differ from its word; line {number} has the same word twice. Correct it.")
+        raise InputError(f"A foil must differ from its word; line {number} has the same word twice. Change the foil.")
     at, found = np.arange(len(pieces)), []
     for encodings in sides:
         places = [place_of(checkpoint, encoding) for encoding in encodings]
@@ -681,10 +685,10 @@ def check(options: "CircuitOptions") -> None:
     check_choice("The kind of pair", options.kind, PAIR_KINDS)
     check_choice("Answers", options.answers, ANSWERS)
     if options.pairs < 12:
-        raise InputError(f"At least 12 pairs are needed to test edges; got {options.pairs}. Raise --pairs.")
+        raise InputError(f"Testing edges needs at least 12 pairs of inputs; got {options.pairs}. Raise --pairs.")
     if options.judging < 4:
         raise InputError(
-            f"At least 4 held-out pairs are needed to evaluate circuits; got {options.judging}. Raise --judging."
+            f"Evaluating circuits needs at least 4 held-out pairs of inputs; got {options.judging}. Raise --judging."
         )
 
 
@@ -722,8 +726,8 @@ def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
         others = capture.running.predict(opened.checkpoint, made).double().numpy() if made else logits[:0]
     if not len(firsts):
         raise InputError(
-            f'At least one pair must be found with "{options.kind}"; none could be made from {len(every)} '
-            "examples. Choose another kind of pair, or more examples."
+            f'At least one pair of inputs must be made with "{options.kind}"; none could be made from '
+            f"{len(every)} examples. Choose another kind of pair, or more examples."
         )
     # the answer on A minus the answer on B, or minus its strongest rival if both answers are equal
     first, second = logits[firsts], others
@@ -798,10 +802,10 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     chosen = order[wanted[order]]
     if len(chosen) < 18:
         raise InputError(
-            f"A circuit needs at least 18 pairs with {options.answers} answers; only {len(chosen)} of {len(same)} "
-            f"pairs have them, {pairs.not_made} others could not be made, and {pairs.under_floor} have logit "
-            f"differences that differ by less than {FLOOR:g}. Use more examples, another kind of pair, or other "
-            "answers."
+            f"A circuit needs at least 18 pairs of inputs with {options.answers} answers, but only {len(chosen)} "
+            f"of {len(same)} usable pairs have them. Another {pairs.not_made} pairs could not be made, and "
+            f"{pairs.under_floor} have logit differences that differ by less than {FLOOR:g}. Use more examples, "
+            "another kind of pair, or other answers."
         )
     deciding = options.pairs
     if len(chosen) < options.pairs + options.judging:
@@ -822,7 +826,7 @@ def run_inputs(
         made = every[other][0] if other >= 0 else other_text(options, opened, every[first], first)
         if made is None:
             raise InputError(
-                f"Pairs must be the same in all units of the job; the pair of example {first + 1} could not "
+                f"All parts of a job must use the same pairs of inputs; the pair of example {first + 1} could not "
                 "be made again. Start the job again."
             )
         seconds.append(made)

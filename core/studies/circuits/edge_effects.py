@@ -75,7 +75,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
 
     def units(self, options: EdgeEffectsOptions) -> list[Unit]:
         if not options.edges:
-            raise InputError("At least one edge must be named, such as L1H2>L3H4.q; got none. Name one.")
+            raise InputError("At least one edge must be named; got none. Name an edge such as L1H2>L3H4.q.")
         for name in options.edges:
             ends_of(name)
         return [Unit("pairs", size=len(setup.rows_of(options)))]

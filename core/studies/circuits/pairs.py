@@ -201,8 +201,8 @@ def check_operator(operator: str) -> None:
     """Raise InputError if an ablation method cannot ablate several heads at once."""
     if operator not in OPERATORS:
         raise InputError(
-            f"The ablation method of several heads must be {' or '.join(OPERATORS)}; got "
-            f'"{operator}". Choose one of them.'
+            f'The method for ablating several heads at once must be {" or ".join(OPERATORS)}; got "{operator}". '
+            "Choose one of them."
         )
 
 

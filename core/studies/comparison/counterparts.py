@@ -147,7 +147,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         if len(inputs) < 2:
             raise InputError(
                 "Counterparts must agree in both halves of the inputs, so at least 2 inputs are needed; got "
-                "fewer. Add inputs."
+                f"{len(inputs)}. Add inputs."
             )
         pieces = [
             ChunkUnit(other, what, start, min(start + step, count))

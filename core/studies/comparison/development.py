@@ -150,8 +150,8 @@ class Development(Study[DevelopmentOptions, Stages]):
         last = merged.stages[-1]
         if other := next((stage for stage in merged.stages if stage.value.shape != last.value.shape), None):
             raise InputError(
-                f"All snapshots must have the same layers and heads; {other.label} and {last.label} differ. Leave one "
-                "out, or compare them with `study counterparts`."
+                f"All snapshots must have the same layers and heads; {other.label} and {last.label} have "
+                "different ones. Leave one out, or compare them with `study counterparts`."
             )
         points = [point for stage in merged.stages for point in curve_points(stage)]
         return [*points, *role_records(points, seed=options.seed)]
@@ -395,7 +395,7 @@ def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
         )
     twice = [snapshot.label for k, snapshot in enumerate(found) if snapshot.name in {one.name for one in found[:k]}]
     if twice:
-        raise InputError(f"Snapshots must be different; got {twice[0]} twice. Leave one out.")
+        raise InputError(f"Every snapshot may be named only once; {twice[0]} is named twice. Remove one of the two.")
     return found
 
 

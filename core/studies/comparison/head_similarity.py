@@ -81,7 +81,7 @@ def common_inputs(
         if share > MOST_UNKNOWN:
             raise InputError(
                 f"Both checkpoints must be able to read the texts; the vocabulary of {checkpoint.name} lacks "
-                f"{share:.0%} of their tokens. Choose inputs in its language, with --task or --text."
+                f"{share:.0%} of the tokens. Choose inputs in its language, with --task or --text."
             )
     keys = TOKENS if all(split_alike(*pair) for pair in encodings) else WORDS
     backward = first.causal != other.causal
@@ -89,8 +89,8 @@ def common_inputs(
     chosen = [k for k, shared in enumerate(common) if len(shared.first) >= LEAST_UNITS]
     if not chosen:
         raise InputError(
-            f"Both checkpoints must have words in common; {first.name} and {other.name} have none "
-            "in these inputs. Choose inputs whose words are separated by spaces."
+            f"The inputs must contain words that both checkpoints represent alike; {first.name} and {other.name} "
+            "have too few in common. Choose inputs whose words are separated by spaces."
         )
     drawn = tuple(
         drawn_queries(

@@ -114,8 +114,8 @@ class LayerScores:
         for name, number, size in zip(("head", "query", "key"), (head, query, key), sizes, strict=True):
             if not 0 <= number < size:
                 raise InputError(
-                    f"A {name} of layer {self.inputs.layer + 1} must be from 1 to {size}; got {number + 1}. "
-                    "Choose one of them."
+                    f"The {name} in layer {self.inputs.layer + 1} must be from 1 to {size}; got {number + 1}. "
+                    "Choose a number in this range."
                 )
 
 
@@ -150,7 +150,8 @@ def layer_scores(
     heads = checkpoint.head_set(part)
     if not 0 <= layer < heads.layers:
         raise InputError(
-            f"The layer of {checkpoint.name} must be from 1 to {heads.layers}; got {layer + 1}. Choose one of them."
+            f"The layer of {checkpoint.name} must be from 1 to {heads.layers}; got {layer + 1}. Choose a layer in "
+            "this range."
         )
     layers: list[HeadInputs] = []
     take_head_inputs(

@@ -61,7 +61,9 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
     then have no mean contribution. Raises InterventionError if scores cannot be decomposed.
     """
     if not encodings:
-        raise InputError("Contributions must be removed on at least one input; got none. Name examples.")
+        raise InputError(
+            "Removing contributions to attention scores needs at least one input; got none. Choose examples."
+        )
     means = _Means()
     capture.contributions.take_head_inputs(checkpoint, encodings, means.take, part=part, norms=True)
     if not means.has_positions:
@@ -155,7 +157,10 @@ class Why(Study[WhyOptions, WhyPartial]):
 
     def units(self, options: WhyOptions) -> list[Unit]:
         if not 0 <= options.least <= 1:
-            raise InputError(f"The smallest share must be between 0 and 1; got {options.least:g}. Change it.")
+            raise InputError(
+                f"The smallest share of the score variance to list must be between 0 and 1; got {options.least:g}. "
+                "Choose a value in this range."
+            )
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 
     def run(self, options: WhyOptions, unit: Unit) -> Done[WhyPartial]:

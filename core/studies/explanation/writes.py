@@ -313,7 +313,7 @@ def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:
     if not set(COLUMNS) <= set(rows.fieldnames or ()):
         raise InputError(
             f"A file of word pairs must have the columns {', '.join(COLUMNS)}; {path.name} has "
-            f"{', '.join(rows.fieldnames or ()) or 'none'}. Add them."
+            f"{', '.join(rows.fieldnames or ()) or 'none'}. Add the missing columns."
         )
     found: dict[str, list[tuple[str, str]]] = {}
     for row in rows:

@@ -102,7 +102,10 @@ class Filter:
         for name in ("longest_sentence", "longest_element", "nearest"):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InputError(f"{name} must be at least 1, or None to turn the rule off; got {value}. Change it.")
+                raise InputError(
+                    f"The option {name} must be at least 1, or None to turn the rule off; got {value}. Choose a "
+                    "larger value."
+                )
 
 
 NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, core="any")
@@ -248,12 +251,12 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     def units(self, options: FrameHeadsOptions) -> list[Unit]:
         if options.average not in ("sentences", "links"):
             raise InputError(
-                f'The average must be over "sentences" or "links"; got {options.average!r}. Choose one of them.'
+                f'Attention must be averaged over "sentences" or "links"; got {options.average!r}. Choose one of them.'
             )
         if options.draws is not None and options.draws < 1:
             raise InputError(
-                f"A permutation null needs at least one draw; got {options.draws}. Leave the option empty to "
-                "use enough draws."
+                f"A permutation test needs at least one random draw; got {options.draws}. Leave the option empty "
+                "to use enough draws."
             )
         pairs_of((), direction=options.direction, pairing=options.pairing)
         links = chosen(options)[0].kept
@@ -414,8 +417,8 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
     if not selection.kept:
         reasons = ", ".join(f"{number} {reason}" for reason, number in selection.dropped.items())
         raise InputError(
-            f"At least one sentence must pass the filter; none of the {len(reading.sentences)} sentences "
-            f"does ({reasons}). Relax the filter."
+            f"At least one sentence must pass the filter; none of the {len(reading.sentences)} sentences passes "
+            f"({reasons}). Relax the filter."
         )
     return selection, reading
 

@@ -238,11 +238,11 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
     """Return the frame links of a user's sentence as token positions. Raises InputError if words lack tokens."""
     check_apart(sentence)
     if not sentence.elements:
-        raise InputError("A frame must have an element; none is marked. Mark the words of an element.")
+        raise InputError("A frame must have at least one element; none is marked. Mark the words of an element.")
     for name, spans in (("target", sentence.target), *((element.name, element.spans) for element in sentence.elements)):
         if not positions(encoding, spans):
             raise InputError(
-                f"The {name} must have tokens; its words are in the part of the text that was truncated. "
+                f"The {name} must be in the part of the text that the checkpoint reads; its words were truncated. "
                 "Shorten the text."
             )
     return links_in_pieces(encoding, sentence, core="any")

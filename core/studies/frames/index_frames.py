@@ -118,8 +118,8 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:
             raise InputError(
-                "An index cannot be imported from a file of rows. Index the release again while "
-                "no other process holds the database."
+                "An index of FrameNet cannot be imported from a file of rows. Index the release again while no "
+                "other process holds the database."
             )
         for release in dict.fromkeys(piece.release for piece in slices):
             pieces = [piece for piece in slices if piece.release == release]
@@ -150,5 +150,7 @@ STUDY = IndexFrames()
 def _release(options: IndexFramesOptions) -> Release:
     folder = options.data or settings().framenet
     if folder is None:
-        raise InputError("An index must have a FrameNet release folder; got none. Name one, or set ATLAS_FRAMENET.")
+        raise InputError(
+            "Indexing FrameNet needs the folder of a release; got none. Name a folder, or set ATLAS_FRAMENET."
+        )
     return open_release(folder)

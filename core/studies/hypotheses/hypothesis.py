@@ -76,11 +76,11 @@ class RowChoice:
             or not seed.isdecimal()
         ):
             raise InputError(
-                "Examples must be named by task, split, limit and seed, such as mrpc:dev:200:0; "
-                f'got "{text[:60]}". Correct it.'
+                "Examples must be named by task, split, limit and seed, such as mrpc:dev:200:0; got "
+                f'"{text[:60]}". Correct the name.'
             )
         if int(seed) > LARGEST_SEED:
-            raise InputError(f"A seed must be at most {LARGEST_SEED}; got {seed[:30]}. Lower it.")
+            raise InputError(f"A seed must be at most {LARGEST_SEED}; got {seed[:30]}. Choose a smaller seed.")
         return cls(task if task == FRAMES else absolute(task_of(task).key), split, int(limit) or None, int(seed), data)
 
     def __str__(self) -> str:
@@ -153,7 +153,9 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
 
     def units(self, options: HypothesisOptions) -> list[Unit]:
         if not options.hypotheses:
-            raise InputError("A test must have at least one hypothesis that was not withdrawn; got none. Register one.")
+            raise InputError(
+                "A test must have at least one hypothesis that has not been withdrawn; got none. Register a hypothesis."
+            )
         for hypothesis in options.hypotheses:
             checked(hypothesis.predicate, {name: value for name, value in hypothesis.parameters if value})
         check_apart(options.thought, options.judged, studies.worker_cache.get_checkpoint(options.checkpoint))
@@ -170,8 +172,9 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         is_own = run.checkpoint == options.checkpoint and not run.is_random
         if is_own and options.weights and options.weights not in hashes:
             raise InputError(
-                f"The weights of {options.checkpoint} must be those of the hypotheses, {options.weights[:12]}; they "
-                f"are {(provenance.weights_hash or '')[:12]} now. Register the hypotheses again for these weights."
+                "Hypotheses must be tested on the weights for which they were registered, "
+                f"{options.weights[:12]}; the weights of {options.checkpoint} are now "
+                f"{(provenance.weights_hash or '')[:12]}. Register the hypotheses again for these weights."
             )
         return Done(Parts((part,)), provenance if is_own and len(hashes) == 1 else Provenance())
 

@@ -97,7 +97,10 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         refused = None
         for number, planned in enumerate(options.studies):
             if planned.study == self.name:
-                raise InputError(f"A joint job must consist of other studies; got {self.name}. Remove it.")
+                raise InputError(
+                    f"A joint job cannot contain the study {self.name} itself; got {self.name} among its studies. "
+                    "Remove it."
+                )
             try:
                 units = planned.does.units(planned.options)
             except AtlasError as error:

@@ -62,7 +62,7 @@ def _margin(value: str) -> None:
         fits = False
     if not fits:
         raise InputError(
-            f'A margin must be a number of nats above 0, such as {MARGIN}; got "{value[:60]}". Correct it.'
+            f'A margin must be a number of nats above 0, such as {MARGIN}; got "{value[:60]}". Correct the margin.'
         )
 
 
@@ -72,7 +72,7 @@ def _share(value: str) -> None:
     except ValueError:
         fits = False
     if not fits:
-        raise InputError(f'A share must be between 0 and 1; got "{value[:60]}". Correct it.')
+        raise InputError(f'A share must be a fraction between 0 and 1; got "{value[:60]}". Correct the share.')
 
 
 def counterpart_of(value: str) -> tuple[str, Head]:
@@ -80,8 +80,8 @@ def counterpart_of(value: str) -> tuple[str, Head]:
     checkpoint, colon, name = value.rpartition(":")
     if not colon or not checkpoint.strip():
         raise InputError(
-            "A counterpart must be a checkpoint and a head, such as atlas-encoder-sst2:L2H3; got "
-            f'"{value[:60]}". Correct it.'
+            "A counterpart must be given as a checkpoint and a head, such as atlas-encoder-sst2:L2H3; got "
+            f'"{value[:60]}". Correct the counterpart.'
         )
     return checkpoint.strip(), Head.parse(name.strip())
 
@@ -181,15 +181,16 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
     for name in values:
         if name not in names:
             raise InputError(
-                f'A parameter of {key} must be one of {", ".join(names)}; got "{name[:60]}". Correct its name.'
+                f'A parameter of the predicate {key} must be one of {", ".join(names)}; got "{name[:60]}". '
+                "Correct the name of the parameter."
             )
     whole = []
     for parameter in predicate.parameters:
         value = values.get(parameter.name, parameter.default)
         if value is None or (parameter.default is None and not value.strip()):
             raise InputError(
-                f"The predicate {key} must have its parameter {parameter.name} "
-                f"({parameter.meaning}); it is missing. Give it."
+                f"The predicate {key} needs the parameter {parameter.name} ({parameter.meaning}); it is missing. "
+                "Add the parameter."
             )
         if value:
             parameter.check(value)
@@ -199,15 +200,15 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
         for name in filter(None, (parameters["class"], parameters["control"])):
             if name not in CLASSES[parameters["set"]]:
                 raise InputError(
-                    f"A class of {parameters['set']} must be one of "
-                    f"{', '.join(CLASSES[parameters['set']])}; got {name}. Choose one of them, or "
-                    "the other set."
+                    f"A class of the class set {parameters['set']} must be one of "
+                    f"{', '.join(CLASSES[parameters['set']])}; got {name}. Choose one of them, or the other class "
+                    "set."
                 )
     named = ("feature", "offset", "category", "relation", "component", "class")
     if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):
         raise InputError(
-            f'The control of {key} must differ from what it controls; both are "{parameters["control"]}". Change '
-            "one of them."
+            f"The control of the predicate {key} must differ from the property that it is compared with; both are "
+            f'"{parameters["control"]}". Change one of them.'
         )
     return tuple(whole)
 

@@ -484,7 +484,9 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
     """Return the confusions of the bundled classifier on held-out maps [input, true, predicted], and its classes."""
     about = patterns.classifier_registry.bundled_about(class_set)
     if about is None:
-        raise InputError(f"A class set must have a bundled classifier; {class_set[:60]!r} has none. Choose another.")
+        raise InputError(
+            f"A class set must have a bundled classifier; {class_set[:60]!r} has none. Choose another class set."
+        )
     return np.array(about["scores"]["confusions"], dtype=int), list(about["classes"])
 
 

@@ -71,8 +71,8 @@ class Proposal:
         """Return the proposal as a hypothesis without an ID. Raises InputError if the proposal is invalid."""
         if self.head.part:
             raise InputError(
-                f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to "
-                "a model with three. Choose a head of another checkpoint."
+                f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to an "
+                "encoder-decoder, which has three. Choose a head of another checkpoint."
             )
         return Hypothesis("", *self.head, self.predicate, checked(self.predicate, self.parameters))
 
@@ -89,11 +89,11 @@ def register(
     """
     if not 0 < len(proposals) <= MOST_HYPOTHESES:
         raise InputError(
-            f"A batch must have 1 to {MOST_HYPOTHESES} hypotheses; got {len(proposals)}. Change their number."
+            f"A batch must have 1 to {MOST_HYPOTHESES} hypotheses; got {len(proposals)}. Add or remove hypotheses."
         )
     whole = [proposal.hypothesis for proposal in proposals]
     if len(set(whole)) < len(whole):
-        raise InputError("The hypotheses of a batch must differ; one is given twice. Leave one out.")
+        raise InputError("The hypotheses of a batch must differ; one hypothesis is given twice. Remove one of the two.")
     opened = studies.worker_cache.get_checkpoint(checkpoint)
     check_apart(thought, judged, opened)
     for hypothesis in whole:
@@ -217,7 +217,8 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
     batch = next((one for one in batches(db) if one.batch == named), None)
     if batch is None:
         raise StoreError(
-            f'A hypothesis or batch must be named by its ID; "{name[:60]}" is unknown. See `hypothesis list`.'
+            f'A hypothesis or batch must be named by its ID; the ID "{name[:60]}" is unknown. Choose an ID that '
+            "`hypothesis list` shows."
         )
     return batch, [one for one in every if one.batch == named]
 
@@ -228,23 +229,23 @@ def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> Hypot
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(
-            f"The weights of {batch.checkpoint} must be those of the hypotheses, "
-            f"{batch.weights_hash[:12]}; they are {now[:12]} now. Register the hypotheses again "
-            "for these weights."
+            f"Hypotheses must be tested on the weights for which they were registered, {batch.weights_hash[:12]}; "
+            f"the weights of {batch.checkpoint} are now {now[:12]}. Register the hypotheses again for these "
+            "weights."
         )
     thought, judged = RowChoice(**batch.thought), RowChoice(**batch.judged)
     for choice, before in ((thought, batch.thought_rows), (judged, batch.judged_rows)):
         changed = changed_row(choice, before)
         if changed:
             raise InputError(
-                f"The examples of {choice} must be those that were registered; {changed} has changed since. "
-                "Restore the file, or register the hypotheses again."
+                f"The examples {choice} must be the same as when the hypotheses were registered; example "
+                f"{changed} has changed since. Restore the file, or register the hypotheses again."
             )
     standing = tuple(hypothesis_of(member) for member in members if member.withdrawn is None)
     if not standing:
         raise InputError(
-            "A batch must have at least one hypothesis that was not withdrawn; all hypotheses of "
-            f"{batch.batch} were withdrawn. Register others."
+            "A batch must have at least one hypothesis that has not been withdrawn; all hypotheses of "
+            f"{batch.batch} have been withdrawn. Register other hypotheses."
         )
     return HypothesisOptions(
         checkpoint=batch.checkpoint, hypotheses=standing, thought=thought, judged=judged, batch=batch.batch,

@@ -89,8 +89,8 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
     def units(self, options: DrawMapsOptions) -> list[Unit]:
         if options.count < 1 or options.per_input < 1:
             raise InputError(
-                "The number of maps and the number of maps per input must be at least 1; got "
-                f"{options.count} and {options.per_input}. Raise them."
+                f"The number of maps and the number of maps per input must be at least 1; got {options.count} "
+                f"maps and {options.per_input} maps per input. Raise these numbers."
             )
         by_task: dict[str, list[int]] = {}
         for number, source in enumerate(sources(options)):
@@ -191,8 +191,8 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
     fitting = [k for k in inputs if not encodings[k].cut and len(encodings[k]) <= options.longest][:needed]
     if not fitting:
         raise InputError(
-            f"Maps must be drawn from inputs of at most {options.longest} tokens; all "
-            f"{len(encodings)} inputs are longer. Raise the limit or choose another task."
+            f"Maps must be drawn from inputs of at most {options.longest} tokens; all {len(encodings)} inputs are "
+            "longer. Raise the limit, or choose another task."
         )
     heads = checkpoint.all_heads
     chosen: dict[int, list[Head]] = {}

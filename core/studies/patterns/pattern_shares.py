@@ -114,7 +114,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
     def units(self, options: PatternSharesOptions) -> list[Unit]:
         if not options.classifier:
             raise InputError(
-                "Pattern shares must have a trained classifier; got none. Train one on the Classifier page."
+                "Pattern shares need a trained classifier; got none. Train a classifier on the Classifier page."
             )
         count = len(_rows(options))
         return [

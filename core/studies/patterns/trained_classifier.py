@@ -26,7 +26,8 @@ def keep_classifier(
     final = FinalClassifier.among(rows)
     if not final:
         raise InputError(
-            "Training must be finished before the classifier is stored; this training was stopped earlier. Resume it."
+            "Training must be finished before the classifier is stored; this training was stopped earlier. "
+            "Resume the training."
         )
     best, answers = headline(rows), HeldOutAnswers.among(rows)
     scores: Row = {
@@ -69,7 +70,10 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
     for name in ON.values():
         if name in scored:
             return scored[name]
-    raise InputError("At least one fold of the cross-validation must be done; none is. Wait for the first one.")
+    raise InputError(
+        "Results of the cross-validation need at least one finished fold; no fold has finished yet. Wait for the "
+        "first fold."
+    )
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:

@@ -218,7 +218,9 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
     def units(self, options: ProbeOptions) -> list[Unit]:
         check_choice("A property", options.properties, PROPERTIES)
         if not options.properties:
-            raise InputError(f"At least one property must be given, of {', '.join(PROPERTIES)}; got none. Name one.")
+            raise InputError(
+                f"At least one property must be given, of {', '.join(PROPERTIES)}; got none. Name a property."
+            )
         sizes = dict.fromkeys(PROPERTIES, 6000)
         if set(options.properties) & set(PROPERTIES[:3]):
             parts = [read_part(options.treebank, part, options.limit) for part in ("train", "test")]
@@ -398,8 +400,8 @@ def _diagnostic(checkpoint: "models.checkpoint.Checkpoint", name: str, seed: int
         some = studies.probing.probe_features.readable(checkpoint, f"{name} {split}", [case.sentence for case in every])
         if len(some.sentences) < len(every):
             raise InputError(
-                f"The sentences of {name} must fit the checkpoint; {checkpoint.name} truncates some. Choose another "
-                "checkpoint."
+                f"The sentences of {name} must fit into the context of the checkpoint; {checkpoint.name} "
+                "truncates some. Choose another checkpoint."
             )
         parts.append((some, [[(place, spelled[label]) for place, label in case.read] for case in every]))
     rule = [linear_rule(name, case.sentence, place) == label for case in every for place, label in case.read]

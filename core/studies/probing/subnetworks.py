@@ -271,11 +271,11 @@ def check(options: SubnetworksOptions) -> None:
     check_choice("A scope", options.scopes, SCOPES)
     check_choice("A moment", options.moments, MOMENTS)
     if wrong_shares := [share for share in options.shares if not 0 <= share <= 1]:
-        raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct it.")
+        raise InputError(f"A share of weights must be between 0 and 1; got {wrong_shares[0]:g}. Correct the share.")
     if not (options.structured or (options.scopes and options.moments and options.shares)):
         raise InputError(
-            "Something must be pruned; got no scope, moment or share and no subnetworks. Name a scope, a moment and "
-            "a share, or choose subnetworks."
+            "A pruning study must prune something; got no scope, moment or share of weights, and no subnetworks. "
+            "Name a scope, a moment and a share, or choose subnetworks."
         )
 
 

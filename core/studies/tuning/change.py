@@ -102,7 +102,8 @@ class Change(Study[ChangeOptions, ChangePartial]):
     def units(self, options: ChangeOptions) -> list[Unit]:
         if not options.after:
             raise InputError(
-                "Measuring a change needs at least one checkpoint after fine-tuning; got none. Choose one or more."
+                "Measuring the change by fine-tuning needs at least one checkpoint after fine-tuning; got none. "
+                "Choose one or more checkpoints."
             )
         every = []
         for after in dict.fromkeys(options.after):
@@ -285,7 +286,8 @@ def refuse_different(before: "Checkpoint", after: "Checkpoint") -> None:
     shapes = [(side.layers, side.heads, side.family.model_type) for side in (before, after)]
     if shapes[0] != shapes[1]:
         raise CheckpointError(
-            f"The two checkpoints must have equal shapes; {before.name} has {shapes[0][0]} layers of {shapes[0][1]} "
-            f"heads ({shapes[0][2]}), {after.name} {shapes[1][0]} of {shapes[1][1]} ({shapes[1][2]}). Choose a "
-            "checkpoint that was fine-tuned from the other."
+            f"The two checkpoints must have the same architecture, layers and heads; {before.name} has "
+            f"{shapes[0][0]} layers of {shapes[0][1]} heads ({shapes[0][2]}), and {after.name} has {shapes[1][0]} "
+            f"layers of {shapes[1][1]} heads ({shapes[1][2]}). Choose a checkpoint that was fine-tuned from the "
+            "other."
         )

@@ -103,7 +103,9 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         recipe = Recipe.of(options.preset, options.settings)
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
-                raise InputError(f"Fine-tuning needs at least one of its {name}; got none. Choose one.")
+                raise InputError(
+                    f"The option {name} of fine-tuning must have at least one value; got none. Choose one."
+                )
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
         every = []

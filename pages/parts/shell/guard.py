@@ -208,8 +208,9 @@ class Uploads:
         session_bytes = bytes_held.get(session, 0) + self._coming[session] + size
         if session_bytes > most or sum(bytes_held.values()) + self._coming.total() + size > SESSIONS_TOTAL * most:
             raise TooMuchError(
-                f"Uploads of a page are {most >> 20} MB at most, all together to {SESSIONS_TOTAL * most >> 20} MB: "
-                "take files away, or open the page again."
+                f"The files uploaded on one page must have at most {most >> 20} MB together, and those on all "
+                f"pages at most {SESSIONS_TOTAL * most >> 20} MB; this file exceeds the limit. Remove files, or "
+                "reload the page."
             )
         self._coming[session] += size
         try:

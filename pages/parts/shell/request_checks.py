@@ -23,7 +23,7 @@ def who_asks(request: Request) -> Person:
     """Return who sent a request from a page of this app. Raises RefusedError for other requests."""
     check_source(request.headers)
     if streamlit_internals.forged(request.headers.get("x-xsrftoken"), request.cookies):
-        raise RefusedError("the token against forgery is missing or wrong")
+        raise RefusedError("the XSRF token of the request is missing or wrong")
     return people.person_of(sign_in_cookie.claims_of_request(request) if people.sign_in_configured() else {})
 
 
@@ -34,9 +34,11 @@ def check_source(headers: Headers) -> None:
     """
     origin, host = headers.get("origin"), headers.get("host")
     if not _is_own_host(host):
-        raise RefusedError("it was asked for under another name than this machine's (server.allowedHosts lets it in)")
+        raise RefusedError(
+            "the request names another host than this machine (add that host to server.allowedHosts to allow it)"
+        )
     if origin is not None and st.get_option("server.enableCORS") and _parts(origin) not in _own_origins(host):
-        raise RefusedError("the request does not come from this app (a proxy has to pass the host on as it came)")
+        raise RefusedError("the request does not come from this app (a proxy must pass on the host name unchanged)")
 
 
 def _own_origins(host: str | None) -> set[tuple[str, int | None] | None]:
