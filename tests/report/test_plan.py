@@ -83,7 +83,7 @@ def test_train_rows_of_the_small_tasks_are_swept_where_it_is_asked_for(db):
     options = crossed.options
     assert (crossed.task, options.folds, options.limit, options.dtype) == ("rte", 4, 900, "bfloat16")
     assert options.settings == {"precision": "bfloat16"}  # the rows are the study's own to draw
-    with pytest.raises(InputError, match="Set folds"):
+    with pytest.raises(InputError, match="Set the option folds"):
         steps(db, **asked)
     (layers,) = [step for step in steps(db, folds=4, **asked) if step.part == Part.CROSSED_LAYERS]
     assert (options.what, layers.options) == ("heads", replace(options, what="layers"))
@@ -141,7 +141,7 @@ def test_what_cannot_be_asked_is_one_sentence(db, given, sentence):
 def test_tasks_without_rows_are_named(db):
     data = find_data(None)
     without = type(data)(**vars(data) | {"dev": ("rte",)})
-    with pytest.raises(InputError, match="Choose from rte"):
+    with pytest.raises(InputError, match="Choose tasks from rte"):
         plan(db, ReportOptions.read({"checkpoints": ["a"], "tasks": ["stsb"]}), without, {"a": ENCODER})
 
 

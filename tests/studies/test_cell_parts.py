@@ -49,9 +49,9 @@ def test_the_map_of_the_group_that_decides_is_the_heads_own():
 @pytest.mark.parametrize(
     ("cell", "says"),
     [
-        ((9, 0, 0), "head of layer 1 must be from 1 to 2; got 10"),
-        ((0, 99, 0), "query of layer 1 must be from 1 to"),
-        ((0, 0, 3), "key 4 is masked"),
+        ((9, 0, 0), "head in layer 1 must be from 1 to 2; got 10"),
+        ((0, 99, 0), "query in layer 1 must be from 1 to"),
+        ((0, 0, 3), "cannot attend to key 4"),
     ],
 )
 def test_cells_that_are_not_there_are_refused(cell, says):
@@ -80,7 +80,7 @@ def test_a_cell_outside_a_window_is_refused():
     scores = layer_scores(checkpoint, checkpoint.encode(tiny.TEXT[0], None), 0)
     last = len(scores.encoding) - 1
     assert scores.cell(0, last, last).weight > 0
-    with pytest.raises(InputError, match="key 1 is masked"):
+    with pytest.raises(InputError, match="cannot attend to key 1"):
         scores.cell(0, last, 0)
 
 

@@ -71,7 +71,7 @@ def test_options_are_the_same_however_they_are_written():
     )
     with pytest.raises(InputError, match="got 'cuont'"):
         study.read({"checkpoint": "c", "cuont": 1})
-    with pytest.raises(InputError, match="checkpoint of disable cannot be nothing"):
+    with pytest.raises(InputError, match="checkpoint of the study disable cannot be nothing"):
         study.read({})
 
 

@@ -196,7 +196,7 @@ def test_wrong_options_are_said_before_anything_runs(options):
         planned(STUDY, options | {"operator": "median"})
     with pytest.raises(InputError, match="at least two"):
         planned(STUDY, options | {"limit": 1})
-    with pytest.raises(InputError, match="The option limit of disable cannot be 'many'"):
+    with pytest.raises(InputError, match="The option limit of the study disable cannot be 'many'"):
         planned(STUDY, options | {"limit": "many"})
     with pytest.raises(InputError, match="per example or per token"):
         planned(IMPORTANCE, options | {"reading": "head"})

@@ -85,5 +85,5 @@ def test_one_class_in_a_split_is_refused(options, tmp_path):
     (tmp_path / "SST-2").mkdir()
     for split in ("train", "dev"):
         (tmp_path / "SST-2" / f"{split}.tsv").write_text("sentence\tlabel\n" + "good one\t1\n" * 4)
-    with pytest.raises(InputError, match="all 4 train examples of SST-2 are 'positive'"):
+    with pytest.raises(InputError, match="all 4 train examples of SST-2 have the label 'positive'"):
         rows_of("transfer", options | {"data": str(tmp_path)})
