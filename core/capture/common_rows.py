@@ -23,7 +23,7 @@ Group = tuple[int, ...]  # positions that together form a token or a word
 
 @dataclass(frozen=True)
 class CommonInput:
-    """The positions of each shared token or word of an input in both checkpoints."""
+    """The positions, in two checkpoints, of each token or word of an input that both checkpoints share."""
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
@@ -35,14 +35,14 @@ def split_alike(first: Encoding, other: Encoding) -> bool:
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Return every position as a shared token, for checkpoints that split an input into the same tokens."""
+    """Return every position as a shared token. Both checkpoints must split the input into the same tokens."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """Return the shared keys of an input that two checkpoints split differently: words that both have whole, [CLS] or
-    the start token, and separators if both have the same number."""
+    """Return the keys that two checkpoints share in an input that they split differently: whole words, [CLS] or the
+    start token, and separators if both have the same number."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
@@ -64,8 +64,8 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Draw the tokens or words of an input that are compared as queries, as sorted indices. `backward` leaves out the
-    first query, which attends only to itself in a causal model."""
+    """Draw the tokens or words of an input that are compared as queries, and return their indices in ascending order.
+    `backward` leaves out the first query, which attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
         return candidates.tolist()
@@ -74,7 +74,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs of similar length, padded to one tensor."""
+    """The attention rows of inputs with similar lengths, padded to one tensor."""
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]
@@ -145,7 +145,7 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model and return the rows of the drawn queries of each input, float32; rows sum to 1.
+    """Run the model and return the attention rows of the drawn queries for each input, as float32; every row sums to 1.
 
     Heads are in the order of `Checkpoint.all_heads`.
     """
@@ -154,8 +154,8 @@ def take_rows(
 
 
 def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
-    """Group attention rows [head, row, key] into blocks of at most `most` rows with little padding, longest inputs
-    first."""
+    """Group attention rows [head, row, key] into blocks of at most `most` rows. Inputs of similar length share a block,
+    so that little padding is needed."""
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0
     while start < len(order):

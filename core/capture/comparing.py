@@ -77,8 +77,8 @@ def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) ->
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return the predictions of two runs: every class, or the most likely tokens of either run; empty if nothing is
-    predicted.
+    """Return the predictions of two runs: for every class, or for the most likely tokens of either run. Empty if
+    nothing is predicted.
 
     Values are NaN for an input without a mask.
     """
@@ -155,7 +155,8 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 
 def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
-    """Return the most likely class or token of each run; None for scores, or if a run predicts nothing."""
+    """Return the most likely class or token of each run; None if the model predicts scores, or if a run predicts
+    nothing."""
     first = [choice for choice in choices if math.isfinite(choice.logit_before)]
     then = [choice for choice in choices if math.isfinite(choice.logit_after)]
     if len(choices) < 2 or not first or not then:

@@ -30,7 +30,8 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return boolean masks, by parameter name, that are False for the weights of the removed components.
+    """Return boolean masks for the weights of a model, by parameter name, that are False where weights belong to
+    removed components.
 
     Other parameters remain whole. Raises InterventionError if layers share an output projection, or sublayers cannot be
     found.
@@ -55,7 +56,8 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
 def component_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> dict[Component, float]:
-    """Return the importance of every head and feed-forward sublayer, 0 to 1, in the order of `every_component`.
+    """Return the importance of every head and feed-forward sublayer, scaled to 0 to 1, in the order of
+    `every_component`.
 
     Importance is divided by the l2 norm over the heads of the layer (as in Michel et al.), or over all feed-forward
     sublayers. Raises CheckpointError without a classifier, InputError if inputs and labels differ in number, and
@@ -74,7 +76,8 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean over inputs of |d loss / d xi| for every feed-forward sublayer, float64, in units of the loss."""
+    """Return the mean absolute gradient of the loss with respect to the gate of every feed-forward sublayer, float64,
+    in units of the loss."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):

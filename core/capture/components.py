@@ -39,7 +39,8 @@ class LayerBlock(NamedTuple):
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
     def within(self, layers: int, heads: int) -> "LayerBlock":
-        """Return this component. Raises InputError if a model of this size does not have it."""
+        """Return this component. Raises InputError if a model with this number of layers and heads does not have the
+        component."""
         if not 0 <= self.layer < layers:
             raise InputError(
                 f"The layer must be from L1 to L{layers}, the last layer of this checkpoint; got {self}. "

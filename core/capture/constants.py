@@ -41,7 +41,8 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) whose constant is no better than their mean output or 0."""
+        """Return the heads (layer, head) whose fitted constant output is no better than their mean output or an output
+        of 0."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 

@@ -37,12 +37,12 @@ FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that add up to the tensor, or None if none are attached to it."""
+    """Return the contributions that add up to a tensor, or None if no contributions are attached to the tensor."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Attach contributions to the tensor that is their sum, in place, and return the tensor."""
+    """Attach contributions to the tensor that is their sum, in place, and return this tensor."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 
@@ -252,7 +252,7 @@ TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact 
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """Queries and keys of one layer as sums of contributions, for a batch of inputs of equal length.
+    """Queries and keys of one layer, each as a sum of contributions, for a batch of inputs with equal length.
 
     Attributes:
         part: the set of heads; "" if there is only one.
@@ -372,7 +372,8 @@ class _Reading:
         self.run = AttentionRun(checkpoint.calls)  # the pass's own, once it exists
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Pass a layer's queries and keys, as sums of contributions, to the callback before its scores are computed."""
+        """Pass the queries and keys of a layer to the callback, as sums of contributions, before attention scores are
+        computed."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
                 self.take(self._inputs(call, query, key, mask, about))
@@ -381,7 +382,8 @@ class _Reading:
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Mark the outputs of a layer's heads [batch, query, head, dim] as contributions."""
+        """Mark the outputs of all heads in a layer, [batch, query, head, dim], as contributions to the residual
+        stream."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part
@@ -473,7 +475,8 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
 
 
 def has_position_embeddings(checkpoint: Checkpoint) -> bool:
-    """Return whether the model adds position embeddings to word embeddings, so that they are separate contributions."""
+    """Return whether the model adds position embeddings to word embeddings. If it does, they are separate
+    contributions."""
     return any(table.kind == "position" for table in _tables(checkpoint).values())
 
 

@@ -47,20 +47,21 @@ class Component:
 
     @property
     def group(self) -> str:
-        """Return the group of the component: "position", "heads of L2", "feed-forward of L3" or "rest"."""
+        """Return the group of this component: "position", "heads of L2", "feed-forward of L3" or "rest"."""
         if self.kind in ("head", "attention"):
             return f"heads of {self.part} L{(self.layer or 0) + 1}".replace("  ", " ")
         return "rest" if self.kind in ("bias", "last bias") else self.label
 
     @property
     def sort(self) -> str:
-        """Return the kind of component: "position", "token", "segment", "earlier heads", "feed-forward" or "rest"."""
+        """Return the kind of this component: "position", "token", "segment", "earlier heads", "feed-forward" or
+        "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 
     @property
     def label(self) -> str:
-        """Return the name of the component on pages: "L2H5", "feed-forward of L3", "position"."""
+        """Return the name of this component as pages show it, such as "L2H5", "feed-forward of L3" or "position"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

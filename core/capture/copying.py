@@ -16,8 +16,8 @@ from .values import value_weights
 
 
 def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
-    """Return sum(lambda) / sum(|lambda|) over the eigenvalues of the OV circuit of each head, -1 to 1 (1: pure
-    copying).
+    """Return the copying score of each head: sum(lambda) / sum(|lambda|) over the eigenvalues of its OV circuit, from
+    -1 to 1 (pure copying).
 
     They are the eigenvalues of W_O (W_E^T W_E) W_V, a matrix of the head dimension. NaN in layers without attention;
     None if weights cannot be found or the embeddings are not tied.
@@ -45,8 +45,8 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
-    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values, -1 to 1; 0 for a zero
-    matrix."""
+    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values, from -1 to 1; 0 for a
+    zero matrix."""
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())
     return float(eigenvalues.sum().real) / size if size else 0.0

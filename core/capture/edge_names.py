@@ -21,7 +21,7 @@ EMBEDDINGS, OUTPUT = "embeddings", "output"
 
 
 class Edge(NamedTuple):
-    """An edge of the component graph, as the indices of its sender and its receiver."""
+    """An edge of the component graph, given by the indices of its sender and receiver."""
 
     sender: int
     receiver: int
@@ -40,7 +40,7 @@ class Graph:
 
     @property
     def receivers(self) -> int:
-        """Return the number of receivers; each head counts three times (query, key and value)."""
+        """Return the number of receivers; each head is three receivers (query, key and value)."""
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
@@ -48,16 +48,17 @@ class Graph:
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the receiver number of the feed-forward sublayer in a layer; for the layer after the last, of the
+        """Return the receiver number of the feed-forward sublayer in a layer. The layer after the last stands for the
         output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the number of senders before the heads of a layer, which is the number of its first head."""
+        """Return the number of senders that come before the heads of a layer. It is also the sender number of the first
+        head."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
-        """Return the number of senders that a receiver can read, because they are computed before it."""
+        """Return the number of senders that are computed before a receiver, so that the receiver can read them."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return self.senders
@@ -65,7 +66,7 @@ class Graph:
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """Return every edge of the graph, sorted by receiver, then by sender."""
+        """Return every edge of the graph, sorted by receiver and then by sender."""
         return tuple(
             Edge(sender, receiver) for receiver in range(self.receivers) for sender in range(self.before(receiver))
         )
@@ -78,8 +79,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and, for a head, which input it is
-        (otherwise "")."""
+        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and, if the receiver is a head, its input
+        ("q", "k" or "v"; otherwise "")."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -100,7 +101,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Return a circuit as a boolean mask over receivers and senders."""
+        """Return the circuit that consists of some edges, as a boolean mask over receivers and senders."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True
@@ -126,5 +127,5 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
 
 
 def edge_name(sender: Head, reader: str, kind: str) -> str:
-    """Return the name of an edge from one head to another, such as "L1H2>L3H4.q" for an edge to the query."""
+    """Return the name of an edge from one head to another, such as "L1H2>L3H4.q" for an edge to the query of L3H4."""
     return f"{sender}>{reader}.{kind}"

@@ -47,8 +47,8 @@ def attend(
     key: Float[Tensor, "batch head position dim"],
     value: Float[Tensor, "batch head position dim"],
 ) -> Float[Tensor, "batch head position dim"]:
-    """Return the attention outputs of every head, causal if the model is causal. `query` is not scaled by 1 /
-    sqrt(dim)."""
+    """Return the attention outputs of every head, with a causal mask if the model is causal. `query` has not been
+    scaled by 1 / sqrt(dim)."""
     return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
 
 
@@ -66,19 +66,19 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return the stream to which the feed-forward output is added (for BERT after the first LayerNorm), and this
+    """Return the stream to which a feed-forward sublayer adds its output (in BERT, after the first LayerNorm), and this
     output."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
 
 def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a feed-forward sublayer without LayerNorms and residual connection."""
+    """Return the output of a feed-forward sublayer, without LayerNorms and without the residual connection."""
     return block.narrow(block.wide(states, activation=block.activation))
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer, the sum of `middle` and `fed` (for BERT after the last LayerNorm). `middle` may
+    """Return the output of a layer: the sum of `middle` and `fed`, in BERT followed by the last LayerNorm. `middle` may
     broadcast."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
@@ -86,7 +86,8 @@ def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"])
 def run_all(
     stack: Stack, x: Float[Tensor, "pair position hidden"]
 ) -> tuple[tuple[LayerRun, ...], Float[Tensor, "pair position hidden"]]:
-    """Run every layer of a model. Return the intermediate results of each layer, and the output of the last layer."""
+    """Run every layer of a model, and return the intermediate results of each layer and the output of the last
+    layer."""
     layers = []
     for block in stack.blocks:
         layers.append(run_layer(stack, block, x))
@@ -97,13 +98,13 @@ def run_all(
 def added_by_heads(
     block: Block, mixed: Float[Tensor, "pair position head dim"]
 ) -> Float[Tensor, "head pair position hidden"]:
-    """Return what each head of a layer adds to the residual stream, without the bias of W_O."""
+    """Return what each head of a layer adds to the residual stream, without the bias of the output projection W_O."""
     return torch.einsum("blhd,hdi->hbli", mixed, block.separate["out"])
 
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """Return what every sender adds to the residual stream: embeddings, then heads and feed-forward sublayer by
-    layer."""
+    """Return what every sender adds to the residual stream: the embeddings, then heads and the feed-forward sublayer,
+    layer by layer."""
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
         parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
@@ -120,7 +121,8 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """Pairs of inputs A and B with aligned positions (of A, of B); all inputs A have the same length.
+    """Pairs of inputs A and B with aligned positions, given as (position in A, position in B). All inputs A have the
+    same length.
 
     Raises InputError if the numbers of inputs differ, or a pair has no aligned position or one outside the input.
     """
@@ -135,8 +137,8 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A forward pass of inputs A, with what each sender adds to the residual stream in A and in its partner B
-    (`other`).
+    """A forward pass of inputs A. It stores what each sender adds to the residual stream for A and for the paired
+    inputs B (`other`).
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -156,7 +158,7 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of one length and their partners B. Return the run of A with the contributions of both."""
+    """Run inputs A of equal length and the paired inputs B. Return the run of A with the contributions from both."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -172,7 +174,8 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The residual stream of inputs A at one layer, once for each earlier sender, whose output is taken from B.
+    """The residual stream of inputs A at one layer, once for each earlier sender, with the output of this sender taken
+    from B.
 
     Attributes:
         attention: input of the attention sublayer, for every sender before its heads.
@@ -184,7 +187,8 @@ class Streams:
 
 
 def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield the residual stream of inputs A at each layer, once for every sender with its output taken from B.
+    """Yield the residual stream of inputs A at each layer, once for every earlier sender, with the output of this
+    sender taken from B.
 
     The last value is the input of the output layer. `held` keeps the LayerNorm scales of A, so that contributions add
     up linearly (an approximation).
@@ -220,8 +224,8 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair (A, B): the fall of the logit difference m on A if the edge carries
-    the output of the sender in B. Float64; positive if the edge supports the answer of A.
+    """Return the effect of every edge on every pair (A, B), float64: how much the logit difference m on A falls if the
+    edge carries the output of its sender on B. Positive if the edge supports the answer on A.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -326,7 +330,7 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
 def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
-    """Return the layers of a checkpoint as a stack that was checked to reproduce the logits of the model.
+    """Return the layers of a checkpoint as a stack, after a check that the stack reproduces the logits of the model.
 
     Raises InterventionError if the family, its classifier or an option is not supported.
 
@@ -421,8 +425,8 @@ def edge_attributions(
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Return the logits of inputs A in every circuit: its edges carry values from A, and all other edges carry values
-    from B.
+    """Return the logits of inputs A in every circuit. Edges of the circuit carry values from A, and all other edges
+    carry values from B.
 
     Senders in the circuit contribute what they compute in this run. With all edges, the result is the logits of A;
     without edges, and for B of equal length, those of B. `circuits` is True where the receiver reads the sender from A
@@ -462,7 +466,8 @@ class _Circuits:
         return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
-        """Return the residual stream of each receiver in every circuit, (receiver, circuit, pair, position, hidden).
+        """Return the residual stream that each receiver reads in every circuit, [receiver, circuit, pair, position,
+        hidden].
 
         `with_heads`: after the heads of `layer`, where the feed-forward sublayer reads.
         """

@@ -29,12 +29,12 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 class PassEnded(BaseException):
-    """Ends a forward pass after the last observed layer. Model code must not catch it."""
+    """Exception that ends a forward pass after the last observed layer. The code of a model must not catch it."""
 
 
 @dataclass
 class AttentionRun:
-    """What the attention function observes and changes in one run of a model.
+    """What the attention function observes and changes during one run of a model.
 
     Attributes:
         layers: number of attention calls in a forward pass, one per layer (more in an encoder-decoder).
@@ -76,21 +76,21 @@ class AttentionRun:
     last: int | None = None
 
     def next_layer(self) -> int:
-        """Count one attention call and return its zero-based layer."""
+        """Count one more attention call, and return the zero-based layer that it belongs to."""
         call = self.calls % self.layers
         self.calls += 1
         return self.numbers[call] if self.numbers else call
 
     def end_after(self, layer: int) -> None:
-        """Stop the forward pass (PassEnded) if this is the last layer whose weights are observed."""
+        """Stop the forward pass, by raising PassEnded, if a layer is the last one whose weights are observed."""
         if layer == self.last:
             self.ended = True
             raise PassEnded
 
     @property
     def asks(self) -> bool:
-        """Return whether the run observes or changes attention; a forward pass without attention calls is then an
-        error."""
+        """Return whether this run observes or changes attention. If it does, a forward pass without attention calls is
+        an error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -100,7 +100,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Make a run the current one of this thread within the context; contexts cannot be nested."""
+    """Make a run the current run of this thread within the context. These contexts cannot be nested."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -110,7 +110,7 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Stop forward passes within the context after the attention weights of the last of these layers.
+    """Stop forward passes within the context after the attention weights of the last of some layers have been computed.
 
     The model then returns nothing. Without layers, forward passes are not stopped.
     """
@@ -129,7 +129,8 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """Compute attention in place of the function of transformers, as the current run of this thread requires.
+    """Compute attention in place of the attention function of transformers, with the changes of the current run of this
+    thread.
 
     Returns the outputs of heads before W_O, and the weights if they were computed whole, otherwise None.
 
@@ -201,7 +202,8 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return softmax(Q K^T * scaling + mask) as the eager functions of transformers do, with some edges cut.
+    """Return softmax(Q K^T * scaling + mask) as the eager functions of transformers compute it, with some edges cut
+    (`cuts`).
 
     At least float32. Rows sum to 1, or to less if a cut does not renormalise. A sink is the last column. Raises
     InterventionError if a cut leaves a query without a visible key.
@@ -249,7 +251,7 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """Return attention weights after the changes of the current run, and pass them to its watcher.
+    """Return attention weights with the changes of the current run, and pass them to the watcher of this run.
 
     `visible` returns which keys a query may attend to; it is slow, so it is called only if needed. Raises PassEnded if
     nothing after these weights is observed.
@@ -301,7 +303,7 @@ def _by_rows(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Raise InterventionError if an attention knockout leaves a query only masked keys.
+    """Raise InterventionError if an attention knockout leaves a query without any visible key.
 
     `scores` are before the softmax; masked or cut keys have -inf or the smallest number of the dtype.
     """

@@ -23,7 +23,7 @@ STEPS, RATE = 30, 0.4  # of Adam for the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """Settings of gate fits that run in parallel.
+    """Settings of several fits of gates that run in parallel.
 
     Attributes:
         rows: weight of each example in each fit, at least 0.
@@ -44,7 +44,8 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """Fit gates, 0 (ablated) to 1 (unchanged), that minimise mean loss + price x sum of gates, once for each price.
+    """Fit one gate per head, from 0 (ablated) to 1 (unchanged), that minimises mean loss + price x sum of gates. There
+    is one fit for each price.
 
     Labels are class indices (cross-entropy) or scores (squared error). Raises CheckpointError without a classifier,
     InputError if examples and labels do not match, and InterventionError if heads of the family cannot be gated.
@@ -74,7 +75,8 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss of every example with heads multiplied by each set of gates, in nats or as squared error."""
+    """Return the loss of every example if the outputs of heads are multiplied by each set of gates, in nats or as
+    squared error."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

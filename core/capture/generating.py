@@ -45,7 +45,8 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and the generated text, with attention maps (`maps` is None for a prompt of more than WHOLE tokens)."""
+    """A prompt and the text generated from it, with attention maps. `maps` is None if the prompt has more than WHOLE
+    tokens."""
 
     prompt: Encoding
     maps: AttentionMaps | None
@@ -53,12 +54,12 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """Return the memory that maps and rows take, in bytes."""
+        """Return the memory that the stored attention maps and rows take, in bytes."""
         whole = 0 if self.maps is None else self.maps.weights.nbytes
         return whole + sum(step.rows.nbytes for step in self.steps)
 
     def grown(self, steps: int) -> AttentionMaps:
-        """Return the attention maps of the prompt and the first `steps` new tokens.
+        """Return the attention maps of the prompt together with the first `steps` new tokens.
 
         If the prompt has no maps, return the rows of new tokens over the last tokens, with all earlier tokens as one
         key. Raises InputError if there are neither.
@@ -105,7 +106,8 @@ class Generated:
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
-    """Raise CheckpointError if the model cannot generate, InputError if prompt and continuation are too long."""
+    """Raise CheckpointError if the model cannot generate text, and InputError if the prompt and the new tokens are too
+    long."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Text generation needs a decoder with a language model head; {checkpoint.name} is not one. Choose a "
@@ -134,7 +136,8 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate text up to `new` tokens (1 to MOST) or an end-of-text token, and capture the maps of the prompt.
+    """Generate at most `new` tokens (1 to MOST), or fewer if an end-of-text token occurs, and capture the attention
+    maps of the prompt.
 
     `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
     `check_prompt`.

@@ -24,7 +24,7 @@ READINGS: tuple[str, ...] = ("example", "token")
 
 @dataclass(frozen=True)
 class Gradients:
-    """Sums over inputs of the absolute gradients of the loss with respect to the gate of every head.
+    """Sums over inputs of the absolute gradient of the loss with respect to the gate of every head.
 
     Attributes:
         example: sum over inputs of |dL/dxi_h|, float64.
@@ -52,7 +52,7 @@ def gradients(
     *,
     zeroed: Float[Tensor, "layer head"] | None = None,
 ) -> Gradients:
-    """Return the gradients of the loss with respect to the gate of every head, in eval mode.
+    """Return the gradients of the loss with respect to the gate of every head, with the model in eval mode.
 
     `labels` are class indices (cross-entropy), or scores for one output (squared error). `zeroed` is 0 for pruned
     heads. Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and
@@ -82,7 +82,8 @@ def gradients(
 
 
 def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
-    """Raise CheckpointError if the model is no classifier, InputError if examples and labels differ in number."""
+    """Raise CheckpointError if the model is not a classifier, and InputError if examples and labels differ in
+    number."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Head importance needs a classifier; {checkpoint.name} has no classification head. Open a "
@@ -96,7 +97,7 @@ def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: 
 
 
 def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Return the loss (cross-entropy in nats, or squared error) summed over inputs, so that gradients are
+    """Return the loss (cross-entropy in nats, or squared error) summed over inputs, so that the gradients of inputs are
     independent."""
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
@@ -107,8 +108,8 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """Return head importance I_h = E|dL/dxi_h|, with the mean over inputs ("example", the formula of Michel et al.
-    2019) or over tokens ("token", their code). Float64, in units of the loss; 0 to 1 if normalized.
+    """Return the importance of every head, I_h = E|dL/dxi_h|, float64, in units of the loss (0 to 1 if normalized). The
+    mean is over inputs ("example", the formula of Michel et al. 2019) or over tokens ("token", their code).
 
     Args:
         normalize: divide each layer by its l2 norm, as the paper does to compare layers.
@@ -131,7 +132,8 @@ def importance(
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Mean gradients of the loss with respect to attention to separators and to other tokens, without masked keys.
+    """Mean gradients of the loss with respect to attention weights, to separators and to other tokens. Masked keys are
+    left out.
 
     Attributes:
         to_separator, to_other: |d loss / d A| for separators, and for all other keys (NaN if there are none).
@@ -146,7 +148,7 @@ class SeparatorSlopes:
 def weight_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """Return d loss / d A for the attention weights A of each input, and A itself."""
+    """Return the attention weights A of each input, and the gradient d loss / d A."""
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),
@@ -161,7 +163,7 @@ def weight_slopes(
 def separator_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> SeparatorSlopes:
-    """Return the mean gradients of the loss with respect to attention to separators and to other tokens.
+    """Return the mean gradients of the loss with respect to attention weights, to separators and to other tokens.
 
     Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and InterventionError if
     weights cannot be observed.

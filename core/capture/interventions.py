@@ -24,7 +24,8 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Outputs (before W_O) that replace those of heads in one batch, at the positions `places` (None: all)."""
+    """Outputs that replace the outputs of heads (before W_O) in one batch, at the positions `places` (None: at all
+    positions)."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -32,14 +33,14 @@ class Given:
 
 @runtime_checkable
 class StandInSource(Protocol):
-    """A source of head outputs for the ablation methods "mean", "resample", "constant" and "patch"."""
+    """A source of replacement outputs of heads for the ablation methods "mean", "resample", "constant" and "patch"."""
 
     @property
     def operator(self) -> str:
         """Return the ablation method that uses these replacement outputs."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the replacement outputs for a batch of inputs of equal length."""
+        """Return the replacement outputs of heads for a batch of inputs with equal length."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Knockout:
 
 @dataclass(frozen=True)
 class HeadChange:
-    """The change of some heads in one layer by one ablation method, for one batch.
+    """The change of some heads in one layer by one ablation method, for one batch of inputs.
 
     Attributes:
         heads: the changed heads; one row for the whole batch, or one for each input.
@@ -94,7 +95,7 @@ class HeadChange:
 
 @dataclass(frozen=True)
 class Cut:
-    """The edges that an attention knockout cuts in one layer, for one batch."""
+    """The edges that an attention knockout cuts in one layer, for one batch of inputs."""
 
     edges: Bool[Tensor, "batch 1 query key"]
     heads: Bool[Tensor, "1 head 1 1"]
@@ -110,7 +111,7 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return how interventions change the heads of each layer, for the batch `some` of inputs of equal length.
+    """Return how interventions change the heads of each layer, for a batch of inputs with equal length.
 
     Knockouts are ignored. Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal
     model, or a head has two methods; InputError if a head does not exist.
@@ -134,7 +135,7 @@ def head_changes_of(
 
 
 def check_source(source: StandInSource | None, weights_hash: str) -> None:
-    """Raise InterventionError if replacement outputs were computed by a model with other weights."""
+    """Raise InterventionError if the replacement outputs were computed by a model with other weights."""
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
@@ -147,8 +148,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """Return the replacement outputs for inputs of equal length; None if the method needs none. Raises the errors of
-    `operator_of`."""
+    """Return the replacement outputs of heads for inputs with equal length; None if the ablation method needs none.
+    Raises the errors of `operator_of`."""
     operator_of(operator, causal=causal, source=source)
     return None if source is None else source.given(encodings, inputs)
 
@@ -167,8 +168,8 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """Return the edges that attention knockouts cut, by layer, for inputs of equal length. Other interventions are
-    ignored.
+    """Return the edges that attention knockouts cut, by layer, for a batch of inputs with equal length. Interventions
+    of other kinds are ignored.
 
     Raises InterventionError if a knockout leaves a query without a key, or a layer does not exist; InputError if a head
     does not exist.
@@ -203,14 +204,14 @@ def cuts_of(
 
 
 def known_operator(name: str) -> str:
-    """Return the name of an ablation method. Raises InterventionError if users may not request it."""
+    """Return the name of an ablation method. Raises InterventionError if users cannot choose this method."""
     check_choice("An ablation method", name, (*OPERATORS, *FROM_REFERENCE), InterventionError)
     return name
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """Return an ablation method. Raises InterventionError if it is unknown, is "next" in a causal model, or lacks its
-    source."""
+    """Return an ablation method by name. Raises InterventionError if the name is unknown, if it is "next" for a causal
+    model, or if the method needs a source that is missing."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -229,7 +230,7 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
-    """Raise InterventionError for ablation methods that are undefined in a stack of an encoder-decoder.
+    """Raise InterventionError for ablation methods that are undefined in one of the stacks of an encoder-decoder.
 
     Queries of cross attention have no position among the keys, and no stack supports outputs from a source.
     """
@@ -251,7 +252,7 @@ def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None
 def visible_keys(
     mask: Tensor | None, weights: Float[Tensor, "batch head query key"]
 ) -> Bool[Tensor, "rows 1 query key"]:
-    """Return which keys each query may attend to according to the mask.
+    """Return which keys each query may attend to, according to an attention mask.
 
     `mask` is added to scores, or True for visible keys; None: all are visible. *Shape:* (batch or 1, 1, query or 1, at
     least key). Only the shape of `weights` is read.
@@ -266,7 +267,7 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return a copy of attention weights (without a sink) in which the rows of the changed heads are replaced.
+    """Return a copy of attention weights (without a sink) with the rows of the changed heads replaced.
 
     The method is disable, previous, current, next or first. The new rows sum to 1.
     """
@@ -275,14 +276,14 @@ def changed(
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return uniform attention, 1 / (number of visible keys), float32. Rows without visible keys are 0."""
+    """Return uniform attention over the visible keys of each query, float32. Rows without visible keys are 0."""
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return float32 rows that are 1 on the previous, current, next or first token (on the query itself if that token
-    does not exist or is masked) and 0 elsewhere."""
+    """Return attention rows, float32, with weight 1 on the previous, current, next or first token, and 0 elsewhere. If
+    that token does not exist or is masked, the weight is on the query itself."""
     length = visible.shape[-1]
     own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"
     target = torch.zeros_like(own) if operator == "first" else own + _OFFSETS[operator]

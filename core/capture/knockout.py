@@ -29,7 +29,7 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 @dataclass(frozen=True)
 class NamedEdges:
     """The attention edges of one named kind, such as edges to separators, for any input. `causal` leaves out edges to
-    later keys and from the first token to itself. Hashable."""
+    later keys and the edge from the first token to itself. Instances are hashable."""
 
     kind: str
     causal: bool
@@ -56,7 +56,7 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """The attention edges between linked positions (earlier, later) of each input.
+    """The attention edges between linked positions of each input, given as (earlier position, later position).
 
     If `causal`, only the edge from the later to the earlier position is cut; otherwise both directions are.
     """
@@ -73,8 +73,8 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """Return the attention edges of a named kind. Raises InputError for unknown kinds, and for "next" in causal
-    models."""
+    """Return the attention edges of a named kind. Raises InputError for an unknown kind, and for the kind "next" in
+    causal models."""
     if kind not in EDGES:
         raise InputError(
             f"The kind of edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "
@@ -89,7 +89,7 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """Return a function that returns the edges from some query positions to some key positions of an input.
+    """Return a function that lists the edges of an input from some query positions to some key positions.
 
     Raises InputError without queries or keys; the function raises InputError if a position is outside the input.
     """

@@ -15,7 +15,7 @@ from .running import Change, run
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or those of a language model at one position (`places`) of each input.
+    """Return the logits of a classifier, or the logits of a language model at one position (`places`) of each input.
 
     Raises CheckpointError if the checkpoint predicts neither.
     """
@@ -28,7 +28,8 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return the logits of each input of a batch, by its index in the run. Raises CheckpointError if there are none."""
+    """Return the logits of each input in a batch, by the index of the input in the run. Raises CheckpointError if the
+    model has no logits."""
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(
@@ -39,6 +40,6 @@ def logits_at(
 
 
 def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Stack the logits of all inputs, given by input index, into one tensor."""
+    """Stack the logits of all inputs, given by input index, into one tensor in the order of the inputs."""
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

@@ -30,7 +30,7 @@ WINDOW = 256  # most queries and keys of a window
 
 @dataclass(frozen=True)
 class BlockMaps:
-    """The attention maps of all heads for one input, reduced to blocks of queries and keys for long inputs.
+    """The attention maps of all heads for one long input, reduced to blocks of queries and keys.
 
     Attributes:
         maxima: largest weight in each block, 0 to 1, without sinks.
@@ -49,18 +49,19 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the first and last position of each block as text, counted from 1, such as "1–32"."""
+        """Return the first and last position of each block as a label, counted from 1, such as "1–32"."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 
 
 def block_of(length: int) -> int:
-    """Return the smallest number of tokens per block for at most BLOCKS blocks."""
+    """Return the smallest block size, in tokens, with which an input has at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Compute the block maxima and sums of every head for a long input in one pass, without storing whole maps.
+    """Compute the maximum and sum of attention in every block for every head, in one pass and without storing whole
+    maps.
 
     Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """
@@ -109,7 +110,7 @@ def _streamed(
 def window(
     checkpoint: Checkpoint, encoding: Encoding, head: Head, queries: tuple[int, int], keys: tuple[int, int]
 ) -> Float[np.ndarray, "query key"]:
-    """Compute the weights of one head from queries [start, end) to keys [start, end), float32.
+    """Compute the attention weights of one head from queries [start, end) to keys [start, end), float32.
 
     Raises InputError if the input was truncated, the head does not exist, or the window is empty, outside the input or
     larger than WINDOW.

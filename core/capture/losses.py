@@ -23,7 +23,8 @@ from .sweeping import Computing, Variant, heads_of, sweep
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded examples with their labels (class indices or scores), and names for error messages (empty: numbers)."""
+    """Encoded examples with their labels (class indices or scores), and names for error messages (if empty, examples
+    are numbered)."""
 
     encodings: Sequence[Encoding]
     labels: Sequence[int | float]
@@ -108,8 +109,8 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """Return the first-order effect of ablating each head on the loss of each example; positive if the ablation is
-    harmful.
+    """Return the first-order effect of ablating each head on the loss of each example. An effect is positive if the
+    ablation raises the loss.
 
     Raises CheckpointError without a classifier, InterventionError if the method is undefined or heads cannot be
     changed, and InputError if examples and labels do not match.
@@ -167,7 +168,7 @@ class _Change:
     def outputs(
         self, layer: int, own: Tensor, values: Float[Tensor, "batch head key dim"], mask: Tensor | None
     ) -> Float[Tensor, "batch query head dim"]:
-        """Return the outputs of changed heads: a fixed map times the values, zero, or given replacement outputs."""
+        """Return the outputs of changed heads: a fixed attention map times the values, zero, or replacement outputs."""
         if self.given is not None:
             outputs = self.given.outputs[layer].to(own)
             places = self.given.places
@@ -181,7 +182,8 @@ class _Change:
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return the first-order effect of each set of components: the sum over its heads (0 for sublayers and layers)."""
+    """Return the first-order effect of ablating each set of components: the sum over its heads. Sublayers and layers
+    count as 0."""
     masks = torch.zeros(len(variants), *slopes.shape[:2], dtype=slopes.dtype)
     for number, variant in enumerate(variants):
         for head in heads_of(variant):

@@ -21,7 +21,7 @@ _LAZY: ContextVar[bool] = ContextVar("masks_are_rules", default=False)
 
 @contextmanager
 def lazily() -> Iterator[None]:
-    """Use mask functions instead of mask tensors in this thread within the context; only for inputs without padding."""
+    """Use mask functions instead of mask tensors in this thread within the context. Inputs must not have padding."""
     token = _LAZY.set(True)
     try:
         yield
@@ -39,8 +39,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask or, within `lazily`, a placeholder with the mask function. Called by
-    transformers.
+    """Return the eager attention mask; within `lazily`, return a placeholder with the mask function. Transformers calls
+    this function.
 
     The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
     `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys
@@ -58,13 +58,14 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function that a placeholder carries, or None. It maps positions of queries and keys to True if
-    visible."""
+    """Return the mask function that a placeholder mask carries, or None. The function maps positions of queries and
+    keys to True if the key is visible."""
     return getattr(mask, "rule", None)
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the rows of an attention mask for some queries, as added to scores; None if every key is visible.
+    """Return the rows of an attention mask for some queries, in the form that is added to scores; None if every key is
+    visible.
 
     `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
     queries, key).
@@ -84,7 +85,8 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return the mask for some queries of one input, over the range of keys that any of them sees, and this range.
+    """Return the attention mask for some queries of one input, over the range of keys that at least one of them sees,
+    and this range.
 
     The mask (1 or head, some queries, some keys) is added to scores; None if every query sees all of these keys. The
     argument `mask` may be a placeholder. *Shape:* (batch or 1, 1 or head, query, at least key).

@@ -27,7 +27,7 @@ from .running import Observer, batches, model_inputs, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of the norms |alpha f(x)| that separators have, mean over heads and queries, float64.
+    """Return the fraction of the norms |alpha f(x)| that falls on separators, averaged over heads and queries, float64.
 
     NaN for inputs without separators, and for families whose values are not available.
     """
@@ -55,7 +55,8 @@ LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, 
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer, split by head, at least float32, and its bias (0 if there is none).
+    """The output projection W_O of one layer, split by head, at least float32, and its bias (0 if the layer has no
+    bias).
 
     `triangle` is R^T with W_O^T = Q R, so that |v R^T| = |v W_O|.
     """
@@ -67,8 +68,8 @@ class OutputProjection:
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors alpha f(x) that add up to the attention output of one layer, for inputs of equal length (without a
-    sink)."""
+    """The vectors alpha f(x) that add up to the attention output of one layer, without a sink, for inputs with equal
+    length."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
@@ -76,11 +77,11 @@ class Contributions:
 
     @cached_property
     def transformed(self) -> Float[Tensor, "batch head key hidden"]:
-        """Return f(x), the value vector after the output projection, for every head and key."""
+        """Return f(x) for every head and key: the value vector after the output projection."""
         return torch.matmul(self.values, self.projection.weight)
 
     def lengths(self) -> Float[Tensor, "batch head key"]:
-        """Return the norm |f(x)| of the projected value vector for every head and key."""
+        """Return |f(x)| for every head and key: the norm of the value vector after the output projection."""
         return torch.matmul(self.values, self.projection.triangle).norm(dim=-1)
 
     def norms(self) -> Float[Tensor, "batch head query key"]:
@@ -88,7 +89,8 @@ class Contributions:
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """Return the norm of alpha f(x) summed over heads for every query and key; opposite contributions cancel."""
+        """Return the norm of the sum of alpha f(x) over heads, for every query and key. Opposite contributions of heads
+        cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
             for query in range(self.weights.shape[2])
@@ -96,14 +98,14 @@ class Contributions:
         return torch.stack(rows, 1)
 
     def output(self) -> Float[Tensor, "batch query hidden"]:
-        """Return the output of the attention sublayer: alpha f(x) summed over heads and keys, plus the bias."""
+        """Return the output of the attention sublayer: the sum of alpha f(x) over heads and keys, plus the bias."""
         return torch.einsum("bhqk,bhkd->bqd", self.weights, self.transformed) + self.projection.bias
 
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based maps |alpha f(x)| of one input, float32, in units of the attention output. NaN in layers without
-    attention."""
+    """Norm-based attention maps |alpha f(x)| of one input, float32, in units of the attention output. NaN in layers
+    without attention."""
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -116,8 +118,8 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute the vectors that add up to the attention output of each layer, in one pass, and call `take` for each
-    layer.
+    """Compute the vectors alpha f(x) that add up to the attention output of each layer, in one pass, and call `take`
+    for each layer.
 
     Raises InputError if values or output projections are not available, or the maps would not fit into memory.
 
@@ -155,12 +157,14 @@ def contributions(
 
 
 def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """Return W_O of every layer that has attention. Raises InputError if a projection cannot be found."""
+    """Return the output projection W_O of every layer that has attention. Raises InputError if a projection cannot be
+    found."""
     return [_projection(module, checkpoint) for module in _writers(checkpoint)]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
-    """Return the norm-based maps of one input. Raises InputError if values or projections are not available."""
+    """Return the norm-based attention maps of one input. Raises InputError if values or output projections cannot be
+    read."""
     length = len(encoding)
     heads = np.full((checkpoint.layers, checkpoint.heads, length, length), np.nan, dtype=np.float32)
     layers = np.full((checkpoint.layers, length, length), np.nan, dtype=np.float32)
@@ -174,8 +178,8 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Run observers on norm-based maps with rows normalised to 1, as `core.capture.running.run` does on attention
-    maps."""
+    """Run observers on norm-based attention maps, with rows that sum to 1, as `core.capture.running.run` does on
+    attention maps."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())
@@ -186,8 +190,8 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Divide every row of norms by its sum, so that rows can be compared with attention weights. Rows of zeros
-    remain."""
+    """Divide every row of norms by its sum, so that rows are comparable with attention weights. Rows of zeros stay
+    zero."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
 

@@ -28,7 +28,8 @@ from .running import batches, by_layer, model_inputs, prepared
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """Yield hidden states batch by batch: the indices of the inputs, and the outputs of embeddings and layers, float32.
+    """Yield hidden states batch by batch: the indices of the inputs, and the outputs of the embeddings and of each
+    layer, float32.
 
     The last output is after the final LayerNorm, if there is one. Raises InterventionError if the family does not
     return hidden states.
@@ -60,7 +61,7 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Yield a list that the next forward pass fills with the outputs of heads (before W_O), layer by layer.
+    """Yield a list that the next forward pass fills with the outputs of all heads (before W_O), layer by layer.
 
     Raises InterventionError if the outputs are not available.
     """
@@ -78,7 +79,7 @@ def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "bat
 def batched_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
-    """Yield, batch by batch, the indices of the inputs and the outputs of their heads before W_O.
+    """Yield, batch by batch, the indices of the inputs and the outputs of all heads before the output projection W_O.
 
     Raises InterventionError if the outputs are not available.
     """
@@ -89,8 +90,8 @@ def batched_outputs(
 
 
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Return the outputs of heads before W_O as one tensor per input. Raises InterventionError if they are not
-    available."""
+    """Return the outputs of all heads before W_O, as one tensor for each input. Raises InterventionError if they cannot
+    be read."""
     kept: dict[int, Tensor] = {}
     for inputs, outputs in batched_outputs(checkpoint, encodings):
         kept |= {k: outputs[:, row] for row, k in enumerate(inputs)}
@@ -98,7 +99,7 @@ def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[
 
 
 def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
-    """Return the class of each position of an input, as an index in CLASSES: 0 first token, 1 separator, 2 other."""
+    """Return the class of each position in an input, as an index in CLASSES: 0 first token, 1 separator, 2 other."""
     classes = torch.full((len(encoding),), 2)
     classes[list(encoding.separators)] = 1
     if encoding.first is not None:
@@ -111,7 +112,8 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """Replacement outputs of every head for each class of position, for "mean" ablation and optimal constants.
+    """Replacement outputs of every head for each class of position (first token, separator, other), for "mean" ablation
+    and optimal constants.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
@@ -127,7 +129,8 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the replacement output for each position, by its class or its absolute index."""
+        """Return the replacement output of every head at each position, by the class of the position or by its absolute
+        index."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -137,7 +140,8 @@ class ByClass:
 
 
 def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
-    """Return the mean output of every head over a reference set. Classes without a position use the mean over all.
+    """Return the mean output of every head over reference inputs. Position classes that do not occur use the mean over
+    all positions.
 
     `by` is "class" of position (methods2 section 13), absolute "position", or "all". Raises InputError without inputs
     or for an unknown `by`, and InterventionError if outputs are not available.
@@ -178,8 +182,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample": the output of the head on another reference example, of equal length if
-    possible.
+    """Replacement outputs for "resample" ablation: the outputs of the head on another reference example, if possible of
+    equal length.
 
     Otherwise the nearest length is used, and its positions are stretched. The choice depends on the seed, the draw
     number and the tokens of the input, but not on the batch. Raises InputError for fewer than two different examples.
@@ -203,8 +207,8 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Return the reference example whose outputs replace those of an input; its tokens differ from those of the
-        input."""
+        """Return the reference example whose head outputs replace those of an input. Its tokens differ from the tokens
+        of the input."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -219,7 +223,7 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the outputs of random examples as computed by a given function, for example a faster
+        """Return the outputs of heads on randomly drawn reference examples, computed by a function such as a faster
         implementation."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
@@ -243,7 +247,7 @@ class Alignment:
     pairs: tuple[tuple[int, int], ...]
 
     def within(self, first: Encoding, second: Encoding) -> "Alignment":
-        """Return this alignment. Raises InputError if it is empty or has positions outside the two inputs."""
+        """Return this alignment. Raises InputError if it has no pairs, or has positions outside the two inputs."""
         if not self.pairs:
             raise InputError(
                 f'The two inputs of a pair must have positions in common; "{first.text[:40]}" and '
@@ -262,7 +266,8 @@ class Alignment:
 def check_pairs(
     wanting: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
-    """Raise InputError if pairs of inputs are incomplete, or have no aligned position or one outside an input.
+    """Raise InputError if pairs of inputs are incomplete, have no aligned positions, or have aligned positions outside
+    an input.
 
     `wanting` begins the error message, such as "Patching needs".
     """
@@ -277,7 +282,8 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of heads: each input receives the outputs of heads in its partner at aligned positions.
+    """Activation patching of heads: each input receives the outputs that the heads have on its partner, at aligned
+    positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
@@ -290,7 +296,8 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs of the partner at aligned positions; other positions are not replaced."""
+        """Return the outputs of heads on the partner of each input at aligned positions. Other positions are not
+        replaced."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)
@@ -301,5 +308,5 @@ class Patched:
         return Given(outputs, places)
 
     def of_input(self, number: int) -> "Patched":
-        """Return the source for a run with only one of the inputs."""
+        """Return this source of replacement outputs, restricted to one of the inputs."""
         return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

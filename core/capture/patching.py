@@ -45,7 +45,7 @@ class InputPairs:
 
 @dataclass(frozen=True)
 class Untouched:
-    """The logits of inputs A and B without patches, and the outputs of heads on A as the source for patching B."""
+    """The logits of inputs A and B without patches, and the outputs of heads on A, which are patched into B."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -54,7 +54,7 @@ class Untouched:
 
 @dataclass(frozen=True)
 class Patches:
-    """The logits of inputs A, of inputs B, and of B with the outputs of components taken from A."""
+    """The logits of inputs A, of inputs B, and of B after the outputs of components were replaced by those on A."""
 
     first: Float[Tensor, "pair choice"]
     second: Float[Tensor, "pair choice"]
@@ -62,7 +62,7 @@ class Patches:
 
 
 def everywhere(first: Encoding, second: Encoding) -> Alignment:
-    """Align all positions of two inputs. Raises InputError for unequal lengths."""
+    """Align all positions of two inputs one to one. Raises InputError if the inputs differ in length."""
     if len(first) != len(second):
         raise InputError(
             f"Inputs must have the same number of tokens to be aligned by position; got {len(first)} and "
@@ -72,7 +72,7 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
 
 
 def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
-    """Run every input A and B once. Return the logits of both and the outputs of heads on A.
+    """Run every input A and B once without patches. Return the logits of both, and the outputs of heads on A.
 
     Raises InterventionError if outputs are not available, and CheckpointError if nothing is predicted.
     """
@@ -92,7 +92,8 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits of each input B with the outputs of components taken from its partner A at aligned positions.
+    """Return the logits of each input B with the outputs of components replaced, at aligned positions, by those on its
+    partner A.
 
     Each variant is a set of components that are patched together; an empty one leaves B unchanged. Raises InputError if
     a component does not exist, InterventionError if outputs are not available, and CheckpointError if nothing is
@@ -154,7 +155,7 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return the patch of each sublayer or layer: inputs B receive the outputs of their partners A at aligned
+    """Return the patch of each sublayer or layer: inputs B receive its outputs on their partners A at aligned
     positions.
 
     Raises InterventionError if outputs are not available.
@@ -184,7 +185,8 @@ def first_order(
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
-    """Estimate from gradients at B how an objective of B would change if the output of each head were taken from A.
+    """Estimate from gradients at B how an objective on B would change if the output of each head were replaced by its
+    output on A.
 
     The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B). `objective` maps logits
     and the indices of their pairs to one value per pair.

@@ -22,7 +22,8 @@ _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), 
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the output projection of every layer that has attention, in order; empty if none can be found."""
+    """Return the output projection of every layer that has attention, in order; empty if no projections can be
+    found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
@@ -49,8 +50,8 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer that has attention: the nearest parent of its output projection in a module
-    list."""
+    """Return the module of each layer that has attention: the nearest parent of its output projection that is in a
+    module list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))

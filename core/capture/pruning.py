@@ -29,7 +29,7 @@ def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
     """Return the module of each layer that reads the concatenated outputs of heads. Raises InterventionError if layers
-    share it."""
+    share a module."""
     written: list[Tensor] = []
     projections: list[nn.Module] = []
 
@@ -62,7 +62,7 @@ def _same_values(read: Any, output: Tensor) -> bool:
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write the checkpoint to a new or empty folder without some heads, in addition to those pruned earlier.
+    """Write a checkpoint without some heads to a new or empty folder. Heads that were pruned earlier stay pruned.
 
     Raises InputError if there are no heads, a head does not exist, or the folder is not empty; CheckpointError for a
     custom pooling; InterventionError if the family cannot be pruned.

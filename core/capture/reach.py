@@ -99,8 +99,8 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return how the app observes and changes heads of a checkpoint: at the attention interface of transformers, or at
-    the softmax ("flat softmax": scores have inputs and heads in one axis). Raises CheckpointError if neither is
+    """Return how this program observes and changes heads of a checkpoint: at the attention interface of transformers,
+    or at the softmax ("flat softmax" if scores have inputs and heads in one axis). Raises CheckpointError if neither is
     possible."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
@@ -118,12 +118,13 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
 
 
 def is_interceptable(checkpoint: Checkpoint) -> bool:
-    """Return whether outputs of heads, queries, keys and values are available through the attention interface."""
+    """Return whether the outputs of heads, queries, keys and values can be read through the attention interface of
+    transformers."""
     return reach_of(checkpoint) == "interface"
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Return whether attention of long inputs can be computed in blocks of queries (core.capture.streaming).
+    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`).
 
     This is not possible if an indexer chooses the keys of a layer (Qwen4-Exp).
     """

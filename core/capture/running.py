@@ -39,10 +39,11 @@ JOINED_BYTES = 32_000_000  # limit for a batch's maps of all layers; larger ones
 
 @runtime_checkable
 class Joining(Protocol):
-    """An observer of attention maps that can process all layers of a batch at once."""
+    """Interface of an observer of attention maps that can process all layers of a batch at once."""
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
-        """Process the maps of a batch with the heads of all layers concatenated (index layer * heads + head).
+        """Process the attention maps of a batch, with the heads of all layers concatenated (index layer * heads +
+        head).
 
         Observers must not store or modify the maps. Rows sum to 1. `inputs` are the indices of the inputs in the pass.
         """
@@ -61,7 +62,8 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Pass the maps of one layer to the observers, or store them until all layers can be passed together."""
+        """Pass the attention maps of one layer to the observers, or store the maps until all layers can be passed
+        together."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -98,7 +100,7 @@ class Observer(Protocol):
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Process the attention maps of one layer for a batch. Observers must not store or modify the maps.
+        """Process the attention maps of one layer for a batch. An observer must not store or modify the maps.
 
         Rows sum to 1; the last key is a sink only with `takes_sinks`. `inputs` are the indices of the inputs in the
         pass.
@@ -106,7 +108,8 @@ class Observer(Protocol):
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches of inputs of equal length, longest first, as indices, with at most `batch_tokens` tokens each."""
+    """Yield batches of inputs with equal length as lists of indices, longest inputs first. A batch has at most
+    `batch_tokens` tokens."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -123,13 +126,14 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
 def with_sink(
     checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """Append a sink column to the weights for families with sinks; 0 in layers without a sink (MiMo-V2-Flash)."""
+    """Append the weights of the attention sink as a last column, for model families with sinks. The column is 0 in
+    layers without a sink (MiMo-V2-Flash)."""
     lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
     return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack one tensor per attention call by layer; 0 for layers without attention."""
+    """Stack tensors, one for each attention call, by layer. Layers without attention are 0."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -138,7 +142,7 @@ def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, 
 
 
 def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Int[Tensor, "batch _"]]:
-    """Return the arguments of the forward pass for a batch of inputs (and targets, if any) of equal length."""
+    """Return the arguments of the forward pass for a batch of inputs (and of targets, if any) with equal length."""
     return checkpoint.inputs(encodings)
 
 
@@ -153,7 +157,8 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Set up the attention function of a checkpoint within the context, with interventions and a watcher of weights.
+    """Set up the attention function of a checkpoint within the context, with interventions and a watcher of attention
+    weights.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
     cannot be changed, or an intervention is undefined for it.
@@ -240,7 +245,7 @@ def run(
     batch_tokens: int = BATCH_TOKENS,
     on_batch: Callable[[list[int], Any], None] | None = None,
 ) -> None:
-    """Run one forward pass over all inputs, and pass the maps of each layer to every observer.
+    """Run one forward pass over all inputs, and pass the attention maps of each layer to every observer.
 
     For long inputs without changes, `Streamed` observers get the sums that they need, so memory grows linearly with
     length. Raises CheckpointError if scores are NaN or infinite, InputError if whole maps would not fit into memory,
@@ -348,7 +353,8 @@ def _first_broken(model: Any, inputs: dict[str, Any]) -> str:
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:
-    """Raise InterventionError if the model has sinks, so that weights over tokens do not sum to 1."""
+    """Raise InterventionError if the model has attention sinks, so that its attention weights over tokens do not sum to
+    1."""
     if checkpoint.family.sinks:
         raise InterventionError(
             f"This statistic needs attention rows that sum to 1 over tokens; {checkpoint.family.model_type} "
@@ -360,7 +366,8 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
 def capture(
     checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = (), *, part: str = ""
 ) -> AttentionMaps:
-    """Return the attention maps of all heads for one input, float32; a sink is the last key.
+    """Return the attention maps of all heads for one input, float32. If the model has an attention sink, the sink is
+    the last key.
 
     `part` is the set of heads of an encoder-decoder ("": the first). Raises CheckpointError or InputError if there are
     no maps or rows do not sum to 1.
@@ -375,8 +382,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the maps of several sets of heads (None: all) of one input, from one pass. Raises the errors of
-    `capture`."""
+    """Return the attention maps of several sets of heads (None: all sets) for one input, from one pass. Raises the
+    errors of `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -391,7 +398,7 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the maps of a set of heads, given by attention call, by layer; NaN for layers without attention.
+    """Stack the attention maps of a set of heads, given by attention call, by layer. Layers without attention are NaN.
 
     Raises CheckpointError if a layer has a different number of heads than the config.
     """
@@ -409,7 +416,8 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Create the attention maps of one set of heads from weights [head, query, key] by attention call."""
+    """Create the attention maps of one set of heads from attention weights [head, query, key] for each attention
+    call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)

@@ -28,7 +28,7 @@ EAGER_TOLERANCE = {"float32": 1e-5, "bfloat16": 5e-2, "float16": 5e-3}
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of one check of a checkpoint. `seen` is the measurement in words, or the error."""
+    """The result of one check of a checkpoint. `seen` is the measurement in words, or the error message."""
 
     name: str
     passed: bool
@@ -87,8 +87,8 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Return the maps that eager attention of transformers computes for every set of heads, float32; empty without
-    maps.
+    """Return the attention maps that the eager implementation of transformers returns for every set of heads, float32;
+    empty if it returns none.
 
     Sink columns and the layers of a hybrid model without attention are left out.
     """

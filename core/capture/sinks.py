@@ -25,7 +25,8 @@ LARGE, MASSIVE = 100, 1000  # times the median magnitude of a layer (Sun et al. 
 
 
 def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
-    """Return which keys of an input are of each of KINDS; the first token is the start token if there is one."""
+    """Return which keys of an input belong to each of KINDS. The first token is the start token if the input has
+    one."""
     keys = np.zeros((len(KINDS), len(encoding)), dtype=bool)
     keys[0, encoding.first or 0] = True
     keys[1, list(encoding.separators)] = True
@@ -38,7 +39,7 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """What heads give to each kind of key, and what they add there. NaN for inputs without such keys.
+    """Attention of heads to each kind of key, and the size of what heads add there. NaN for inputs without such keys.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.
@@ -60,7 +61,7 @@ class SinkSums:
 
 
 def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSums:
-    """Measure every head's attention to each kind of key. Raises InputError if values cannot be reached."""
+    """Measure the attention of every head to each kind of key. Raises InputError if value vectors cannot be read."""
     shape = (len(encodings), checkpoint.layers, checkpoint.heads, len(KINDS))
     share, length, energy = (np.full(shape, np.nan) for _ in range(3))
     even, rank = np.full((*shape[:2], len(KINDS)), np.nan), np.full(shape[:3], np.nan)
@@ -121,7 +122,7 @@ def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSum
 
 
 class Massive(NamedTuple):
-    """The largest entry of the hidden states after one layer, in multiples of the median magnitude of its input.
+    """The largest entry of the hidden states after one layer, as a multiple of the median magnitude for the same input.
 
     Attributes:
         kind: index into KINDS of the token that has it; -1 for other tokens.
@@ -167,8 +168,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """A change of one head: of its whole output ("head", which becomes 0), or of its values at the keys of a kind,
-    which become 0 ("zero") or their mean over inputs ("mean")."""
+    """A change of one head. It sets the whole output of the head ("head") to 0, or replaces its values at the keys of
+    one kind by 0 ("zero") or by their mean over inputs ("mean")."""
 
     layer: int
     head: int
@@ -178,7 +179,7 @@ class SinkChange:
 
 
 def measure_of(checkpoint: Checkpoint) -> str:
-    """Return what the effect of a change on the output is called, by the checkpoint's head."""
+    """Return the name of the measure for effects on the output of a checkpoint. It depends on the head of the model."""
     if checkpoint.labels is not None:
         return "change of the score" if len(checkpoint.labels) == 1 else "KL divergence of the label distribution"
     if checkpoint.model.get_output_embeddings() is not None:
@@ -189,7 +190,7 @@ def measure_of(checkpoint: Checkpoint) -> str:
 def output_changes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], targets: Sequence[Sequence[SinkChange]]
 ) -> Float[np.ndarray, "target input"]:
-    """Return how far each set of changes moves the model's output, in the unit that `measure_of` names.
+    """Return how much each set of changes moves the output of the model, in the unit that `measure_of` names.
 
     The divergence is KL(unchanged || changed) in nats, the mean over positions for language models.
     """

@@ -27,7 +27,8 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether the packed kernels of oneDNN can be used: float32 needs AVX-512, bfloat16 a CPU with bfloat16."""
+    """Return whether the packed kernels of oneDNN can be used. They need a CPU with AVX-512 for float32, and with
+    bfloat16 for bfloat16."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -94,7 +95,8 @@ class LayerNorm:
     def held(
         self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
-        """Return x normalised with the scale computed from another tensor; this is linear in x except for the bias."""
+        """Return x normalised with the scale computed from another tensor. The result is linear in x except for the
+        bias."""
         scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
 
@@ -130,7 +132,8 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the input of the attention sublayer: x, after the LayerNorm if the model normalises first."""
+        """Return the input of the attention sublayer: x, after the LayerNorm in models that normalise before the
+        sublayer."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
@@ -146,7 +149,7 @@ class Block:
     def joined(
         self, mixed: Float[Tensor, "batch length head dim"], x: Float[Tensor, "batch length hidden"]
     ) -> Float[Tensor, "batch length hidden"]:
-        """Project the outputs of heads by W_O and add them to the residual stream."""
+        """Project the outputs of heads by W_O, and add the result to the residual stream."""
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
@@ -155,21 +158,22 @@ class Block:
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer from the stream after attention: feed-forward, residual sum and LayerNorms."""
+        """Return the output of a layer from the residual stream after attention, by feed-forward sublayer, residual sum
+        and LayerNorms."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
     def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
-        """Return the part of the first feed-forward product that is linear in the stream: what LayerNorm subtracts and
-        multiplies by its weights, but neither its scale nor a bias."""
+        """Return the part of the first feed-forward product that is linear in the residual stream. It includes the mean
+        and weights of the LayerNorm, but neither its scale nor a bias."""
         norm, bias = self.norms[self.norm_first], self.wide.bias
         product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
         return product if bias is None else product.sub_(bias)
 
     def begun_by_heads(self) -> "BegunByHead":
-        """Return the matrices for running this layer from a change of one head."""
+        """Return the matrices for running this layer when the output of one head changes."""
         norm, dtype = self.norms[self.norm_first], self.separate["out"].dtype
         products = [Linear(matrix.t(), None, dtype) for matrix in self.widened(self.separate["out"])]
         return BegunByHead(self, products, self.wide(norm.bias[None]))
@@ -177,7 +181,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer run from a change of one head, with the first feed-forward product taken from the head's dimensions.
+    """A layer that is run from a change of one head. The first feed-forward product uses only the dimensions of this
+    head.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -207,7 +212,8 @@ class BegunByHead:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model in stages: inputs -> `embed` -> blocks -> positions that are read -> `classify`.
+    """A model in stages: inputs, embeddings (`embed`), layers, the positions that the model head reads, and logits
+    (`classify`).
 
     Attributes:
         padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
@@ -226,7 +232,7 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the input up to the last token that is not padding; later tokens cannot affect the logits.
+        """Return the input up to its last token that is not padding. Later tokens cannot affect the logits.
 
         The head of a decoder reads there even if an input really ends with the padding token.
         """
@@ -241,16 +247,17 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
-        """Return the logits from the hidden states at the positions that the classifier reads, at least float32."""
+        """Return the logits, at least float32, from the hidden states at the positions that the model head reads."""
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
-        """Return the logits from the output of the last layer, at least float32."""
+        """Return the logits, at least float32, from the output of the last layer."""
         read = self.read_of(last)
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the model head reads: of one position, or of all for their mean."""
+        """Return the hidden states that the model head reads: the states of one position, or of all positions for their
+        mean."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -259,7 +266,8 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the model head reads (in decoders the last non-padding token); None for all."""
+        """Return the position that the model head reads (in decoders, the last token that is not padding); None for all
+        positions."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]

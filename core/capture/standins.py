@@ -27,7 +27,7 @@ def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Fl
 def changed_mixture(
     values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
 ) -> Float[Tensor, "batch length head dim"]:
-    """Return the output of every head if its attention map is replaced by a fixed map."""
+    """Return the output of every head if its attention map is replaced by a fixed attention map."""
     return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
 
 
@@ -36,7 +36,7 @@ def contributions(
     mixed: Float[Tensor, "batch length head dim"],
     changed: Float[Tensor, "batch length head dim"],
 ) -> Float[Tensor, "head batch length hidden"]:
-    """Return what replacing the output of each head adds to the residual stream: (changed_h - original_h) W_h."""
+    """Return how the residual stream changes if the output of each head is replaced: (changed_h - original_h) W_h."""
     difference = (changed - mixed).permute(2, 0, 1, 3)
     heads, batch, length, dim = difference.shape
     flat = torch.bmm(difference.reshape(heads, batch * length, dim), block.separate["out"])
@@ -46,7 +46,7 @@ def contributions(
 def single_position(
     block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
 ) -> tuple[Float[Tensor, "batch head dim"], Float[Tensor, "batch head dim"]]:
-    """Return two sets of outputs of heads at one position: the original ones, and those with a fixed attention map.
+    """Return the original outputs of heads at one position, and the outputs with a fixed attention map.
 
     Keys and values are not computed for all tokens: q . (W_k x) = (W_k^T q) . x, and weights are summed over x before
     W_v. The bias of keys adds the same to every score, so it has no effect. The query at `position` must see every key;
@@ -69,7 +69,7 @@ def single_position(
 
 @runtime_checkable
 class StandIn(Protocol):
-    """The outputs of heads after a change, for inputs of equal length and any number of ablation targets.
+    """The outputs of heads after a change, for inputs with equal length and any number of ablation targets.
 
     Rows are targets x inputs, targets outermost.
     """
@@ -77,7 +77,7 @@ class StandIn(Protocol):
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
     ) -> Float[Tensor, "rows length head dim"]:
-        """Return the output (before W_O) of every head in this layer after the change."""
+        """Return the output (before W_O) of every head in a layer after the change."""
 
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
@@ -87,8 +87,8 @@ class StandIn(Protocol):
 
 @dataclass(frozen=True)
 class FixedMap:
-    """Attention fixed by an ablation method. `rows` is the map of every changed head; its rows sum to 1, or to 0 for
-    "zero"."""
+    """A fixed attention map of an ablation method. `rows` is the map of every changed head. Its rows sum to 1, or to 0
+    for the method "zero"."""
 
     rows: Float[Tensor, "query key"]
 
@@ -101,7 +101,7 @@ class FixedMap:
 
 @dataclass(frozen=True)
 class GivenOutputs:
-    """Replacement outputs of heads from a source, such as mean outputs, for one batch."""
+    """Replacement outputs of heads for one batch, taken from a source such as mean outputs."""
 
     batch: Given
 
@@ -125,7 +125,7 @@ class GivenOutputs:
 def stand_in(
     stack: Stack, encodings: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
-    """Return the outputs that an ablation method uses in place of those of heads, for inputs of equal length.
+    """Return the outputs that an ablation method uses in place of head outputs, for inputs with equal length.
 
     `source` is required by some methods; the donors of resampling run through the stack.
     """
@@ -140,7 +140,7 @@ def stand_in(
 def last_outputs(
     stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
 ) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
-    """Return the outputs of the heads in the last layer, before and after a change, at the positions that the model
+    """Return the outputs of heads in the last layer before and after a change, at the positions that the model head
     reads."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
@@ -151,7 +151,8 @@ def last_outputs(
 
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Compute the outputs of heads (before W_O) for every input with a stack, as `outputs.head_outputs` does."""
+    """Compute the outputs of all heads (before W_O) for every input with a stack. The result equals that of
+    `outputs.head_outputs`."""
     kept: dict[int, Tensor] = {}
     for inputs in batches(encodings):
         x, outputs = stack.embed([encodings[k] for k in inputs]), []

@@ -40,8 +40,9 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return a streamer that computes sums of maps for observers, or None if whole maps are as good or are required, or
-    the family is observed only at the softmax. `layers` are the requested layers (None: all)."""
+    """Return a streamer that computes sums of attention maps for observers. None if whole maps are as fast or are
+    required, or if the model family can only be observed at the softmax. `layers` are the requested layers (None:
+    all)."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):
@@ -62,7 +63,7 @@ def streamer_for(
 
 @dataclass(frozen=True)
 class Streamer:
-    """Attention function that computes sums of attention maps in blocks of queries.
+    """Attention function that computes sums of attention maps in blocks of queries, for long inputs.
 
     Attributes:
         taker: called with a layer and the sums of each input.
@@ -131,7 +132,7 @@ class _Layer:
         self.cells = torch.zeros(heads, len(cells), **made)
 
     def computed(self, mask: Tensor | None, row: int) -> Float[Tensor, "head query dim"]:
-        """Compute the outputs of all heads of one layer for one input, and store the sums of their attention maps."""
+        """Compute the outputs of all heads in one layer for one input, and store the sums of their attention maps."""
         on_processor = self.query.device.type == "cpu"
         together = 1 if on_processor else self.heads
         most = (CACHED if on_processor else ON_DEVICE) // (together * self.keys)
@@ -143,7 +144,8 @@ class _Layer:
         return self.output
 
     def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
-        """Return the attention scores of some heads for a block of queries, over the keys that any of them sees."""
+        """Return the attention scores of some heads for a block of queries, over the keys that at least one of these
+        queries sees."""
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
             key = key.repeat_interleave(self.groups, 0)
@@ -163,7 +165,7 @@ class _Layer:
         return scores.to(self.exact)
 
     def exponentials(self, scores: Float[Tensor, "head query column"]) -> Float[Tensor, "head query column"]:
-        """Return exp of attention scores in a buffer that the next block overwrites."""
+        """Return the exponentials of attention scores in a buffer, which the next block overwrites."""
         self.weights_held = self._room(self.weights_held, scores.shape, scores.dtype)
         return exp_into(self.weights_held, scores)
 
@@ -173,7 +175,7 @@ class _Layer:
         return held if fits else torch.empty(*shape, dtype=dtype, device=self.query.device)
 
     def sums(self) -> MapSums:
-        """Return the sums of attention maps that were requested for this layer."""
+        """Return the sums of attention maps that observers requested for this layer."""
         parts = (self.entropies, self.distances, self.columns, self.offsets, self.values, self.rows, self.cells)
         return MapSums(*(part.cpu().numpy() for part in parts))
 
@@ -198,7 +200,8 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute the outputs of some heads for one block of queries, and add to the sums of their maps."""
+        """Compute the outputs of some heads for one block of queries, and add the block to the sums of their attention
+        maps."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:

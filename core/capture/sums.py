@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm with fixed scale whose input is a sum of contributions; measures the effect of fixing the
-    scale.
+    """A LayerNorm or RMSNorm with fixed scale whose input is a sum of contributions. It measures the effect of fixing
+    the scale.
 
     `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
     """
@@ -33,13 +33,13 @@ class FrozenNorm:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch position"]:
-        """Return 1 / the scale that the norm used at each position."""
+        """Return the inverse of the scale that the norm used at each position."""
         return self._spread(self.parts.sum(0))
 
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return 1 / the scale at each position if a contribution were replaced by a constant vector."""
+        """Return the inverse of the scale at each position if one contribution were replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ class FrozenNorm:
 
 @dataclass(frozen=True)
 class HeldNorm:
-    """A LayerNorm or RMSNorm with fixed scale, which is linear.
+    """A LayerNorm or RMSNorm with fixed scale, which makes it a linear function.
 
     Attributes:
         is_centred: whether it subtracts the mean (LayerNorm) or not (RMSNorm).
@@ -71,7 +71,7 @@ class HeldNorm:
 
 @dataclass(frozen=True)
 class FixedPart:
-    """A contribution that consists of a few fixed vectors, each scaled at every position.
+    """A contribution that consists of a few fixed vectors, each multiplied by a number at every position.
 
     Attributes:
         vectors: summed; position axes have length 1 or that of the tensor.
@@ -143,7 +143,8 @@ class Sum:
 
     @property
     def chunks(self) -> tuple[Tensor, ...]:
-        """Return the contributions that depend on the input, several in each tensor (component, ...)."""
+        """Return the contributions that depend on the input, as tensors [component, ...] with several contributions
+        each."""
         if self._make is not None:
             self._chunks, self._make = (self._make(),), None  # its sources can be freed
         return self._chunks
@@ -159,8 +160,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Return the sum after a linear projection, with all contributions in one tensor. `spares` projects the first
-        contribution for the first input only."""
+        """Return the sum after a linear projection, with all contributions in one tensor. `spares` limits the
+        projection of the first contribution to the first input."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 
@@ -218,7 +219,8 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """Return the sum after a linear function of each contribution; none of the results is stored as fixed.
+        """Return the sum after a linear function was applied to each contribution. None of the results is stored as a
+        fixed contribution.
 
         `function` maps (*rows, width), or all contributions (component, *rows, width) at once if it broadcasts.
         """
@@ -228,14 +230,14 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum after a matrix product, with fixed contributions still stored compactly."""
+        """Return the sum after a matrix product, in which fixed contributions are still stored compactly."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """Add two sums; contributions of the same component are added together."""
+        """Add two sums of contributions. Contributions of the same component are added together."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # computed now so that its sources can be freed
@@ -246,7 +248,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return the sum after a LayerNorm, whose bias becomes the last bias; the previous one joins the constants."""
+        """Return the sum after a LayerNorm. Its bias becomes the last bias, and the previous last bias joins the other
+        constants."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
@@ -268,7 +271,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return the sum with the last bias moved to the other constants, because a LayerNorm follows."""
+        """Return the sum with its last bias moved to the other constants, because a LayerNorm follows."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])

@@ -37,7 +37,7 @@ PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
 
 @dataclass(frozen=True)
 class Rows:
-    """Inputs of equal length that run together in an ablation sweep, with the changed outputs of heads."""
+    """Inputs with equal length that run together in an ablation sweep, with the changed outputs of heads."""
 
     encodings: Sequence[Encoding]
     length: int
@@ -49,7 +49,7 @@ class Rows:
 
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
-    """Yield groups of inputs of similar length that run together, as lists of indices, longest first.
+    """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first.
 
     `pack_tokens` limits the number of tokens times 1 + variants; a group has at least one input.
     """
@@ -215,7 +215,7 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """Return the cost of one ablation target, in forward passes of the unmodified model.
+    """Return the cost of computing one ablation target, in forward passes of the unmodified model.
 
     The feed-forward part (two thirds of a layer) counts in the layer where the target begins, later layers count fully,
     and the last layer counts almost nothing.
@@ -244,8 +244,8 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """Logits of the unmodified model and of every ablation target, at least float32. `fast`: whether the targets shared
-    the computation of the layers before the change."""
+    """The logits of the unmodified model and of every ablation target, at least float32. `fast`: whether ablation
+    targets shared the layers before the change."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -255,7 +255,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computing:
-    """How an ablation sweep is computed.
+    """Settings for the computation of an ablation sweep.
 
     Attributes:
         dtype: of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
@@ -272,7 +272,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return an ablation target for each head, by layer. `attending` lists the layers with attention (empty: all)."""
+    """Return one ablation target for each head, layer by layer. `attending` lists the layers with attention (empty: all
+    layers)."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -357,7 +358,8 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return an ablation target as interventions: heads by the method, sublayers and layers ablated."""
+    """Return the interventions of an ablation target: its heads are ablated by the given method, its sublayers and
+    layers by zero outputs."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

@@ -23,7 +23,7 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """Whether the translations of an encoder-decoder are right, by sentence.
+    """Whether the translations of an encoder-decoder are right, for each sentence.
 
     Attributes:
         exact: whether all tokens are right, including the end.
@@ -59,7 +59,7 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Return which target sentences, and which fraction of their tokens, the model predicts with interventions.
+    """Return whether the model predicts each target sentence, and which fraction of its tokens, with interventions.
 
     Raises InterventionError if a change is undefined for this model.
     """
@@ -77,8 +77,8 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
 def part_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, normalize: bool = True
 ) -> list[Float[np.ndarray, "layer head"]]:
-    """Return the importance |dL/dxi_h| of every head in each set of heads, mean over sentences (Michel et al. 2019,
-    4.1).
+    """Return the importance |dL/dxi_h| of every head in each set of heads, averaged over sentences (Michel et al. 2019,
+    section 4.1).
 
     L is the cross-entropy of a sentence in nats, summed over its target tokens. `normalize` divides each layer by its
     l2 norm. Float64, at least 0.
@@ -111,7 +111,8 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Return the source word that each cross-attention head attends to most when the decoder writes each target word.
+    """Return, for each target word, the source word to which each cross-attention head attends most when the decoder
+    writes the target word.
 
     Words are separated by spaces. The query is the position before the word; for several tokens, the mean. One array
     (layer, head, target word) of zero-based indices per example. Raises InputError if an example has no target.

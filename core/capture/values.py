@@ -29,7 +29,8 @@ _BY_HEAD = ("query_key_value",)  # query, key and value of each head together
 def maps_and_values(
     checkpoint: Checkpoint, encoding: Encoding
 ) -> tuple[Float[np.ndarray, "layer head query column"], Float[np.ndarray, "layer head key dim"]]:
-    """Return the attention weights (a sink last) and the values x W_V (without bias) of one input, float64.
+    """Return the attention weights of one input (with a sink as last key) and the value vectors x W_V without bias,
+    float64.
 
     Values shared by heads are repeated. Raises InputError if maps or values are not available or do not fit into
     memory.
@@ -58,7 +59,8 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return W_V of every layer, split by head, float64; values shared by heads are repeated. Layers may be missing."""
+    """Return the value projection W_V of every layer, split by head, float64. Values that heads share are repeated.
+    Some layers may be missing."""
     slices = []
     for module in checkpoint.model.modules():
         for name in (*_OWN, *_FUSED, *_BY_HEAD):

@@ -35,7 +35,7 @@ LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "emb
 
 
 def read_by(checkpoint: Checkpoint) -> str:
-    """Return what turns hidden states into logits: LANGUAGE, PREDICTION or EMBEDDING."""
+    """Return the module that turns hidden states into logits: LANGUAGE, PREDICTION or EMBEDDING."""
     if checkpoint.model.get_output_embeddings() is None:
         return EMBEDDING
     return LANGUAGE if checkpoint.causal else PREDICTION
@@ -81,7 +81,8 @@ def circuit_rows(
 
 @torch.no_grad()
 def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
-    """Return the numbers that a norm multiplies normalised states with: its weight, or 1 + weight in some families.
+    """Return the factor with which a norm multiplies normalised states: its weight, or 1 + weight in some model
+    families.
 
     They are read from its output for a state that is normalised already.
     """
@@ -99,7 +100,8 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """What heads add to the logits at one position of one input from the token that each attends to most there.
+    """The contributions of heads to the logits at one position of one input, from the token to which each head attends
+    most there.
 
     Attributes:
         source: index of this token. *Shape:* (layer, head); -1 without attention.
@@ -120,7 +122,8 @@ def text_writes(
     places: Sequence[int],
     take: Callable[[int, TextWrites], None],
 ) -> None:
-    """Call `take` with the number of each input and what its heads write at its position in `places`.
+    """Compute what each head writes at one position (`places`) of each input, and call `take` with the number of the
+    input and the result.
 
     The heads of `logits` are those of `checkpoint`, layer by layer. Raises InterventionError if the contributions of
     this family or number format do not add up.
@@ -175,7 +178,8 @@ class _Sources:
         self._weights = weights
 
     def mix(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
-        """Split the outputs of the heads [batch, query, head, dim] into these and the rest."""
+        """Split the outputs of heads [batch, query, head, dim] into what each head reads from its most attended token,
+        and the rest."""
         with torch._C.DisableTorchFunction():
             weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))
             weight, source = weights[rows, :, torch.tensor(self.at)].max(-1)

@@ -37,8 +37,8 @@ class _Call(NamedTuple):
 def value_zeroing(
     checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return the cosine distance by which the layer output of each query changes if the values of one key are 0,
-    float64.
+    """Return how much the layer output of each query changes (cosine distance, float64) if the values of one key are
+    set to 0.
 
     Every layer runs again from its own input, once for each token. The range is 0 to 2. `normalised` divides every row
     by its sum; rows of zeros remain. Raises InputError if the layers of the family cannot be run separately.
