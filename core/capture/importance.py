@@ -132,7 +132,7 @@ def importance(
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Mean gradients of the loss with respect to attention weights, to separators and to other tokens. Masked keys are
+    """Mean gradients of the loss with respect to attention weights on separators and on other tokens. Masked keys are
     left out.
 
     Attributes:
@@ -148,7 +148,7 @@ class SeparatorSlopes:
 def weight_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> tuple[Float[Tensor, "layer batch head query key"], Float[Tensor, "layer batch head query key"]]:
-    """Return the attention weights A of each input, and the gradient d loss / d A."""
+    """Return the gradient d loss / d A with respect to the attention weights A of each input, and A itself."""
     weights: list[Tensor] = []
     with (
         torch.enable_grad(),
@@ -163,7 +163,7 @@ def weight_slopes(
 def separator_slopes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> SeparatorSlopes:
-    """Return the mean gradients of the loss with respect to attention weights, to separators and to other tokens.
+    """Return the mean gradients of the loss with respect to attention weights on separators and on other tokens.
 
     Raises CheckpointError without a classifier, InputError if inputs and labels do not match, and InterventionError if
     weights cannot be observed.

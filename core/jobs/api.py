@@ -39,8 +39,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. `rate` is in tokens per second since the last start (None before the first unit ends), and
-    `under_way` the number of tokens processed in unfinished units."""
+    """The status of a job. `rate` is in tokens per second since the job was last started (None before the first unit of
+    work ends). `under_way` is the number of tokens processed in unfinished units."""
 
     job: str
     study: str
@@ -54,7 +54,7 @@ class JobStatus(JobProgress):
 
     @property
     def share(self) -> float:
-        """Return the fraction of the job that is done, 0 to 1, including tokens of running units."""
+        """Return the fraction of the job that is done, from 0 to 1, including the tokens of running units."""
         if not self.size:
             return float(self.state == "done")
         running = min(self.under_way, 0.99 * (self.size - self.size_done)) if unit_word(self.study) == "tokens" else 0.0
@@ -71,8 +71,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the job runner of a database, which marks jobs of an ended process as interrupted. `place` is for its next
-    jobs."""
+    """Return the job runner of a database. Jobs of a process that has ended are marked as interrupted. `place` is where
+    its next jobs run."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -84,7 +84,8 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return the options with absolute paths of custom task files, so that other processes can open them."""
+    """Return options in which the paths of custom task files are absolute, so that other processes can open the
+    files."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -95,7 +96,7 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 
 
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
-    """Queue a job of a study and return its ID at once. Later errors are stored with the job.
+    """Queue a job that runs a study, and return its ID at once. Later errors are stored with the job.
 
     If the same study with the same options is queued or running, its ID is returned instead. Raises InputError if the
     checkpoint or examples do not meet the requirements of the study, and RightsError if the person may not start it.
@@ -123,7 +124,7 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError unless the person may start jobs of the same study as a given job."""
+    """Raise RightsError unless the current person may start jobs of the same study as a job."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -141,7 +142,7 @@ def check_runnable(study: str, options: Any) -> None:
 
 
 def status(db: Database, job: str) -> JobStatus:
-    """Return the current status of a job. Raises JobError if the ID is unknown."""
+    """Return the current status of a job. Raises JobError if the job ID is unknown."""
     keeper = runner(db)
     known, counted = one_job(db, job), progress(db, job)
     return JobStatus(
@@ -159,14 +160,15 @@ def status(db: Database, job: str) -> JobStatus:
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the newest unfinished, failed or cancelled job of a study with the same options and weights, or None."""
+    """Return the newest unfinished, failed or cancelled job of a study with the same options and weights; None if there
+    is none."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state != "done" and _identity(study, job.options) == wanted)
     return next((job.job for job in like if not _is_of_earlier_weights(db, study, job)), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the run of the newest finished job of a study with the same options and weights, or None."""
+    """Return the run of the newest finished job of a study with the same options and weights; None if there is none."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
     same = (job.run for job in like if _identity(study, job.options) == wanted)
@@ -190,7 +192,7 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """Return the summary rows of the finished units of a job; once the job is done, the rows of its run."""
+    """Return the summary rows of the finished units of a job. If the job is done, return the rows of its run."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     known = one_job(db, job)
@@ -200,7 +202,7 @@ def partial_rows(db: Database, job: str) -> "pd.DataFrame":
 
 
 def cancel(db: Database, job: str) -> None:
-    """Stop a job within two seconds. Finished units remain stored, so that the job can be resumed."""
+    """Stop a job within two seconds. Its finished units remain stored, so that the job can be resumed."""
     must_start(db, job, "cancel a job")
     runner(db).cancel(job)
 
@@ -225,7 +227,7 @@ def resume(db: Database, job: str) -> None:
 
 
 def delete(db: Database, job: str) -> None:
-    """Delete a job that has stopped; its run remains."""
+    """Delete a job that has stopped. The run with its results remains."""
     db.person.must("admin", "delete a job")
     runner(db)
     if one_job(db, job).active:
@@ -234,7 +236,8 @@ def delete(db: Database, job: str) -> None:
 
 
 def take_in(db: Database, file: Path) -> str:
-    """Import a run from a file that a command has written, and return its ID. Raises StoreError and RightsError."""
+    """Import a run from a file that a command has written, and return the ID of the run. Raises StoreError and
+    RightsError."""
     with db.write():
         run = exchange.import_run(db, file, check_run=check_run)
         keep(db, run)
@@ -242,7 +245,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return what the unit sizes of a study count (tokens if the study is unknown)."""
+    """Return the noun for what the unit sizes of a study count ("tokens" if the study is unknown)."""
     try:
         return find_study(study).counts
     except JobError:

@@ -29,7 +29,8 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of one job in a sequence: its run, or an error. `kept`: whether an earlier run was reused."""
+    """The result of one job in a sequence of jobs: its run, or an error. `kept`: whether the run of an earlier job was
+    reused."""
 
     run: str | None
     error: str = ""
@@ -44,7 +45,7 @@ def run_in_turn(
     before: Callable[[int, str | None], None] | None = None,
     anew: bool = False,
 ) -> list[Ended]:
-    """Run several jobs one after another. If a job fails, the next one still starts.
+    """Run several jobs one after another. If a job fails, the next job still starts.
 
     Raises JobError if a job was cancelled or interrupted, which ends the sequence.
 
@@ -84,7 +85,7 @@ def run_in_turn(
 
 @dataclass
 class AtWork:
-    """The state of a sequence of jobs in a thread: zero-based number (`at`) and ID of the current job, and an error if
+    """The state of a sequence of jobs that runs in a thread: index (`at`) and ID of the current job, and an error if
     the sequence ended early."""
 
     requests: Sequence[JobRequest]
@@ -98,12 +99,12 @@ _AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDiction
 
 
 def at_work(db: Database) -> AtWork | None:
-    """Return the newest sequence of jobs that this process has started on a database, or None."""
+    """Return the newest sequence of jobs that this process has started on a database; None if there is none."""
     return _AT_WORK.get(db.shared)
 
 
 def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
-    """Run several jobs one after another in a thread, and return the state, which the thread updates.
+    """Run several jobs one after another in a thread, and return their state, which the thread updates.
 
     `then` is called in the thread with the results. Raises JobError if another sequence is running, and RightsError if
     the person may not start one of the jobs.

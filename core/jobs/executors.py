@@ -36,7 +36,7 @@ class JobPlacement:
 
 
 class Pool:
-    """An executor for the units of jobs, and how many units it should run at the same time."""
+    """An executor for the units of jobs, with the number of units that it should run at the same time."""
 
     def __init__(self, place: JobPlacement):
         self.place = place
@@ -47,7 +47,7 @@ class Pool:
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future[Any]:
-        """Run a task (`worker.perform`) in a worker, and return the future of its result."""
+        """Run a task (`worker.perform`) in a worker process, and return the future of its result."""
         if self.place.cluster:
             arguments = tuple(map(self._sent, arguments))
         return self.executor.submit(self._perform, task, self._code, *arguments)
@@ -67,8 +67,8 @@ class Pool:
         return future
 
     def end(self) -> None:
-        """Stop all workers at once. Local units are killed; a cluster drops queued units, and results of running ones
-        are ignored."""
+        """Stop all workers at once. Local units are killed. A cluster drops queued units, and the results of running
+        units are ignored."""
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)
@@ -78,7 +78,8 @@ class Pool:
 
 
 def worker_processes(place: JobPlacement) -> Executor:
-    """Create local worker processes that do not run __main__ of this process, which inside Streamlit is a page."""
+    """Create local worker processes that do not run the __main__ module of this process, which is a page if Streamlit
+    runs it."""
     from loky import ProcessPoolExecutor  # 0.1 s at start, only for jobs
     from loky.backend import get_context  # 0.1 s at start, only for jobs
 

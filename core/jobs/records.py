@@ -40,8 +40,8 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """A job of a study. `options` are completed by defaults once the job is divided; `run` is None if the run was
-    deleted."""
+    """A job that runs a study. `options` include defaults once the job has been divided into units. `run` is None if
+    the run was deleted."""
 
     job: str
     state: str
@@ -55,7 +55,7 @@ class BriefJob(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(BriefJob):
-    """A job of a study with all stored fields. `asked` are the options as the user gave them."""
+    """A job that runs a study, with all stored fields. `asked` are the options as the user gave them."""
 
     study: str
     title: str
@@ -68,7 +68,7 @@ class Job(BriefJob):
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(Result):
-    """The progress of a job: how many units and tokens are done.
+    """The progress of a job: how many units and how many tokens are done.
 
     Attributes:
         size, size_done: tokens in all units, and in finished units.
@@ -85,7 +85,7 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """One unit of work in a job, with its size in tokens and its arguments in JSON types."""
+    """One unit of work in a job, with its size in tokens and its arguments as JSON types."""
 
     key: str
     size: int
@@ -102,7 +102,7 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """The outcome of one unit of a job. `state` is None before the first outcome; `worker` is the host and process of
+    """The outcome of one unit of a job. `state` is None if it has no outcome yet. `worker` is the host and process of
     the last attempt."""
 
     position: int
@@ -116,7 +116,7 @@ class UnitOutcome(Result):
 
 
 def one_job(db: Database, job: str) -> Job:
-    """Return a stored job. Raises JobError if the ID is unknown."""
+    """Return a stored job. Raises JobError if the job ID is unknown."""
     return Job.of(jobs.one_job(db, job))
 
 
@@ -126,7 +126,7 @@ def jobs_of(db: Database, study: str) -> list[BriefJob]:
 
 
 def progress(db: Database, job: str) -> JobProgress:
-    """Return the progress of a job: how many units and tokens are done."""
+    """Return the progress of a job: how many units and how many tokens are done."""
     return JobProgress.of(jobs.progress(db, job))
 
 

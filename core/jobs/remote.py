@@ -27,8 +27,8 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run `worker.perform` on a cluster machine, from a clone or an installation. Returns an error if there is
-    neither."""
+    """Run `worker.perform` on a cluster machine, which must have a clone or an installation of this program. Otherwise
+    an error is returned."""
     import importlib  # imported here because the function is sent by value, without this module
     import socket  # as above
 

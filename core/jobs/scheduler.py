@@ -38,15 +38,15 @@ CRASHES = 2  # worker deaths in a unit before it counts as failed
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """Raised if a job was cancelled or the process is ending."""
+    """Exception raised if a job was cancelled or the process is ending."""
 
 
 class ClusterGoneError(JobError):
-    """Error: the cluster has stopped answering."""
+    """Error: the cluster has stopped responding."""
 
 
 class PoolKeeper:
-    """Holds the worker pool of one thread, so that jobs with the same placement reuse it."""
+    """Holds the worker pool of one thread, so that later jobs with the same placement reuse the pool."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None
@@ -65,7 +65,7 @@ class PoolKeeper:
 
 
 class Execution:
-    """Runs the units of one job: submits them, collects results, checks for cancellation, and restarts the pool if a
+    """Runs the units of one job: submits units, collects results, checks for cancellation, and restarts the pool if a
     worker dies."""
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
@@ -76,8 +76,8 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Run one task in a worker and return its answer. Raises JobError with the message of the worker, or
-        Stopped."""
+        """Run one task in a worker and return its answer. Raises JobError with the message of the worker, or Stopped if
+        the job was cancelled."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -96,7 +96,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of the partial results; `each_unit` yields it as (None, answer)."""
+        """Request a summary of the partial results. `each_unit` yields the summary as (None, answer)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -104,7 +104,7 @@ class Execution:
     def each_unit(
         self, study: str, options: Mapping[str, Any], units: Sequence[JobUnit]
     ) -> Iterator[tuple[JobUnit | None, Answer]]:
-        """Run the units of a job and yield (unit, answer) as each unit ends.
+        """Run the units of a job, and yield (unit, answer) whenever a unit ends.
 
         A unit whose worker dies is rerun alone; after several deaths, it counts as failed.
         """
@@ -191,8 +191,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job: tokens done at its start (`before`), newest summary (`rows`), and earliest time of
-    the next one."""
+    """The state of a running job: tokens done when it was started (`before`), its newest summary (`rows`), and the
+    earliest time of the next summary."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -202,13 +202,15 @@ class Live:
     next_summary: float = 0.0
 
     def pause_summaries(self, seconds: float) -> None:
-        """Postpone the next summary after one that took `seconds`, so that units get most of the time."""
+        """Postpone the next summary after a summary that took some seconds, so that units get most of the computing
+        time."""
         pause = max(SUMMARY_SECONDS, SUMMARY_PAUSE * seconds)
         self.next_summary = max(self.next_summary, time.monotonic() + pause)
 
 
 class Runner:
-    """Runs the jobs of one database, `at_once` at a time, each in a thread with its own pool."""
+    """Runs the jobs of one database. At most `at_once` jobs run at the same time, each in a thread with its own worker
+    pool."""
 
     def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
@@ -246,28 +248,29 @@ class Runner:
         return live is not None and live.cancelled.is_set()
 
     def wait(self, job: str, timeout: int | float | None) -> None:
-        """Wait until a job has ended in this process, or until the timeout."""
+        """Wait until a job of this process has ended, or until the timeout."""
         if job in self._lives:
             self._lives[job].ended.wait(timeout)
 
     def rate(self, job: str, size_done: int) -> float | None:
-        """Return the tokens per second of a job since it was last started in this process; None if unknown."""
+        """Return the speed of a job in tokens per second since this process last started it; None if unknown."""
         live = self._lives.get(job)
         if live is None or live.started is None or size_done <= live.before:
             return None
         return (size_done - live.before) / (time.monotonic() - live.started)
 
     def partial(self, job: str) -> list[Row]:
-        """Return the newest summary rows of the partial results of a running job; empty for other jobs."""
+        """Return the newest summary rows for the partial results of a running job; empty for other jobs."""
         live = self._lives.get(job)
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return the database error that prevented the final status of a job from being stored, or None."""
+        """Return the database error because of which the final status of a job could not be stored; None if there was
+        no error."""
         return self._troubles.get(job)
 
     def close(self) -> None:
-        """Stop all running jobs at once, so that they can be resumed, and accept no more jobs."""
+        """Stop all running jobs at once, in a way that they can be resumed, and accept no more jobs."""
         self._closing.set()
         for _ in self._threads:
             self._waiting.put(None)
@@ -426,7 +429,7 @@ class Runner:
 
 
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
-    """Store what the study of a finished run stores in addition to its rows. `partials` yields rows of its units."""
+    """Store what a study stores in addition to the rows of a finished run. `partials` yields the rows of its units."""
     known = one_run(db, run)
     try:
         study = find_study(known.study)

@@ -26,7 +26,7 @@ _HEADS: dict[str, Literal["none", "classifier", "language"]] = {
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter in a folder, to be added to a base model.
+    """A LoRA adapter in a folder, which can be added to a base model.
 
     Attributes:
         base: name of the checkpoint that it was trained on, from its settings.
@@ -46,8 +46,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the base model: the path in the settings, or a folder of that name next to the adapter,
-        or None."""
+        """Return the folder of the base model: the path in the settings of the adapter, or a folder with the same name
+        next to the adapter. None if neither exists."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -56,8 +56,8 @@ class Adapter:
 
 
 def adapter_in(folder: Path, name: str) -> Adapter | None:
-    """Return the LoRA adapter in a folder, or None. Raises CheckpointError for an adapter next to the weights of a
-    model, an unsupported kind, or damaged settings."""
+    """Return the LoRA adapter in a folder, or None. Raises CheckpointError if the folder also has the weights of a
+    model, if the kind of adapter is unsupported, or if its settings are damaged."""
     found = [file for file in (SETTINGS, WEIGHTS, *OTHER_WEIGHTS) if (folder / file).is_file()]
     if not found:
         return None
@@ -102,7 +102,7 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:
-    """Return the number of classes of a classification head that was saved with an adapter, or None."""
+    """Return the number of classes of a classification head that was saved with an adapter; None without a head."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
             return int(value.shape[0])
@@ -110,7 +110,7 @@ def classes_of(weights: "dict[str, Tensor]") -> int | None:
 
 
 def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
-    """Return the tensors of a LoRA adapter by the names of the model parameters they belong to."""
+    """Return the tensors of a LoRA adapter, by the name of the model parameter that each tensor changes."""
     from safetensors.torch import load_file  # imports torch, which finding the base does not need
 
     try:
@@ -121,7 +121,8 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Add a LoRA adapter to the weights of a model in place, and return the names of parameters that it stores whole.
+    """Add a LoRA adapter to the weights of a model in place. Return the names of parameters that the adapter stores
+    whole.
 
     Raises CheckpointError for a tensor that fits no parameter.
     """
@@ -131,7 +132,8 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return the name of a parameter in this model, whose head may differ from the one in training, or None."""
+        """Return the name that a parameter has in this model, whose head may have another name than in training; None
+        without such a parameter."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

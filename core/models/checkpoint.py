@@ -21,7 +21,7 @@ LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model in eval mode with its tokenizer. Sessions may share it, because runs store nothing on the model.
+    """A model in eval mode with its tokenizer. Several sessions may share it, because runs store nothing on the model.
 
     Attributes:
         model: a PreTrainedModel, or a classifier of this project around one.
@@ -45,36 +45,39 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """Return the sets of heads of the model: one set, or three for an encoder-decoder."""
+        """Return the sets of heads of the model: three sets for an encoder-decoder, otherwise one."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the heads of a stack such as "encoder" ("": the first). Raises CheckpointError if missing."""
+        """Return the set of heads with a name such as "encoder" ("" for the first set). Raises CheckpointError if the
+        model has no such set."""
         return set_named(self.sets, part)
 
     @cached_property
     def windows(self) -> Windows:
-        """Return the number of keys that a query of each layer can see (None: all); () if no layer has a window."""
+        """Return how many keys a query can see in each layer (None: all keys); () if no layer has an attention
+        window."""
         return windows_of(self.model.config)
 
     @property
     def layers(self) -> int:
-        """Return the number of layers; for an encoder-decoder, of its encoder."""
+        """Return the number of layers. For an encoder-decoder, return that of its encoder."""
         return self.sets[0].layers
 
     @property
     def heads(self) -> int:
-        """Return the number of heads per layer; for an encoder-decoder, of its encoder."""
+        """Return the number of heads per layer. For an encoder-decoder, return that of its encoder."""
         return self.sets[0].heads
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based layers of a hybrid model that have attention; () if all layers have attention."""
+        """Return the zero-based layers that have attention in a hybrid model; () if all layers have attention."""
         return self.sets[0].attending
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return the heads by layer (for an encoder-decoder, of its encoder), without layers that have no attention."""
+        """Return all heads layer by layer (for an encoder-decoder, those of its encoder). Layers without attention are
+        left out."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
@@ -119,18 +122,19 @@ class Checkpoint:
 
     @cached_property
     def token_types(self) -> int:
-        """Return the number of token types; 0 or 1 if the sentences of a pair have the same type."""
+        """Return the number of token types of the model; 0 or 1 if both sentences of a pair have the same type."""
         if self.model.config.model_type == "xlnet":  # relative segments, without a table
             return 3
         return int(getattr(self.model.config, "type_vocab_size", None) or 0)
 
     @property
     def takes_token_types(self) -> bool:
-        """Return whether the model has several token types and the tokenizer returns them."""
+        """Return whether the model has several token types and its tokenizer returns token types."""
         return self.token_types > 1 and "token_type_ids" in self.tokenizer.model_input_names
 
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
-        """Encode a sentence or pair as tokens, with [CLS]/[SEP], or BOS and an end-of-text token between sentences.
+        """Encode a sentence or a pair of sentences as tokens, with [CLS] and [SEP], or with BOS and an end-of-text
+        token between sentences.
 
         Longer inputs are truncated at the end of the longer sentence; `Encoding.cut` counts the tokens. Raises
         InputError if the text is empty or longer than LONGEST_TEXT characters, or no token fits.
@@ -171,7 +175,7 @@ class Checkpoint:
         return encoding
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
-        """Return the arguments of the forward pass for inputs (and targets, if any) of equal length."""
+        """Return the arguments of the forward pass for a batch of inputs (and of targets, if any) with equal length."""
         given = {"input_ids": [encoding.ids for encoding in encodings]}
         given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
         if self.takes_token_types:
@@ -182,7 +186,8 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return the encoding, with all token types 0 if the model has fewer types than its tokenizer returns.
+        """Return an encoding whose token types fit the model: all are 0 if the model has fewer types than its tokenizer
+        returns.
 
         Raises CheckpointError if the model has no embedding for a token.
         """
@@ -200,8 +205,8 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Encode a text for a decoder: the start token, then the text without end token. Raises CheckpointError without
-        a start token."""
+        """Encode a target text for a decoder: the start token, then the text without an end token. Raises
+        CheckpointError if the model has no start token."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:
@@ -224,7 +229,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
-    """Encode a text, which may be empty, after a start token, without other special tokens."""
+    """Encode a text, which may be empty, after a start token and without any other special tokens."""
     part = split(tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     room = max(limit - 1, 0)
     own = part["input_ids"][:room]
@@ -322,7 +327,8 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """Return the span of a token without surrounding white space; for a token of white space, its last character."""
+    """Return the span of a token without surrounding white space. For a token of white space, return the span of its
+    last character."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1
@@ -350,7 +356,7 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """Return the number of tokens that each table of position embeddings allows; empty without such tables.
+    """Return how many tokens each table of position embeddings allows; empty for a model without such tables.
 
     RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """

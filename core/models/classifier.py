@@ -34,7 +34,8 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """Return a checkpoint with the architecture and tokenizer of another, but newly initialised random weights.
+    """Return a checkpoint with the same architecture and tokenizer as another, but with newly initialised random
+    weights.
 
     Equal seeds yield equal weights. `classifier` also initialises the head.
     """
@@ -68,7 +69,7 @@ def pooled(
     mask: Int[Tensor, "batch position"],
     separator: int | None,
 ) -> Float[Tensor, "batch hidden"]:
-    """Return one vector for each input, pooled from the positions that a classification head reads.
+    """Return one vector for each input, pooled from hidden states at the positions that a classification head reads.
 
     Args:
         pooling: the first position ("cls"), the last separator ("sep"), the mean ("mean") or the last ("last") of the
@@ -90,7 +91,8 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classifier; `config.atlas_pooling` names the positions that the classifier reads."""
+    """A Transformer with a linear classifier on top. `config.atlas_pooling` names the positions that the classifier
+    reads."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -113,8 +115,8 @@ class PooledForSequenceClassification(nn.Module):
         self.base.set_attn_implementation(name)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
-        """Run the Transformer and its head on padded tokens (batch, position); `attention_mask` is 1 for real
-        tokens."""
+        """Run the Transformer and its classifier on padded tokens [batch, position]. `attention_mask` is 1 for tokens
+        that are not padding."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         outputs = self.base(input_ids, attention_mask=mask, **options)
         vector = pooled(
@@ -137,7 +139,8 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 classifier with a new head over a copy of the weights of a Transformer, or over random weights.
+    """Return a float32 classifier with a new head. Below the head, it has a copy of the weights of a Transformer, or
+    random weights.
 
     Raises CheckpointError if the pooling is unknown, "sep" without a separator token, or "cls" for a causal model, or
     the tokenizer cannot pad.
@@ -183,7 +186,8 @@ def fresh_classifier(
 
 
 def padding_id(base: Checkpoint) -> int:
-    """Return the ID of the token for padding: the padding token of the tokenizer, otherwise its end-of-text token."""
+    """Return the ID of the token that pads inputs: the padding token of the tokenizer, or its end-of-text token if it
+    has none."""
     tokenizer = base.tokenizer
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
         if token_id is not None:
@@ -195,7 +199,7 @@ def padding_id(base: Checkpoint) -> int:
 
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
-    """Return a classifier: the head that was saved in a folder, on top of an opened Transformer."""
+    """Return a classifier that consists of an opened Transformer and the head that was saved in a folder."""
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)

@@ -23,7 +23,7 @@ UNKNOWN = frozenset({"[UNK]", "<unk>"})
 
 @dataclass(frozen=True)
 class Encoding:
-    """The tokens of a sentence or pair; every tuple except `separators` has one entry per position.
+    """The tokens of a sentence or a pair of sentences. Every tuple except `separators` has one entry for each position.
 
     Attributes:
         pair: the second sentence, or None.
@@ -49,7 +49,8 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Return the numbers of tokens of the input and of its target (0 without). Equal inputs may share a batch."""
+        """Return the numbers of tokens in the input and in its target (0 without a target). Inputs with equal numbers
+        may share a batch."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
@@ -64,7 +65,8 @@ class Encoding:
         return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
-        """Return the positions of tokens that overlap characters [start, end) of sentence 0 or 1, if not truncated.
+        """Return the positions of tokens that overlap the characters [start, end) of sentence 0 or 1. Truncated tokens
+        are left out.
 
         Raises InputError if the span is outside the text.
         """
@@ -78,7 +80,7 @@ class Encoding:
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]
 
     def pieces_of(self, spans: Sequence[Span], sentence: int = 0) -> list[tuple[int, ...]]:
-        """Return the positions of tokens that overlap any of several spans."""
+        """Return the positions of tokens that overlap at least one of several spans of a sentence."""
         length = len(self.text if sentence == 0 else self.pair or "")
         if not all(0 <= start < end <= length for start, end in spans):
             return [self.pieces(*span, sentence) for span in spans]  # names the one that is not
@@ -96,13 +98,13 @@ class Encoding:
 
     @property
     def punctuation(self) -> tuple[int, ...]:
-        """Return the positions of tokens of the text that consist of punctuation only."""
+        """Return the positions of text tokens that consist of punctuation only."""
         pieces = {k: self.tokens[k].strip("Ġ▁# ") for k in self.ordinary}
         return tuple(k for k, piece in pieces.items() if piece and all(category(sign)[0] == "P" for sign in piece))
 
     @property
     def unknown(self) -> float:
-        """Return the fraction of unknown tokens ([UNK]) in the text; above one half, maps mean little."""
+        """Return the fraction of text tokens that are unknown ([UNK]). Above one half, attention maps mean little."""
         pieces = [self.tokens[k] for k in self.ordinary]
         return sum(piece in UNKNOWN for piece in pieces) / max(len(pieces), 1)
 

@@ -19,7 +19,7 @@ from .present import HUB_ID, bundled_names, downloaded_names, is_here, located
 
 @dataclass(frozen=True)
 class RealModel:
-    """A published model that can be downloaded. name: short name; hub: hub ID; size: download in bytes."""
+    """A published model that can be downloaded. name: short name; hub: hub ID; size: size of the download in bytes."""
 
     name: str
     hub: str
@@ -30,7 +30,8 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name that opens the model: its short name if it is available under it, otherwise its hub ID."""
+        """Return the name that opens this model: its short name if the model is installed under that name, otherwise
+        its hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -44,12 +45,12 @@ REAL_MODELS = (
 
 
 def real_model(name: str) -> RealModel | None:
-    """Return the published model with a short name or hub ID; None for other names."""
+    """Return the published model that has a short name or hub ID; None for other names."""
     return next((model for model in REAL_MODELS if name in (model.name, model.hub)), None)
 
 
 def resolved(name: str) -> str:
-    """Return the name that opens what a user typed: the short name of a published model becomes its hub ID."""
+    """Return the checkpoint name for what a user typed. The short name of a published model becomes its hub ID."""
     model = real_model(name)
     return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
@@ -62,8 +63,8 @@ BUNDLED, HERE, REAL = "bundled", "on this machine", "real model"
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry in a list of checkpoints. `detail` has layers and heads; for published models, licence and download
-    size."""
+    """One entry in a list of checkpoints. `detail` shows layers and heads; for published models, it shows licence and
+    download size."""
 
     name: str
     kind: str
@@ -86,7 +87,7 @@ def _told(model: RealModel, name: str) -> str:
 
 
 def megabytes(size: int) -> str:
-    """Return a number of bytes as text with two digits, such as "440 MB"."""
+    """Return a number of bytes as text in MB with two significant digits, such as "440 MB"."""
     return f"{round(size / 1e6, -1 if size >= 1e8 else 0):.0f} MB"
 
 
@@ -111,8 +112,8 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """The state of a download in this process: fraction done (`share`), what has arrived (`doing`), and why it failed
-    (`error`).
+    """The state of a download in this process: the fraction that is done (`share`), what has arrived (`doing`), and why
+    the download failed (`error`).
 
     `state` is "running", "stopping", "stopped", "failed" or "done".
     """
@@ -134,17 +135,17 @@ _GUARD = threading.Lock()
 
 
 def can_download(name: str) -> bool:
-    """Return whether a name has the form of a hub ID and is not on this machine."""
+    """Return whether a name has the form of a hub ID and its checkpoint is not on this machine."""
     return HUB_ID.fullmatch(name) is not None and ".." not in name and not is_here(name)
 
 
 def fetch_of(name: str) -> Fetch | None:
-    """Return the newest download of a checkpoint in this process, or None."""
+    """Return the newest download of a checkpoint in this process; None if there was no download."""
     return _FETCHES.get(name)
 
 
 def start(name: str) -> Fetch:
-    """Start to download a checkpoint in a thread, which updates the returned state.
+    """Start to download a checkpoint in a thread. Return the state of the download, which the thread updates.
 
     A running download is returned; a stopped one continues where it stopped.
     """
@@ -158,14 +159,14 @@ def start(name: str) -> Fetch:
 
 
 def stop(name: str) -> None:
-    """Stop a download. What has arrived is stored, so that a later download continues there."""
+    """Stop a download. What has arrived remains stored, so that a later download continues from there."""
     state = _FETCHES.get(name)
     if state is not None and state.state == "running":
         state.state = "stopping"
 
 
 def forget(name: str) -> None:
-    """Remove a download that has ended, so that a page offers it again."""
+    """Forget a download that has ended, so that pages offer the download again."""
     state = _FETCHES.get(name)
     if state is not None and not state.active:
         _FETCHES.pop(name, None)

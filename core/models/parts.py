@@ -11,7 +11,7 @@ from .family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the names of the sets of heads of a checkpoint: ("",), or three names for an encoder-decoder.
+    """Return the names of the sets of heads of a checkpoint: three names for an encoder-decoder, otherwise ("",).
 
     ("",) also if the config cannot be read or the family has no record.
     """

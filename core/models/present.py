@@ -17,7 +17,7 @@ from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
 
 def bundled_names() -> list[str]:
-    """Return the names of checkpoints that come with the project or with an installed package."""
+    """Return the names of the checkpoints that are bundled with the project or with an installed package."""
     folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
     bundled = [
         folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text(encoding="utf-8"))
@@ -35,7 +35,8 @@ HUB_ID = re.compile(r"(?=[^@]{1,96}(?:@|$))(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]
 
 
 def present_weights(name: str) -> str | None:
-    """Return the SHA-256 of the weights that a checkpoint name opens now; None if they are not on this machine."""
+    """Return the SHA-256 of the weights that a checkpoint name opens now; None if the weights are not on this
+    machine."""
     try:
         folder = located(name)
         if folder is None or not config.within(folder):
@@ -67,8 +68,8 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """Return the folder with the config of a checkpoint; for a LoRA adapter, that of its base model, or None if it is
-    missing.
+    """Return the folder that contains the config of a checkpoint. For a LoRA adapter, return that of its base model, or
+    None if it is missing.
 
     Raises CheckpointError for an unreadable adapter.
     """
@@ -79,7 +80,8 @@ def model_folder(folder: Path, name: str) -> Path | None:
 
 
 def located(name: str) -> Path | None:
-    """Return the folder of a checkpoint on this machine (bundled, from a package, a folder or a download), or None."""
+    """Return the folder of a checkpoint on this machine (bundled, from a package, a folder or a download); None if
+    there is none."""
     return _local(name) or (_downloaded(name) if HUB_ID.fullmatch(name) else None)
 
 
@@ -107,7 +109,7 @@ def _downloaded(name: str) -> Path | None:
 
 
 def is_here(name: str) -> bool:
-    """Return whether a checkpoint opens without a download."""
+    """Return whether a checkpoint can be opened without a download."""
     try:
         if _local(name) is not None:
             return True
@@ -118,7 +120,8 @@ def is_here(name: str) -> bool:
 
 
 def downloaded_names() -> list[str]:
-    """Return the fully downloaded hub IDs, sorted, without those that open under the name of a package."""
+    """Return the hub IDs that are fully downloaded, sorted. Checkpoints that open under the name of a package are left
+    out."""
     try:
         stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
     except OSError:

@@ -33,7 +33,7 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # tokenizers that exceeded the time limit; t
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Raise CheckpointError for a file beyond its size limit, or an impossible config.json, before any file is
+    """Raise CheckpointError if a file exceeds its size limit or config.json is impossible, before any file is
     opened."""
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
@@ -47,7 +47,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Raise CheckpointError if rules in tokenizer.json are nested too deeply or lengthen texts without bound."""
+    """Raise CheckpointError if rules in tokenizer.json are nested too deeply or make texts longer without bound."""
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
     if not isinstance(parsed, dict):
@@ -112,7 +112,8 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """Return the tokenizer of a folder, and a sentence if tokenizer.json replaced the class that transformers chose.
+    """Return the tokenizer in a folder. Also return a sentence if tokenizer.json replaced the class that transformers
+    chose.
 
     transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
     tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless
@@ -177,12 +178,12 @@ def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
 
 
 def distrust(tokenizer: Any) -> None:
-    """Apply a time limit to every later call of this tokenizer."""
+    """Apply a time limit to every later call of a tokenizer."""
     _FOREIGN.add(tokenizer)
 
 
 def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
-    """Call a tokenizer with texts and options. Raises CheckpointError if the tokenizer fails or takes too long."""
+    """Call a tokenizer on texts, with options. Raises CheckpointError if the tokenizer fails or takes too long."""
     if tokenizer not in _FOREIGN:
         return tokenizer(*texts, **options)
     if tokenizer in _STUCK:
@@ -212,7 +213,8 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
 
 
 def is_panic(error: BaseException | None) -> bool:
-    """Return whether an error is a panic of the tokenizers library, whose class is not an Exception."""
+    """Return whether an error is a panic of the tokenizers library. The class of a panic is not a subclass of
+    Exception."""
     return error is not None and type(error).__name__ == "PanicException"
 
 

@@ -21,7 +21,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """Return the safetensors files of a folder (one, or the shards of the index), then its other files.
+    """Return the safetensors files of a folder (one file, or the shards that the index lists), then its other files.
 
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
@@ -69,7 +69,8 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
 
 
 def variant_of(file: Path) -> str | None:
-    """Return the variant in a weight file's name, such as "fp16" in model.fp16.safetensors, or None."""
+    """Return the variant that a weight file's name contains, such as "fp16" in model.fp16.safetensors; None without a
+    variant."""
     match = _VARIANT.fullmatch(file.name)
     return match[1] if match else None
 
@@ -91,7 +92,7 @@ def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
-    """Raise CheckpointError if a file of the folder is, after following links, outside the allowed folders."""
+    """Raise CheckpointError if a file of a folder lies outside the allowed folders after links are followed."""
     for file in folder.rglob("*"):
         if file.is_file() and not config.within(file):
             raise CheckpointError(
@@ -120,7 +121,8 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return numbers for each file that change when the file is written or replaced, even if its time is reset."""
+    """Return numbers for each file that change when the file is written or replaced, even if its modification time is
+    reset."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
@@ -129,7 +131,8 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 of the contents of several files, cached as long as their marks (`marks_of`) are equal."""
+    """Return the SHA-256 of the contents of several files. The result is cached while the marks of the files
+    (`marks_of`) stay equal."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:
