@@ -22,7 +22,7 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha of several raters, with 95 % bootstrap CI; NaN for only one class.
+    """Krippendorff's nominal alpha of several raters, with its 95 % bootstrap CI. NaN if only one class was used.
 
     Attributes:
         alpha: at most 1; 0 at chance level.
@@ -38,8 +38,8 @@ class Alpha:
 
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
-    """Return Krippendorff's alpha over all raters, resampling maps, or inputs if `by_input` (maps of one input are
-    alike)."""
+    """Return Krippendorff's alpha over all raters. The CI resamples maps, or whole inputs with `by_input`, because maps
+    of one input are alike."""
     given = _given(labels)
     several = (given.codes >= 0).sum(axis=1) > 1
     shared = given.codes[several]
@@ -57,7 +57,8 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
-    """Return Krippendorff's alpha over annotators, from first passes without adjudications, resampling whole inputs.
+    """Return Krippendorff's alpha over annotators. It uses labels of the first pass without adjudications, and its CI
+    resamples whole inputs.
 
     All pages show this value for the same labels.
     """
@@ -65,7 +66,8 @@ def alpha_of_people(labels: pd.DataFrame) -> Alpha:
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Return Krippendorff's nominal alpha from the number of labels by class [map, class]; NaN if undefined.
+    """Return Krippendorff's nominal alpha from the number of labels for each map and class [map, class]; NaN if it is
+    undefined.
 
     Maps with fewer than two labels do not count.
     """
@@ -116,7 +118,7 @@ PASS_WORD = ", pass "
 
 
 def rater(annotator: str, passing: int) -> str:
-    """Return the name of a rater, which is one annotator in one labelling pass."""
+    """Return the name of a rater. A rater is one annotator in one labelling pass."""
     return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
@@ -144,7 +146,8 @@ def _given(labels: pd.DataFrame) -> _Given:
 
 
 def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the class that each rater (column; `raters`, or all) gave to each map (row); missing without a label."""
+    """Return the class that each rater (column) gave to each map (row); missing if the rater did not label the map.
+    `raters` selects columns (None: all)."""
     given = _given(labels)
     chosen = [k for k, name in enumerate(given.raters) if raters is None or name in raters]
     named = np.array([*given.classes, None], dtype=object)[given.codes[:, chosen]]
@@ -153,7 +156,7 @@ def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.Da
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
-    """Return the names of the raters. The two annotators with the most maps in common come first."""
+    """Return the names of all raters. The two annotators with the most maps in common come first."""
     given = _given(labels)
     labelled = (given.codes >= 0).astype(np.float32)
     common, raters = (labelled.T @ labelled).astype(int), given.raters
@@ -168,20 +171,21 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return the raters to compare a rater with: other annotators, their later passes, the other passes of the same
-    annotator."""
+    """Return the raters to compare a rater with: other annotators first, then their later passes, then other passes of
+    the same annotator."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return the ID of the input (task, split, row) behind each label."""
+    """Return the ID of the input (task, split, row) that the map of each label belongs to."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label per map: its newest adjudication, otherwise the majority of first-pass labels.
+    """Return one label per map: its newest adjudication, or the majority of first-pass labels if the map has not been
+    adjudicated.
 
     Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
     order without a suggestion, if there is one.
@@ -200,12 +204,13 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 
 
 def tied(labels: pd.DataFrame) -> list[str]:
-    """Return the maps for which `consensus` finds a tied majority."""
+    """Return the maps whose majority is tied, so that `consensus` finds no label."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
 def by_way(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return speed and agreement of labels that were given to alike maps together and of labels given one by one.
+    """Return the speed and agreement of labels that were given to similar maps together, and of labels that were given
+    one by one.
 
     `labels` has map_id, annotator, class, way and seconds, one label per annotator and map. Columns: way, labels,
     median_seconds, per_hour (a pause of more than a minute counts as one minute), pairs, and same: the fraction of
@@ -228,7 +233,7 @@ def by_way(labels: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of two raters on maps that both labelled.
+    """The agreement of two raters on the maps that both labelled.
 
     Attributes:
         share: fraction of equal labels.
@@ -246,7 +251,8 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Return Cohen's kappa of two raters with CI. Raises InputError without labels or without common maps."""
+    """Return Cohen's kappa of two raters with its CI. Raises InputError if there are no labels or no maps that both
+    labelled."""
     both = opinions(labels, [first, second])
     if not {first, second} <= set(both.columns):
         raise InputError(
@@ -275,7 +281,7 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """The agreement of two raters on two classes, counting only maps that both gave one of these classes.
+    """The agreement of two raters on two classes, for maps to which both raters gave one of these classes.
 
     Attributes:
         differ: number of maps on which they differ.
@@ -289,7 +295,8 @@ class PairAgreement:
 
 
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
-    """Return the agreement of two raters within each pair of classes that they used, most disagreements first."""
+    """Return the agreement of two raters within each pair of classes that they used. Pairs with the most disagreements
+    come first."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for a, b in combinations(names, 2):
@@ -302,7 +309,8 @@ def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequen
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """The agreement of two raters on one class against the rest. `kappa` is NaN if both gave the class to every map."""
+    """The agreement of two raters on one class against all other classes. `kappa` is NaN if both raters gave this class
+    to every map."""
 
     name: str
     first: int
@@ -312,7 +320,7 @@ class ClassAgreement:
 
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
-    """Return Cohen's kappa of two raters for each used class against the rest, lowest first."""
+    """Return Cohen's kappa of two raters for each used class against all other classes, lowest kappa first."""
     labelled = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for name in names:
@@ -324,7 +332,8 @@ def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Seque
 
 @dataclass(frozen=True)
 class RaterPair:
-    """Two raters with the number of maps that both labelled, the fraction of equal labels, and Cohen's kappa."""
+    """Two raters, with the number of maps that both labelled, the fraction of maps with equal labels, and Cohen's
+    kappa."""
 
     first: str
     second: str
@@ -384,7 +393,8 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return the confusion matrix of two raters in long form, with columns `first`, `second` (classes) and n."""
+    """Return the confusion matrix of two raters as a table with the columns `first` and `second` (their classes) and n
+    (number of maps)."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     from sklearn.metrics import confusion_matrix  # 1 s at start
 

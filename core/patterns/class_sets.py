@@ -39,7 +39,8 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A class set that a user wants to create. `describes` is the kind of maps: "causal", "bidirectional" or "any"."""
+    """A class set that a user wants to create. `describes` is the kind of maps that the set is for: "causal",
+    "bidirectional" or "any"."""
 
     name: str
     title: str
@@ -49,7 +50,7 @@ class NewClassSet:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` distinct class colours: those of Okabe and Ito, then evenly spaced hues in two shades."""
+    """Return `count` distinct colours for classes: those of Okabe and Ito, then evenly spaced hues in two shades."""
     rest = max(0, count - len(PALETTE))
     made = []
     for k in range(rest):
@@ -59,7 +60,7 @@ def colours(count: int) -> list[str]:
 
 
 def class_set_names(db: Database) -> list[str]:
-    """Return the names of all class sets: bundled ones, then custom ones in the order of creation."""
+    """Return the names of all class sets: bundled sets, then custom sets in the order in which they were created."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
@@ -102,7 +103,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
 
 
 def check_classes(classes: Sequence[PatternClass]) -> None:
-    """Raise InputError unless the given classes can form a class set."""
+    """Raise InputError if some classes cannot form a class set."""
     if not FEWEST <= len(classes) <= MOST:
         raise InputError(
             f"A class set must have {FEWEST} to {MOST} mutually exclusive classes; got {len(classes)}. "
@@ -113,7 +114,7 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
 
 
 def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
-    """Raise InputError if a new class lacks a name, title or description, or is too similar to another class."""
+    """Raise InputError if a new class lacks a name, title or description, or if it is too similar to another class."""
     if not looks_like(new.name) or not looks_like(new.title) or not new.eye.strip():
         raise InputError(
             f"A class must have a name and a description of the pattern; {new.name[:60]!r} lacks one of them. Add "
@@ -129,7 +130,7 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
 
 
 def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: str) -> None:
-    """Add a class to a stored class set. Raises InputError if the set is full or has a similar class."""
+    """Add a class to a stored class set. Raises InputError if the set is full, or if it has a similar class."""
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous additions succeeds
         classes = known_class_set(db, classes.name)
@@ -166,7 +167,7 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Return the number of current labels of a class, including those under its former names."""
+    """Return the number of current labels of a class, including labels given under its former names."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 

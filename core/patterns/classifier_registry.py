@@ -26,7 +26,7 @@ WARNED_OUTSIDE, WARNED_UNSURE = (
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
-    """Open a stored classifier. Raises InputError if the classifier has another class set than requested."""
+    """Open a stored classifier. Raises InputError if it was trained on another class set than `class_set`."""
     stored = classifiers.stored_classifier(db, name)
     if class_set is not None and stored.class_set != class_set:
         raise InputError(
@@ -37,12 +37,12 @@ def open_classifier(db: Database, name: str, *, class_set: str | None = None) ->
 
 
 def snapshots(db: Database) -> Path:
-    """Return the folder next to the database that holds label snapshots and classifiers for jobs."""
+    """Return the folder next to the database that stores label snapshots and classifiers for jobs."""
     return db.path.parent / "snapshots"
 
 
 def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
-    """Return the options of a job that trains a classifier. Writes a snapshot of the labels."""
+    """Return the options of a job that trains a classifier, and write a snapshot of the labels for the job."""
     file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
@@ -50,7 +50,8 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Return the options of a job that uses a stored classifier, and write the classifier to a file for workers."""
+    """Return the options of a job that uses a stored classifier, and write the classifier to a file for worker
+    processes."""
     stored = classifiers.stored_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -68,8 +69,7 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
 
 
 def bundled_labels(db: Database, class_set: str) -> int:
-    """Import the bundled annotations of a class set, and return the number of new labels. Raises RightsError for
-    viewers."""
+    """Import the bundled labels of a class set, and return the number of new labels. Raises RightsError for viewers."""
     db.person.must("annotator", "add the bundled labels")
     return sum(
         report.new
@@ -79,7 +79,8 @@ def bundled_labels(db: Database, class_set: str) -> int:
 
 
 def bundled_classifier(db: Database, class_set: str) -> str | None:
-    """Store the bundled classifier of a class set in the database and return its name; None if there is none.
+    """Store the bundled classifier of a class set in the database, and return its name; None if the class set has no
+    bundled classifier.
 
     The name includes a hash of the weights, so every release has its own.
     """
@@ -96,7 +97,7 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Return whether the maps of a checkpoint differ too much from the training maps for reliable class shares.
+    """Return whether the maps of a checkpoint differ so much from the training maps that class shares are unreliable.
 
     `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
     the fraction outside the training distribution (1 % of training maps, by construction).
@@ -105,7 +106,8 @@ def unfamiliar(unsure: float, outside: float) -> bool:
 
 
 def bundled_weights(class_set: str) -> bytes:
-    """Return the bundled classifier of a class set as bytes. Raises InputError if the class set has none."""
+    """Return the bundled classifier of a class set as bytes. Raises InputError if the class set has no bundled
+    classifier."""
     file = config.ANNOTATIONS / class_set / "classifier.safetensors"
     if class_set not in labelled_folders() or not file.is_file():
         raise InputError(
@@ -127,7 +129,8 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether a classifier can suggest classes: it is selected, or available with suggestions turned on."""
+    """Return whether the app can suggest classes: a classifier is selected, or one is available and suggestions are
+    turned on."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
@@ -135,8 +138,8 @@ def can_suggest(db: Database, class_set: str) -> bool:
 
 
 def about_best(db: Database, class_set: str) -> Row:
-    """Return the description of the classifier from `keep_best_known`, without storing anything. Raises InputError
-    without one."""
+    """Return the description of the classifier that `keep_best_known` returns, without storing it. Raises InputError if
+    there is none."""
     if name := _best_of_ours(db, class_set):
         return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):
@@ -145,7 +148,8 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """Return the description of the bundled classifier of a class set, or None."""
+    """Return the description of the bundled classifier of a class set; None if the class set has no bundled
+    classifier."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if class_set not in labelled_folders() or not file.is_file():
         return None

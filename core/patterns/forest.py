@@ -34,7 +34,7 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Return synthetic maps of rare classes, with their classes.
+    """Return synthetic attention maps of rare classes, with the class of each map.
 
     Vertical+Diagonal combines a column map and a line; Block restricts any map to squares. `enough` is the number of
     maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
@@ -67,7 +67,8 @@ def _normalised(weights: np.ndarray) -> Map:
 
 
 def cropped(rng: Random, weights: Map, length: int) -> Map:
-    """Crop a map to `length` tokens: the first, the last and a run of tokens between them; rows are normalised to 1."""
+    """Crop an attention map to `length` tokens: the first, the last, and consecutive tokens between them. Rows are
+    normalised to sum to 1."""
     if len(weights) <= length:
         return weights
     start = 1 + int(rng.integers(len(weights) - length + 1))
@@ -104,7 +105,7 @@ Probabilities = Float64[np.ndarray, "map class"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Training examples for boosted trees: statistics and classes of maps."""
+    """Training examples for boosted trees: the statistics and the class of each map."""
 
     measured: np.ndarray
     numbers: np.ndarray
@@ -112,8 +113,8 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit gradient-boosted trees, and return their arrays; empty for one class. `classes` is the size of the class
-    set."""
+    """Fit gradient-boosted trees, and return their arrays; empty if the examples have only one class. `classes` is the
+    size of the class set."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -175,14 +176,15 @@ def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
 
 
 def has_boosted(arrays: Arrays) -> bool:
-    """Return whether a stored classifier has boosted trees."""
+    """Return whether the arrays of a stored classifier include boosted trees."""
     return PREFIX + "root" in arrays
 
 
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Return class probabilities from the arrays of `fit_boosted`; 0 for a class without training examples."""
+    """Return class probabilities from the arrays that `fit_boosted` returned; 0 for a class without training
+    examples."""
     trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
     leaves = _leaves(trees, measured.astype(np.float32))
     logits = np.tile(arrays[PREFIX + "base"].astype(np.float64), (len(measured), 1))
@@ -212,7 +214,8 @@ LEAST = 0.003  # of a predicted probability
 
 
 def fit_kernel(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, spread: Arrays) -> Arrays:
-    """Fit a kernel ridge regression of label shares [map, class], and return its arrays. `spread`: from `_spread`."""
+    """Fit a kernel ridge regression of label shares [map, class], and return its arrays. `spread` comes from
+    `_spread`."""
     places = _places(measured, spread).astype(np.float16)
     mean = np.average(shares, axis=0, weights=weights)
     kernel = _kernel(places, places)
@@ -233,7 +236,8 @@ def _kernel(places: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
-    """Return class probabilities from the arrays of `fit_kernel`; 0 for a class without training examples."""
+    """Return class probabilities from the arrays that `fit_kernel` returned; 0 for a class without training
+    examples."""
     mean = arrays[KERNEL + "mean"]
     found = mean + _kernel(_places(measured, arrays), arrays[KERNEL + "places"]) @ arrays[KERNEL + "weights"]
     found = np.where(mean > 0, np.maximum(found, LEAST), 0)
@@ -255,7 +259,7 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a forest. `rounds` is the number of boosting rounds; 0 for no second model."""
+    """Settings for fitting a forest. `rounds` is the number of boosting rounds (0: no second model)."""
 
     trees: int = TREES
     seed: int = 0
@@ -267,14 +271,14 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples: a map with a soft label contributes one example for each likely class."""
+    """Weighted training examples. A map with a soft label contributes one example for each likely class."""
 
     maps: np.ndarray
     numbers: np.ndarray
     weights: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples of some maps, with new map indices."""
+        """Return the training examples that belong to some maps, with new map indices."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -283,14 +287,14 @@ class Parts:
         )
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
-        """Return the soft label of each map as class probabilities; rows sum to 1."""
+        """Return the soft label of each map as class probabilities. Every row sums to 1."""
         given = np.zeros((maps, classes))
         np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
         return given / given.sum(1, keepdims=True)
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
-    """Return one training example per map; with soft labels, one per class with a probability of at least
+    """Return one training example per map. With soft labels, return one per class with a probability of at least
     SMALLEST_PART.
 
     Raises InputError if soft labels do not match maps and classes.
@@ -463,7 +467,7 @@ class _HeldOut:
     truth: Probabilities
 
     def of(self, both: bool) -> Probabilities:
-        """Return the class probabilities by the forest, or the mean of both models."""
+        """Return the class probabilities of the forest, or the mean of both models if there are two."""
         return (self.of_forest + self.of_second) / 2 if both and self.of_second is not None else self.of_forest
 
 

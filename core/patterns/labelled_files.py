@@ -35,7 +35,8 @@ Map = Float32[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A line of a label file. `length` is the number of tokens of the map, and `head` the name of the head, or None."""
+    """One line of a label file. `length` is the number of tokens of the map. `head` is the name of its head, or
+    None."""
 
     key: str
     name: str
@@ -44,13 +45,13 @@ class GivenLabel:
 
     @property
     def map_input(self) -> str:
-        """Return the ID of the input of the map: its key up to the first hyphen."""
+        """Return the ID of the input that the map belongs to: the key of the map up to its first hyphen."""
         return self.key.split("-", 1)[0]
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the head of each labelled map, from the label or from "-lLAYER-hHEAD" in its key; None if one is
-    unknown."""
+    """Return the head of each labelled map, from the label or from "-lLAYER-hHEAD" in its key; None if the head of any
+    map is unknown."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)
@@ -62,7 +63,7 @@ def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
 
 
 def read_map_file(file: Path) -> dict[str, Map]:
-    """Read the maps of an .npz archive by key, as float32 with rows normalised to 1.
+    """Read the maps in an .npz archive, by key. Return them as float32 arrays whose rows sum to 1.
 
     Raises InputError if the file is not such an archive, is too large, or contains anything but maps.
     """
@@ -242,7 +243,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """Return the map of each label, in order. Raises InputError if a map is missing or has another length."""
+    """Return the map of each label, in the order of the labels. Raises InputError if a map is missing or has another
+    length than its label says."""
     for label in labels:
         if label.key not in maps:
             raise InputError(

@@ -15,13 +15,13 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
-    """Return the size that maps are padded to: that of the longest map, between SMALLEST and `limit`."""
+    """Return the size to which maps are padded: the size of the longest map, but between SMALLEST and `limit`."""
     longest = max([SMALLEST, *lengths])
     return longest if limit is None else max(SMALLEST, min(longest, limit))
 
 
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:
-    """Return maps of different lengths as one zero-padded array, and the number of cropped maps.
+    """Return maps of different sizes as one array padded with zeros, and the number of maps that were cropped.
 
     A shorter map is centred, with an odd row below and to the right. A longer map is cropped to its top-left corner.
     """

@@ -31,8 +31,8 @@ MOST_NEW = 2000  # maps classified by the previous classifier: a few seconds
 
 @dataclass(frozen=True)
 class Answers:
-    """The classes that one classifier predicts for some maps, with the probability of each prediction (None if not
-    stored)."""
+    """The class that one classifier predicts for each of some maps, with the probability of each prediction (None if
+    not stored)."""
 
     predicted: Sequence[str]
     probability: Sequence[float] | None = None
@@ -40,7 +40,8 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """A score of the previous and of the retrained classifier, and its change; bounds are None for too few inputs.
+    """A score of the previous classifier and of the retrained classifier, and the change. Bounds are None if there are
+    too few inputs.
 
     `on` is what was held out (checkpoints, heads, inputs), or new maps.
     """
@@ -61,7 +62,7 @@ class RetrainingChange:
 
 @dataclass(frozen=True)
 class LabelledMaps:
-    """Labelled maps for a comparison: the true class and the input of each map."""
+    """Labelled maps on which classifiers are compared, with the true class and the input of each map."""
 
     truth: Sequence[str]
     inputs: Sequence[str]
@@ -70,7 +71,7 @@ class LabelledMaps:
 def differences(
     on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
 ) -> list[RetrainingChange]:
-    """Return the scores of two classifiers on the same maps, and the change of each score.
+    """Return the scores of two classifiers on the same labelled maps, and the change of each score.
 
     Scores are accuracy, macro F1, F1 of each frequent class and, if probabilities are stored, the calibration error and
     the fraction of confident errors. `on` is what was held out.
@@ -152,8 +153,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers on common held-out maps, and on maps that the previous one was not trained on.
-    Empty without such maps."""
+    """Compare two stored classifiers on held-out maps that both have, and on maps that the previous classifier was not
+    trained on. Empty if there are no such maps."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

@@ -59,7 +59,8 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return the length-independent statistics of each attention map, in the order of NAMES; all are finite.
+    """Return statistics of each attention map that do not depend on its length, in the order of NAMES. All values are
+    finite.
 
     For causal maps, statistics from OF_ALL on are 0 if there is attention to later tokens.
     """
@@ -250,7 +251,7 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Return the attention within two diagonal blocks at the best cut, minus its chance level.
+    """Return the attention within two diagonal blocks that split the map at the best position, minus its chance level.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """

@@ -36,7 +36,7 @@ ENOUGH_ALONE = 400  # labels from which the bundled ones add little: macro F1 0.
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Labelled maps with one label each, as the training data of a classifier.
+    """The training data of a classifier: labelled maps with one label each.
 
     Attributes:
         facts: one row per map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also soft
@@ -63,41 +63,43 @@ class Snapshot:
 
     @property
     def events(self) -> list[list[Any]]:
-        """Return the label event behind the class of each map, as [map_id, class, event]."""
+        """Return the label event that determined the class of each map, as [map_id, class, event]."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
 
     def without_ties(self) -> "Snapshot":
-        """Return a copy of the snapshot without maps whose labels are tied."""
+        """Return a copy of this snapshot without maps whose labels are tied."""
         rows = [k for k, row in enumerate(self.facts) if not row.get("tied")]
         return replace(self, facts=[self.facts[k] for k in rows], maps=[self.maps[k] for k in rows])
 
     @property
     def own(self) -> list[int]:
-        """Return the indices of the user's own maps among bundled ones; empty if all maps are of one kind."""
+        """Return the indices of the user's own maps if the snapshot also contains bundled maps; empty if all maps are
+        of one kind."""
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
-        """Return indices of training maps in which the user's own maps appear OWN_COPIES times if there are bundled
-        ones."""
+        """Return indices of training maps. If there are bundled maps, each of the user's own maps appears OWN_COPIES
+        times."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Return the soft labels of all maps [map, class], or None if every map has one class."""
+        """Return the soft labels of all maps [map, class]; None if every map has a single class."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 
 
 def known_class_set(db: Database, name: str) -> ClassSet:
-    """Return a class set with all stored changes of its classes."""
+    """Return a class set after applying all stored changes of its classes."""
     return class_set(name, labels.class_events(db))
 
 
 def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """Return all current labels of a class set with current class names, without `unknown_labels`.
+    """Return all current labels of a class set with current class names. Labels counted by `unknown_labels` are left
+    out.
 
     `map_id` selects one map, and `last` is the ordinal of the last event that counts.
     """
@@ -106,7 +108,7 @@ def current_labels(db: Database, name: str, *, map_id: str | None = None, last: 
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Count current labels with a class that the set never had, by class. Analyses ignore them."""
+    """Count, by class, the current labels whose class never belonged to the class set. Analyses ignore these labels."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # the usual case; counting labels takes longer
@@ -114,7 +116,7 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
-    """Retract every label with a class that the set never had, and return their number. Raises RightsError."""
+    """Retract every label whose class never belonged to the class set, and return their number. Raises RightsError."""
     total = 0
     while unknown := unknown_labels(db, name):
         events = labels.of_classes(db, name, list(unknown))
@@ -123,14 +125,15 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Return the current class name for every current and former class name of a class set."""
+    """Return the current name of each class in a class set, by its current and former names."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """Return the training data of a class set: one label per map with its weights, in the order of map IDs.
+    """Return the training data of a class set: one label per map and the attention weights of the map, in the order of
+    map IDs.
 
     Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are then the
     fractions of first passes, for BERT's classes their mean with the posteriors of a rater model; a tied map has no
@@ -196,7 +199,8 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 
 
 def with_bundled(own: Snapshot) -> Snapshot:
-    """Return the user's labelled maps together with the bundled ones of the class set, so that a few labels are enough.
+    """Return the user's labelled maps together with the bundled maps of the class set, so that few labels of the user
+    are enough.
 
     The field `own` marks the user's maps, which have the weight OWN_COPIES in training. Returned unchanged if no labels
     are bundled for the class set, or if its classes were changed.
@@ -237,7 +241,8 @@ def _part(given: pd.DataFrame) -> bool:
 
 
 def from_file(file: Path, name: str) -> Snapshot:
-    """Read training data from a label file with weights (.jsonl, .parquet) or a folder of `data.recipes.sheets`."""
+    """Read training data from a label file with attention weights (.jsonl, .parquet), or from a folder that
+    `data.recipes.sheets` wrote."""
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         try:
@@ -258,7 +263,7 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 
 def write(labelled: Snapshot, folder: Path) -> Path:
-    """Write labelled maps to a file named by the hash of its contents; an existing file is unchanged."""
+    """Write labelled maps to a file whose name is the hash of its contents. An existing file stays unchanged."""
     about = json.dumps(
         {
             "class_set": labelled.class_set,
@@ -289,7 +294,8 @@ _DAMAGED = (  # errors of numpy, zipfile and json for a file that is not a snaps
 
 
 def read(file: str | Path) -> Snapshot:
-    """Read a snapshot from a file in a folder that users may access. Raises InputError if it is missing or invalid."""
+    """Read a snapshot from a file in a folder that users may access. Raises InputError if the file is missing or
+    invalid."""
     try:
         with open_file(file, given=True) as stream, np.load(stream, allow_pickle=False) as arrays:
             about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]

@@ -25,7 +25,8 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The predicted class of one map. `margin` is the largest minus the second-largest class probability.
+    """The class that a classifier predicts for one map. `margin` is the largest class probability minus the
+    second-largest.
 
     `among` is empty unless no class has a probability of UNSURE; otherwise it is the prediction set: the most probable
     classes that together have a probability of SET_PROBABILITY, most probable first.
@@ -52,14 +53,14 @@ class Judgement:
 
     @property
     def unsure(self) -> Bool[np.ndarray, " map"]:
-        """Return whether each map is uncertain: no class has a probability of at least UNSURE."""
+        """Return whether each map is uncertain, that is, no class has a probability of at least UNSURE."""
         return self.probabilities.max(1) < UNSURE
 
 
 def judged(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
 ) -> Judgement:
-    """Return the class probabilities of maps, and which maps are outside the training distribution."""
+    """Return the class probabilities of some maps, and whether each map is outside the training distribution."""
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
         of_trees, outside = forest_probabilities(arrays, maps, measured)
@@ -71,7 +72,7 @@ def judged(
 def probabilities(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
-    """Return the class probabilities of maps, and the number of cropped maps.
+    """Return the class probabilities of some maps, and the number of maps that were cropped.
 
     `dtype` is that of a network; bfloat16 is faster on CPUs that support it and yields the same class for nearly every
     map. Raises InputError for another dtype.
@@ -112,13 +113,14 @@ def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
 
 
 def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
-    """Return the most probable class of each map as a suggestion."""
+    """Return the most probable class of each map, as a suggestion for annotators."""
     rows, _ = probabilities(classifier, maps, dtype=dtype)
     return [suggestion(classifier.classes, row) for row in rows]
 
 
 def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"]) -> Suggestion:
-    """Return the most probable class of one map as a suggestion, with the prediction set if no class is likely."""
+    """Return the most probable class of one map as a suggestion. If no class is likely, the suggestion includes a
+    prediction set."""
     order = np.argsort(-probabilities, kind="stable")
     high, names = probabilities[order], [classes[k] for k in order]
     size = int(np.searchsorted(high.cumsum(), SET_PROBABILITY)) + 1 if high[0] < UNSURE else 0
@@ -130,8 +132,8 @@ def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Scores of a classifier on labelled maps; rates are from 0 to 1. CIs are over heads if known, otherwise over
-    inputs.
+    """Scores of a classifier on labelled maps. Rates are from 0 to 1. CIs are over heads if they are known, otherwise
+    over inputs.
 
     Attributes:
         macro_f1, low, high: over classes with at least ten maps, with 95 % CI.

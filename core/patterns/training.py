@@ -60,7 +60,7 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
-    """Return the statistics of one attention map in the order of STATISTICS; all are finite."""
+    """Return the statistics of one attention map, in the order of STATISTICS. All values are finite."""
     weights = np.asarray(attention, dtype=np.float64)
     columns = weights.mean(0)
     return np.concatenate(
@@ -145,8 +145,8 @@ REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many 
 
 
 class PaperNetwork(nn.Module):
-    """The classifier network of the paper, from maps [map, 1, size, size] to class scores, for any size from 32
-    (methods section 1)."""
+    """The classifier network of the paper. It maps attention maps [map, 1, size, size] of any size from 32 to class
+    scores (methods, section 1)."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -180,8 +180,8 @@ class PaperNetwork(nn.Module):
 
 
 class ReplicationNetwork(nn.Module):
-    """The classifier network of the replication, from maps [map, 1, size, size] to class scores, with strided
-    convolutions.
+    """The classifier network of the replication. It maps attention maps [map, 1, size, size] to class scores, with
+    strided convolutions.
 
     The authors use size 1024, which eight strides reduce to 3 x 3. For smaller maps, convolutions use stride 1 once a
     stride would leave fewer than 3 rows.
@@ -207,7 +207,8 @@ class ReplicationNetwork(nn.Module):
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """Return a new classifier network. Raises InputError for sizes below SMALLEST or an unknown name."""
+    """Return a new classifier network by its name. Raises InputError for an unknown name, or for a map size below
+    SMALLEST."""
     if size < SMALLEST:
         raise InputError(
             f"The neural networks need attention maps of at least {SMALLEST} tokens; got {size}. Pad the maps."
@@ -277,12 +278,12 @@ class Epoch:
 
 
 class CancelledError(Exception):
-    """Raised if the training was stopped. It can be resumed from its state file, if it has one."""
+    """Error: the training was stopped. It can be resumed if it has a state file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A trained classifier of attention maps. `tensors` are its weights by name."""
+    """A trained classifier of attention maps. `tensors` contains its weights by name."""
 
     classes: tuple[str, ...]
     recipe: ClassifierRecipe
@@ -292,7 +293,7 @@ class Classifier:
 
     @property
     def crops(self) -> bool:
-        """Return whether the classifier crops maps longer than `size`, as neural networks do."""
+        """Return whether the classifier crops maps that are longer than `size`, as neural networks do."""
         return self.recipe.kind in (*NETWORKS, "both")
 
     @cached_property
@@ -300,7 +301,8 @@ class Classifier:
         return {}
 
     def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
-        """Return the neural network of the classifier in eval mode, cached by dtype. The baseline has no network."""
+        """Return the neural network of the classifier in eval mode, cached by dtype. The baseline classifier has no
+        network."""
         if dtype not in self._networks:
             network = build(network_of(self.recipe.kind), len(self.classes), self.size)
             network.load_state_dict({k: v for k, v in self.tensors.items() if not k.startswith(BASELINE)})
@@ -308,7 +310,7 @@ class Classifier:
         return self._networks[dtype]
 
     def as_bytes(self) -> bytes:
-        """Return the classifier as safetensors bytes, with classes, recipe and size in the header."""
+        """Return the classifier as safetensors bytes. The header contains its classes, recipe and size."""
         about = {"classes": self.classes, "recipe": asdict(self.recipe), "size": self.size, "cropped": self.cropped}
         return save({k: v.contiguous() for k, v in self.tensors.items()}, metadata={"classifier": json.dumps(about)})
 
@@ -336,7 +338,7 @@ def _channels_last(network: nn.Module) -> nn.Module:
 
 
 def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence[str], *, folds: int) -> None:
-    """Raise InputError if there are too few labels for training and evaluating a classifier."""
+    """Raise InputError if there are too few labels to train and evaluate a classifier."""
     counts = Counter(labels)
     used = [name for name in classes if counts[name]]
     if len(used) < 2:
@@ -360,7 +362,8 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
 def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return train and test indices of stratified cross-validation folds; no input (`groups`) is in both."""
+    """Return the train and test indices of stratified cross-validation folds. No input (`groups`) has maps in both
+    train and test."""
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
     with warnings.catch_warnings():  # a class may have fewer maps than folds
         warnings.filterwarnings("ignore", message="The least populated class in y", category=UserWarning)
@@ -369,7 +372,7 @@ def folds(
 
 @dataclass(frozen=True)
 class Known:
-    """Additional data on the training maps of a classifier.
+    """Additional data about the training maps of a classifier.
 
     Attributes:
         soft: class probabilities to fit, if several people labelled the maps; None for one class per map.
@@ -393,8 +396,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Course:
-    """How training is monitored and resumed. `state` is a file with the state after every epoch, from which a later
-    call with the same arguments resumes; None for no file."""
+    """How a training is monitored and resumed. `state` is a file that stores the state after every epoch (None: no
+    file). A later call with the same arguments resumes from it."""
 
     on_epoch: OnEpoch | None = None
     state: Path | None = None

@@ -24,7 +24,7 @@ CONVERGED = 1e-4  # largest change of a posterior
 
 @dataclass(frozen=True)
 class Person:
-    """The skill and confusions of an annotator as estimated by an aggregation method.
+    """The skill and the confusions of an annotator, as estimated by a method for aggregating labels.
 
     Attributes:
         skill: for MACE the probability of not guessing; for Dawid-Skene the expected fraction of correct labels, in
@@ -42,16 +42,16 @@ class Person:
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """Return the probability of each given class (columns) by true class (rows); NaN if no map of a true class is
-        expected."""
+        """Return the probability that the annotator gives each class (columns), by true class (rows). NaN for a true
+        class without expected maps."""
         totals = self.expected.sum(axis=1)
         return self.expected.div(totals.where(totals > 0), axis=0)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Labels aggregated over annotators. `probabilities` [map, class] are vote shares for the majority, otherwise
-    posteriors."""
+    """Labels aggregated over annotators. `probabilities` [map, class] are vote shares for majority voting, otherwise
+    posterior probabilities."""
 
     method: Method
     probabilities: pd.DataFrame
@@ -60,7 +60,7 @@ class Truth:
 
     @property
     def soft(self) -> pd.DataFrame:
-        """Return soft labels [map, class]; an adjudicated map has probability 1 for its class."""
+        """Return soft labels [map, class]. An adjudicated map has probability 1 for its class."""
         names = self.probabilities.columns
         certain = [[float(name == decided) for name in names] for decided in self.decisions]
         settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)
@@ -82,13 +82,14 @@ class Truth:
 
     @property
     def labels(self) -> pd.Series:
-        """Return the most likely class of each map; missing if classes are tied."""
+        """Return the most likely class of each map; missing if several classes are tied."""
         soft = self.soft
         return soft.idxmax(axis=1).mask(_best(soft).sum(axis=1) > 1).rename("class")
 
 
 def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return one vote per annotator and map as rows of task (map), worker (annotator) and label (class).
+    """Return one vote per annotator and map, as a table with the columns task (map), worker (annotator) and label
+    (class).
 
     Raises InputError if there are none.
     """
@@ -111,7 +112,7 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
-    """Aggregate the labels of several annotators for every map with a vote or an adjudication."""
+    """Aggregate the labels of several annotators for every map that has a vote or an adjudication."""
     votes_of_maps = votes(labels, names)
     skills: dict[str, float] = {}
     others = agreement_with_others(votes_of_maps)
@@ -141,7 +142,8 @@ RIGHT, ANY, POOLED = 6.0, 0.3, 10.0
 
 
 def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return Dawid-Skene posteriors [map, class] with a confusion matrix per annotator and checkpoint.
+    """Return posterior class probabilities [map, class] of the Dawid-Skene model, with one confusion matrix per
+    annotator and checkpoint.
 
     Each matrix is shrunk to that of the annotator over all checkpoints. Classes that an annotator often confuses become
     uncertain, even if nobody else labelled the map. `labels` also has the column checkpoint.
@@ -174,8 +176,8 @@ def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return for every annotator (index) the mean fraction of other annotators who gave the same label to a map
-    (`share`, NaN without any) and the number of maps that were compared (`maps`). votes_of_maps: as of `votes`."""
+    """Return, for each annotator, the mean fraction of other annotators who gave a map the same label (`share`, NaN if
+    nobody else labelled their maps), and the number of compared maps (`maps`). `votes_of_maps` comes from `votes`."""
     same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
     others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
     shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])
