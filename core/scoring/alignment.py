@@ -17,14 +17,15 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Return whether each guessed source word is linked to its target word, for target words with a gold link."""
+    """Return whether each guessed source word is linked to its target word, for the target words that have a gold
+    link."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))
 
 
 class PositionTable:
-    """Baseline for word alignment that guesses source words from positions only.
+    """Baseline for word alignment that guesses the source word of a target word from positions only.
 
     For target word t of T in a source of S words, the guess is the source word that is most often linked to it in
     training examples. If (t, T, S) does not occur there, the guess is the same relative position.
@@ -41,14 +42,14 @@ class PositionTable:
         }
 
     def guesses(self, sources: int, targets: int) -> Int[np.ndarray, " word"]:
-        """Return a guessed source word for each target word. There must be at least one source word."""
+        """Return a guessed source word for each target word. The source must have at least one word."""
         diagonal = np.rint(np.arange(targets) * (sources - 1) / max(targets - 1, 1)).astype(int)
         return np.array([self.most.get((k, targets, sources), diagonal[k]) for k in range(targets)])
 
 
 @dataclass(frozen=True)
 class WordAlignment:
-    """Alignment of the words of two inputs: pairs of word indices, and the unaligned words of each input."""
+    """An alignment of the words in two inputs: pairs of word indices, and the unaligned words of each input."""
 
     pairs: tuple[tuple[int, int], ...]
     first_alone: tuple[int, ...]
@@ -60,7 +61,7 @@ def align_words(
     second: Sequence[str],
     sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
 ) -> WordAlignment:
-    """Align identical words (ignoring case) in order, and replaced runs of equal length one to one.
+    """Align identical words (ignoring case) in order. Replaced runs of words with equal length are aligned one to one.
 
     Words are compared by difflib. `sentences` has the sentence of each word of both inputs; words are aligned only
     within the same sentence. None marks special tokens, which are aligned in order.
@@ -92,7 +93,7 @@ def _ends(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class MapChange:
-    """How much the attention map of each head differs between two inputs.
+    """The difference between the attention maps of each head for two inputs.
 
     Attributes:
         cosine: similarity of the maps over aligned rows and columns, each row normalised to 1 there, 0 to 1; NaN if no
@@ -110,7 +111,7 @@ def map_change(
     second: Float[np.ndarray, "layer head other other"],
     alignment: WordAlignment,
 ) -> MapChange:
-    """Compare word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
+    """Compare the word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
     if not alignment.pairs:
         raise InputError(
             "Two inputs must have words in common for their maps to be compared; these inputs have no common "

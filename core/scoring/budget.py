@@ -35,7 +35,7 @@ CONTESTED = (PIECE, PREVIOUS, NEXT)  # special tokens are no word's head, so cat
 
 @dataclass(frozen=True)
 class BudgetTokens:
-    """The words, sentences and special tokens at the positions of one input.
+    """The words, sentences and special tokens at each position of one input.
 
     Attributes:
         word: number of the word, equal for all its tokens; -1 for special tokens.
@@ -61,7 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return the category of each key for some queries, and whether their words are linked, including masked keys."""
+    """Return the category of each key for some queries, and whether the words of query and key are linked. Masked keys
+    are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -135,7 +136,7 @@ class _Input:
         self._by_class = np.zeros((heads, len(self.members), WIDTH))
 
     def even_by_class(self, window: int | None) -> Float[np.ndarray, "query_class category"]:
-        """Return the sums of shares over the queries of each class under uniform attention."""
+        """Return the sums of shares over the queries of each class, for uniform attention."""
         sums = np.zeros((CLASSES, WIDTH))
         for start in range(0, self.length, ROWS):
             some = slice(start, start + ROWS)
@@ -146,7 +147,7 @@ class _Input:
 
     @cached_property
     def members(self) -> Float[np.ndarray, "draw_class query"]:
-        """Return which queries belong to each class, in each draw; no rows if classes are not measured."""
+        """Return which queries belong to each class in each draw; without rows if classes are not measured."""
         classes = self.tokens.classes
         if classes is None:
             return np.zeros((0, self.length), dtype=np.float32)
@@ -154,7 +155,8 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return the categories of some queries' keys (WIDTH for masked keys), and which keys fit two categories."""
+        """Return the category of each key for some queries (WIDTH for masked keys), and which keys fit two
+        categories."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows
@@ -173,7 +175,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return what turns a whole map, as one row of query-key cells, into SUMS and what is beyond distance.
+        """Return the matrix that turns an attention map, flattened to one row of query-key cells, into SUMS and the
+        effects beyond distance.
 
         What is beyond distance is the share of a category less what other words at the same distances get.
         """
@@ -199,11 +202,12 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return which categories of BEYOND have keys that are compared with other keys; known once `cells` is."""
+        """Return which categories in BEYOND have keys that are compared with other keys. It is known once `cells` has
+        been called."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights [query, key] of one head for a block of queries that begins at `start`."""
+        """Add the attention weights [query, key] of one head for the block of queries that begins at `start`."""
         stop = start + len(weights)
         if self._taken is None or self._taken[0] != start:  # the same for all heads
             self._taken = (start, *self.rows(slice(start, stop)))
@@ -219,18 +223,19 @@ class _Input:
             self._sums[head, WIDTH:-1] = row[:WIDTH]
 
     def taken_by_class(self) -> Float[np.ndarray, "draw_class head category"]:
-        """Return the sums of shares by class of one layer and reset them for the next layer."""
+        """Return the sums of shares by query class for one layer, and reset them for the next layer."""
         sums, self._by_class = self._by_class, np.zeros_like(self._by_class)
         return sums.swapaxes(0, 1)
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
-        """Return the sums over all blocks of one layer and reset them for the next layer."""
+        """Return the sums over all blocks of queries for one layer, and reset them for the next layer."""
         sums, self._sums, self._taken = self._sums, np.zeros((self.heads, SUMS)), None
         return sums
 
 
 class BudgetAttention:
-    """Observer of the attention budget of all heads; `means` has the mean over inputs. `windows` as in `AttentionMaps`.
+    """Observer of the attention budget of all heads. `means` contains the mean over inputs. `windows` is as in
+    `AttentionMaps`.
 
     Attributes:
         draws: number of permutations in `BudgetTokens.classes`; None if budgets by class are not measured.
@@ -256,7 +261,7 @@ class BudgetAttention:
         self._batch: dict[int, _Input] = {}
 
     def take(self, tokens: Sequence[BudgetTokens], numbers: Sequence[int]) -> "BudgetAttention":
-        """Set the inputs of the next run and their indices in the study. Returns this observer."""
+        """Set the inputs of the next run and their indices in the study, and return this observer."""
         self._tokens, self._numbers, self._batch = tokens, numbers, {}
         return self
 
@@ -277,7 +282,7 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request blocks of queries for long inputs; the effect beyond distance is then not measured."""
+        """Request blocks of queries for long inputs. The effect beyond distance is then not measured."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -354,7 +359,7 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """How far the budget of each class of queries is from that of all other queries of the same head.
+    """The distance between the budget of each class of queries and the budget of all other queries of the same head.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.

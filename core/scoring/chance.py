@@ -22,7 +22,7 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the whole interval of the accuracy is above that of the constant prediction."""
+        """Return whether the whole interval of the accuracy is above the accuracy of the constant prediction."""
         return self.low > self.constant
 
     @property
@@ -38,14 +38,14 @@ class AboveConstant:
 
 
 def above_constant(share: float, constant: float, rows: int) -> AboveConstant:
-    """Compare an accuracy over at least one example with that of a constant prediction."""
+    """Compare an accuracy over at least one example with the accuracy of a constant prediction."""
     low, high = wilson_interval(np.array(round(share * rows)), rows)
     return AboveConstant(share, float(low), float(high), constant, rows)
 
 
 @dataclass(frozen=True)
 class AboveZero:
-    """A Pearson correlation with human scores compared with 0, with its 95 % interval on Fisher's scale."""
+    """A Pearson correlation with human scores, compared with 0, and its 95 % interval on Fisher's scale."""
 
     correlation: float
     low: float

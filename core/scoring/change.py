@@ -25,7 +25,7 @@ ROWS_KEPT = 5  # for each head, the rows that changed most
 def cosine(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the cosine similarity of the flattened maps before and after, float64; NaN for maps of zeros."""
+    """Return the cosine similarity of each flattened map before and after a change, float64; NaN for maps of zeros."""
     old, new = before.flatten(-2).double(), after.flatten(-2).double()
     return (old * new).sum(-1) / (old.norm(dim=-1) * new.norm(dim=-1))
 
@@ -33,8 +33,8 @@ def cosine(
 def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the Jensen-Shannon divergence H((P + Q) / 2) - (H(P) + H(Q)) / 2, mean over queries, in nats (0 to ln 2),
-    float64.
+    """Return the Jensen-Shannon divergence H((P + Q) / 2) - (H(P) + H(Q)) / 2 between maps, averaged over queries, in
+    nats (0 to ln 2), float64.
 
     NaN for an empty map.
     """
@@ -45,7 +45,7 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """Return a causal map without the first token as query and key, float64, with rows normalised to 1.
+    """Return a causal map without the first token as query and key, float64. Rows are normalised to sum to 1.
 
     Rows whose whole weight was on the first token become uniform over the visible keys. Empty for a single token.
     """
@@ -56,8 +56,8 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Accumulates the change of maps between two checkpoints: means over inputs by head and layer, and the most changed
-    inputs."""
+    """Accumulates how attention maps differ between two checkpoints: means over inputs by head and layer, and the most
+    changed inputs."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())
@@ -73,7 +73,7 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Add the change of the maps of one layer for inputs of equal length.
+        """Add the change of the maps in one layer for a batch of inputs with equal length.
 
         `numbers` are the indices of the inputs in the study, and `names` their example IDs.
         """
@@ -93,7 +93,7 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> "Change":
-        """Add another accumulator, over other inputs, to this one in place, and return this one."""
+        """Merge another accumulator, of other inputs, into this accumulator in place, and return this accumulator."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():

@@ -15,7 +15,7 @@ from ..errors import InputError
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in units of m.
+    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in units of the metric m.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: the heads are redundant. Negative: they
     cooperate. 0: their effects are additive.
@@ -24,7 +24,7 @@ def interactions(
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Return `count` random orders of the heads, where every second order is the reverse of the previous one.
+    """Return `count` random orders of the heads. Every second order is the reverse of the order before it.
 
     Raises InputError if `count` is odd or below 2.
     """
@@ -38,14 +38,15 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return the set of ablated heads at each step of each order."""
+    """Return the set of ablated heads after each step of each order."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the Shapley value of each head: the mean over orders of the fall of m when the head is ablated.
+    """Return the Shapley value of each head: the mean over orders of how much the metric m falls when the head is
+    ablated.
 
     The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of
     each order; `orders` are head indices in the order of ablation.
@@ -86,7 +87,8 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return the class of each head with the largest fraction of fits, or "undecided" below the threshold."""
+    """Return the class of each head with the largest fraction of fits; "undecided" if the fraction is below the
+    threshold."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 
@@ -96,7 +98,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the level for testing the mean of an edge on half of the pairs: sqrt((2 threshold - 1) / edges).
+    """Return the significance level for testing the mean of an edge on half of the pairs: sqrt((2 threshold - 1) /
+    edges).
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -116,8 +119,8 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return the fraction of random halves of the pairs in which the mean effect of each edge differs from 0 (two-sided
-    t test).
+    """Return the fraction of random halves of the pairs in which the mean effect of each edge differs significantly
+    from 0 (two-sided t test).
 
     `effects` are NaN for edges that the sequential test dropped, which count as not selected. Each of the `splits` is
     into two disjoint halves; one pair is left out if the number is odd. Raises InputError for fewer than four pairs.
@@ -141,13 +144,13 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """Return the numbers of edges of the circuits in a faithfulness curve, ascending."""
+    """Return the numbers of edges of the circuits in a faithfulness curve, in ascending order."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Return two areas of a faithfulness curve over the fraction of edges: CPR (under the curve) and CMD (between curve
-    and 1).
+    """Return two areas of a faithfulness curve over the fraction of edges: CPR (area under the curve) and CMD (area
+    between the curve and 1).
 
     MIB, arXiv 2504.13151. Trapezoids from the empty circuit (faithfulness 0) to the whole model, which is last in
     `sizes` (ascending numbers of edges).

@@ -22,14 +22,14 @@ CONTROLLED = (
 
 
 def batch_level(number: int, alpha: float = ALPHA) -> float:
-    """Return the significance level of the k-th batch of hypotheses (from 1): alpha 6 / (pi^2 k^2)."""
+    """Return the significance level of a batch of hypotheses by its number k, counted from 1: alpha 6 / (pi^2 k^2)."""
     if number < 1:
         raise InputError(f"The number of a batch of hypotheses must be at least 1; got {number}. Correct the number.")
     return alpha * 6 / (math.pi**2 * number**2)
 
 
 def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
-    """Return Holm-adjusted p values of a batch of hypotheses; None if not tested.
+    """Return the Holm-adjusted p values of a batch of hypotheses; None for hypotheses that were not tested.
 
     `registered` is the number of hypotheses at registration; those withdrawn or not tested count as p = 1. Raises
     InputError if fewer were registered than tested.
@@ -50,8 +50,8 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
 
 
 def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
-    """Return which tests are significant at a false discovery rate of `level` under any dependence (Benjamini and
-    Yekutieli 2001)."""
+    """Return which tests are significant at a false discovery rate of `level`, under any dependence of the tests
+    (Benjamini and Yekutieli 2001)."""
     if not len(p):
         return []
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
@@ -60,14 +60,15 @@ def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
 
 
 def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
-    """Return Holm-adjusted p values (1979), valid under any dependence of the tests."""
+    """Return Holm-adjusted p values (Holm 1979), which are valid under any dependence of the tests."""
     order, adjusted = np.argsort(p), np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return adjusted
 
 
 def widened(several: int) -> float:
-    """Return the factor that widens a normal 95 % interval so that `several` intervals hold jointly (Bonferroni)."""
+    """Return the factor that widens a 95 % interval of a normal distribution so that `several` intervals hold jointly
+    (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
@@ -82,7 +83,7 @@ def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer hea
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """Return Benjamini-Hochberg adjusted p values over heads and several tests together, one array per test."""
+    """Return Benjamini-Hochberg adjusted p values over all heads and several tests together, as one array per test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

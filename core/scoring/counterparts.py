@@ -44,7 +44,7 @@ def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_ent
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Return the mean Jensen-Shannon distance between the rows of every two heads for each input, 0 to 1.
+    """Return the mean Jensen-Shannon distance between the attention rows of every two heads for each input, 0 to 1.
 
     `inputs` is the zero-based input of each row; every input has at least one row.
     """
@@ -62,7 +62,8 @@ def mean_distances(
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums of head distances by group of inputs, for similarities, their intervals and split halves."""
+    """Sums of distances between heads by group of inputs, from which similarities, their intervals and split halves are
+    computed."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
@@ -75,19 +76,20 @@ class SimilaritySums:
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads, 1 - mean distance over all inputs; NaN without inputs."""
+        """Return the similarity of every two heads: 1 minus their mean distance over all inputs; NaN without inputs."""
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """Return the number of inputs in each half: the even and the odd groups of inputs."""
+        """Return the number of inputs in each half. The halves are the even and the odd groups of inputs."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads over one half of the inputs (0 or 1), which must not be empty."""
+        """Return the similarity of every two heads over one half of the inputs (0 or 1). This half must not be
+        empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval of each similarity over inputs; NaN for fewer than two groups of
+        """Return half the width of the 95 % interval over inputs for each similarity; NaN for fewer than two groups of
         inputs."""
         return _half_widths(self.sums, self.inputs)
 
@@ -119,7 +121,8 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum head distances by group of inputs. The indices of the inputs (`numbers`) determine group and half."""
+    """Sum distances between heads by group of inputs. The indices of the inputs (`numbers`) determine their group and
+    half."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -127,7 +130,8 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """The one-to-one match of each head in another checkpoint; -1 if the other checkpoint has fewer heads.
+    """The match of each head in another checkpoint, in a one-to-one matching; -1 for a head without a match, if the
+    other checkpoint has fewer heads.
 
     Attributes:
         best: the most similar head, which several heads may share.
@@ -146,7 +150,8 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Return the match of each head in the one-to-one matching of largest total similarity; -1 if unmatched."""
+    """Return the match of each head in the one-to-one matching with the largest total similarity; -1 if a head is
+    unmatched."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -154,7 +159,8 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Match heads over all inputs, and test whether both halves yield the same matches (an empty half never does)."""
+    """Match heads over all inputs, and test whether both halves of the inputs yield the same matches (never true for an
+    empty half)."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
@@ -172,7 +178,7 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which matched heads are counterparts.
+    """Return which heads are counterparts of their match in another checkpoint.
 
     p (compared with random weights, see `beyond_chance`) must be at most ALPHA, the similarity to the match at least
     LEAST, and the interval of the margin above 0; the halves must agree; and the distance to the match must be at most
@@ -184,13 +190,15 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy of the rows of each head, in nats. Blocks may have different numbers of keys."""
+    """Return the mean entropy of the attention rows of each head, in nats. Blocks of rows may have different numbers of
+    keys."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return attention rows with scores multiplied by a factor: weights to its power, normalised to 1."""
+    """Return attention rows after multiplying their scores by a factor: weights to the power of the factor, normalised
+    to sum to 1."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -198,8 +206,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return the factor of the scores of each head (e^-7 to e^9) with which its rows have a given mean entropy in
-    nats."""
+    """Return the factor for the attention scores of each head (e^-7 to e^9) that gives its rows a chosen mean entropy,
+    in nats."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -211,8 +219,8 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return p that each head is no more similar to its match than to heads of random weights, corrected over heads
-    (max-T).
+    """Return the p value that each head is no more similar to its match than to heads with random weights, corrected
+    over heads (max-T).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations, with the observed value included. p counts draws whose maximum over heads is as

@@ -53,12 +53,13 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the score above which a head has a role or a pattern class, or None if the score has no such bound."""
+    """Return the value of a score above which a head has a role or a pattern class; None if the score has no such
+    bound."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
 def kind_of(row: dict[str, float | None]) -> str:
-    """Return the type of a head from its mean statistics, by the rules of Clark et al.
+    """Return the type of a head from its mean statistics, by the rules of Clark et al. (2019).
 
     More than half on the previous or next token, more than 0.6 on separators or the first position, or nearly uniform;
     otherwise "other".
@@ -75,7 +76,8 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return the mean depth of a feature, weighted by its mean in each layer: 0 first, 1 last; NaN if all are 0."""
+    """Return the mean depth of a feature, weighted by its mean in each layer, from 0 (first layer) to 1 (last layer);
+    NaN if all means are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -25,7 +25,7 @@ from .heads import CACHED
 
 @dataclass(frozen=True)
 class Group:
-    """A group of near-duplicate heads. `distance` is the mean distance between two of its heads."""
+    """A group of near-duplicate heads. `distance` is the mean distance between two heads in the group."""
 
     heads: tuple[Head, ...]
     middle: Head
@@ -33,7 +33,8 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Return clusters of at least two similar heads by average linkage, the closest cluster first.
+    """Return clusters of at least two similar heads by average linkage. The cluster with the smallest distance comes
+    first.
 
     Clusters are merged while their mean distance is at most the fraction `within` of the mean over all pairs of heads.
     Raises InputError unless it is between 0 and 1.
@@ -61,7 +62,7 @@ def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Return random sets of other heads with as many heads per layer as the group, for comparison.
+    """Return random sets of other heads for comparison. Each set has as many heads in each layer as the group.
 
     If a layer has too few heads left, they come from any layer. Empty if fewer heads are left than the group has.
     """
@@ -87,7 +88,7 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # settings of the scaling in Cla
 
 
 class HeadDistances:
-    """Observer that computes the Jensen-Shannon distance between the rows of every two heads.
+    """Observer that computes the Jensen-Shannon distance between the attention rows of every two heads.
 
     Distances to heads of layers without attention (`attending`, as in `AttentionMaps`) are NaN. `queries` rows are
     drawn from each input (None: all).
@@ -108,12 +109,13 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the indices of the inputs of the next run in the study. Returns this observer."""
+        """Set the indices, in the study, of the inputs of the next run, and return this observer."""
         self._numbers = numbers
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the drawn rows of one layer. After the last layer, compute the distances between all heads."""
+        """Store the drawn attention rows of one layer. After the last layer, compute the distances between all
+        heads."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -124,7 +126,8 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the drawn rows of long inputs; None if all rows are compared, because all layers would be stored."""
+        """Request the drawn attention rows of long inputs. None if all rows are compared, because the rows of all
+        layers would have to be stored."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
@@ -146,13 +149,14 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the distance between every two heads, averaged over rows; NaN without rows. `sums` has the sums (Clark
-        et al.)."""
+        """Return the distance between every two heads, averaged over rows; NaN without rows. `sums` has the sums over
+        rows, as in Clark et al."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon distance of every two heads, summed over rows, in nats. `rows` are not smoothed."""
+    """Return the Jensen-Shannon distance between every two heads, summed over rows, in nats. Rows must not be
+    smoothed."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -166,7 +170,8 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Return the distance between the rows of each head in two sets of maps, summed over rows, in nats."""
+    """Return the Jensen-Shannon distance between the rows of each head in two sets of maps, summed over rows, in
+    nats."""
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
@@ -178,8 +183,8 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Return plane coordinates of heads (head, 2) that preserve their distances as well as possible, and Kruskal's
-    stress.
+    """Return coordinates of heads in the plane [head, 2] that preserve the distances between heads as well as possible,
+    and Kruskal's stress.
 
     Metric multidimensional scaling, the best of STARTS random starts. Stress is 0 for a perfect fit and above 0.2 for a
     poor one.

@@ -19,7 +19,8 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return A - Proj_LN(T)(A), the part of the map A that affects the output: effective @ T = A @ T, float64.
+    """Return A - Proj_LN(T)(A), the part of the attention map A that affects the output: effective @ T = A @ T,
+    float64.
 
     `values` are T or E W^V, without bias.
     """
@@ -43,7 +44,7 @@ def effective_attention(
 def correlation(
     weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
 ) -> float:
-    """Return Pearson's r between the raw and effective weights of one map; NaN if either is constant.
+    """Return Pearson's r between the raw and the effective weights of one attention map; NaN if either is constant.
 
     `causal` compares only keys up to the query.
     """
@@ -55,8 +56,8 @@ def correlation(
 
 
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
-    """Return the attention to each type of key, mean over queries; NaN for a type without keys. Effective attention may
-    be negative and unbounded."""
+    """Return the attention to each type of key, averaged over queries; NaN for a type without keys. Effective attention
+    may be negative and has no bounds."""
     return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
 
 

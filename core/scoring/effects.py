@@ -26,17 +26,19 @@ FEW_FLIPS = 5  # with fewer changed predictions, an interval is a much wider bou
 
 
 def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -> Int[np.ndarray, " head"]:
-    """Return the number of predictions that each intervention changes."""
+    """Return how many predictions each intervention changes."""
     return (np.asarray(after) != np.asarray(before)[None]).sum(1)
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Estimate how many examples are needed to see FEW_FLIPS changed predictions; a lower bound if none changed."""
+    """Estimate how many examples are needed to see FEW_FLIPS changed predictions. The estimate is a lower bound if no
+    prediction changed."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
-    """Return the exact two-sided p of McNemar's test for predictions before and after; 1 if no example changed."""
+    """Return the exact two-sided p value of McNemar's test for predictions before and after a change; 1 if no example
+    changed."""
     right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
     lost = int((right_before & ~right_after).sum())
     won = int((~right_before & right_after).sum())
@@ -44,7 +46,7 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return a metric (accuracy, f1 of class 1, or pearson) for all heads and all weightings of the examples.
+    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for all heads and all weightings of the examples.
 
     `counts` has the weight of each example in each bootstrap draw, not all 0. NaN if undefined (constant predictions
     for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn. Raises InputError for an unknown metric.
@@ -70,7 +72,7 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example whose mean over examples is Pearson's r; 0 if r is undefined.
+    """Return one value per example such that the mean over examples is Pearson's r; 0 if r is undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
@@ -95,7 +97,7 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Return weighted sums of metric changes over heads with paired intervals.
+    """Return weighted sums over heads of metric changes, with paired 95 % intervals.
 
     With weights 1 for a group and -1 for each of its heads, the sum is the effect of the group beyond its heads.
     """
@@ -110,7 +112,7 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
-    """Return the change of a mean outcome, after minus before, with a paired interval for each head.
+    """Return the change of a mean outcome (after minus before) for each head, with a paired interval.
 
     `most` is the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in
     either direction is added. None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -139,7 +141,8 @@ def max_t(
     slack: float = 0.0,
     rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
-    """Return p values for a mean difference of 0 for every head, corrected over heads by max-T (Westfall & Young 1993).
+    """Return p values of the hypothesis that the mean difference of a head is 0, corrected over heads by max-T
+    (Westfall & Young 1993).
 
     For right and wrong outcomes, signs are flipped, which swaps predictions before and after. Losses and contributions
     to Pearson's r may be skewed with mean 0, so examples are drawn with replacement from the centred differences, and
@@ -186,8 +189,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return the largest fraction of all examples on which some head may have an effect although none was seen (5 %
-    risk).
+    """Return the largest fraction of all examples that some head may affect although no effect was seen on the measured
+    examples (5 % risk).
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -195,8 +198,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return the number of examples that, for every head, include an effect on a fraction of all examples with 95 %
-    probability.
+    """Return how many examples must be drawn so that, with 95 % probability, they include an effect of every head that
+    affects a fraction `share` of all examples.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -204,7 +207,7 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return sum d / sqrt(sum d^2 + unseen) of the differences d of every head, a monotone function of t; 0 without
+    """Return sum d / sqrt(sum d^2 + unseen) of the differences d of every head. It grows with t, and is 0 without
     changes.
 
     `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head.
@@ -227,7 +230,7 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """The gain of the head that is best on one half of the examples, measured on the other half; means over random
+    """The gain by the head that is best on one half of the examples, measured on the other half, averaged over random
     halves.
 
     Attributes:
@@ -245,7 +248,7 @@ class SplitHalf:
 
 
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
-    """Choose the best head on a random half of the examples and measure it on the other half, many times.
+    """Choose the best head on a random half of the examples and measure its gain on the other half, many times.
 
     Raises InputError for fewer than two examples.
     """
@@ -271,7 +274,8 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if one score is constant."""
+    """Rank correlations between two scores of n heads, with p for Spearman's rho. Values are None if one score is
+    constant."""
 
     spearman: float | None
     kendall: float | None
@@ -280,7 +284,7 @@ class Agreement:
 
 
 def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarray, " other"]) -> Agreement:
-    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads, without heads with NaN.
+    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads. Heads with NaN are left out.
 
     None for fewer than three heads or a constant score. Raises InputError if the numbers of heads differ.
     """

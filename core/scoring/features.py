@@ -42,7 +42,7 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Query-key positions of the contrasts between tokens with and without a feature, for one input.
+    """Query-key positions of the contrasts in one input between tokens with and without a feature.
 
     Attributes:
         queries: positions of q and q+t, for any ordinary query and for the classifying token (WAYS).
@@ -56,7 +56,8 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position, and the features that are compared only within one kind.
+    """The kind of word (such as noun) at each position, and the features that are compared only between words of one
+    kind.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -70,7 +71,7 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input with its marked feature tokens, from which contrasts are drawn at random."""
+    """An input with the tokens of each feature marked. Contrasts are drawn from them at random."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -80,7 +81,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw at most DRAWS contrasts for each feature of each input, for ordinary queries and for the classifying token.
+    """Draw at most DRAWS contrasts for each feature of each input, both for ordinary queries and for the classifying
+    token.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -142,7 +144,8 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return row, way and six positions (k, o, k+t, o+t, q, q+t) of each valid draw; cheap checks come first."""
+        """Return the row, way and six positions (k, o, k+t, o+t, q, q+t) of each valid draw. Cheap checks are made
+        first."""
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -185,7 +188,8 @@ def _positions(
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """Query-key positions of all valid contrasts of some inputs, concatenated; found once and used for every layer.
+    """Query-key positions of all valid contrasts of some inputs, concatenated. They are found once and used for every
+    layer.
 
     Attributes:
         queries: positions of the queries, with the signs of SIGNS.
@@ -223,8 +227,8 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return the mean contrast over the draws of each input, in nats; positive if tokens with the feature get more
-    attention.
+    """Return the contrast of each input, averaged over draws, in nats. It is positive if tokens with the feature get
+    more attention.
 
     A contrast is a difference in log attention; NaN without draws. `weights` are those of the cells of each draw, in
     the order of SIGNS.
@@ -241,7 +245,7 @@ NULLS = 3  # null draws of an input and feature
 
 @dataclass(frozen=True)
 class Marks:
-    """Positions of the tokens with each feature in one input, with random positions for the baseline.
+    """Positions of the tokens with each feature in one input, and random positions for the baseline.
 
     Attributes:
         nulls: positions drawn for the baseline; all False if there are too few other tokens.
@@ -265,7 +269,7 @@ def mark(
     rhombi: Rhombi | None = None,
     types: Int[np.ndarray, " key"] | None = None,
 ) -> Marks:
-    """Mark the feature tokens of one input and draw NULLS sets of random positions for the baseline."""
+    """Mark the tokens of one input that have each feature, and draw NULLS sets of random positions for the baseline."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
     features, length = tokens.shape
@@ -312,7 +316,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token (two or more) minus the median of its BESIDE nearest other tokens."""
+    """Return the attention to each token minus the median over its BESIDE nearest other tokens. There must be at least
+    two tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -320,7 +325,8 @@ def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndar
 
 
 def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
-    """Return the one-sided p that word types with a feature get more attention than equally many random word types.
+    """Return the one-sided p value that word types with a feature get more attention than equally many random word
+    types.
 
     Each word type counts once, because a head that prefers a few words seems to attend to every feature of these words.
     The sets are drawn from all word types in `types` (`FeatureAttention.types`); a type has the feature if most of its
@@ -345,7 +351,7 @@ def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int
 def columns(
     cells: Float[np.ndarray, "batch query key head"], *, causal: bool = False, visible: bool = False
 ) -> Float[np.ndarray, "batch key head"]:
-    """Return the attention that each key receives, mean over queries.
+    """Return the attention that each key receives, averaged over queries.
 
     `causal` leaves out query 0, which attends only to itself, unless it is the only one. `visible` averages over the
     queries at or after the key instead of all queries.
@@ -382,13 +388,13 @@ class _Batch:
         self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Return the values at every group's keys, concatenated."""
+        """Return the values at the keys of every group, concatenated."""
         return values[self.owner, self.keys]
 
     def reduced(
         self, gathered: Float[np.ndarray, "place head"], by: np.ufunc
     ) -> Float[np.ndarray, "batch mark feature head"]:
-        """Reduce the values of each group of keys to one value; NaN for empty groups."""
+        """Reduce the values of each group of keys to one value per group; NaN for empty groups."""
         reduced = np.full((int(np.prod(self.shape)), gathered.shape[1]), np.nan)
         if len(self.starts):
             exact = gathered.astype(np.float64) if by is np.add else gathered  # maxima need no higher precision
@@ -419,7 +425,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer of attention to tokens with each feature: means over inputs, and the same minus a random baseline.
+    """Observer of attention to tokens with each feature. It computes means over inputs, and the means minus a random
+    baseline.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -442,7 +449,7 @@ class FeatureAttention:
         self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
-        """Set the marked inputs of the next run and their indices in the study. Returns this observer."""
+        """Set the marked inputs of the next run and their indices in the study, and return this observer."""
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
@@ -460,8 +467,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: attention to each key, the row of the classifying token, and the
-        contrasts."""
+        """Request the sums that long inputs need: attention to each key, the attention row of the classifying token,
+        and the contrasts."""
         if queries != keys:
             return None
         self._batch = batch = self._batch_of(inputs)
@@ -541,21 +548,22 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return (value, value minus baseline) for each (definition, feature); both are [layer, head, 1]."""
+        """Return (value, value minus baseline) for each (definition, feature), as arrays [layer, head, 1]."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the contrast for one definition of attention and one feature [layer, head, 1]."""
+        """Return the contrast of one feature for one definition of attention, as an array [layer, head, 1]."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the column in `means` with the contrast of a definition and feature."""
+        """Return the column of `means` that contains the contrast for a definition of attention and a feature."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the column in `means` with the effect (value minus baseline) of a definition and feature."""
+        """Return the column of `means` that contains the effect (value minus baseline) for a definition of attention
+        and a feature."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 

@@ -23,7 +23,7 @@ Cells = Shaped[np.ndarray, "*cell"]
 
 @dataclass(frozen=True)
 class Spread:
-    """Standard error and skewness of means over few inputs, one for each cell (such as a head).
+    """The standard error and skewness of a mean over few inputs, for each cell (such as a head).
 
     Attributes:
         error: standard error; 0 if values differ only by rounding, NaN for fewer than two.
@@ -44,7 +44,7 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """Return the spread of a mean, or of a ratio of sums, from the values of single inputs.
+    """Return the standard error and skewness of a mean, or of a ratio of sums, from the values of single inputs.
 
     Args:
         values: may be NaN where not used.
@@ -67,7 +67,7 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs, or if only one is nonzero.
+    """Return the bounds of the 95 % interval of a mean; NaN if there are fewer than two inputs, or only one is nonzero.
 
     The interval stays on the side of 0 on which all inputs are, and is [0, 0] if all are 0.
     """
@@ -79,7 +79,8 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the smallest 95 % interval that covers Student's interval and Hall's interval, which removes skewness.
+    """Return the smallest 95 % interval that covers both Student's interval and Hall's interval, which corrects for
+    skewness.
 
     `lean` is the skewness of the values divided by the square root of their number.
     """
@@ -91,7 +92,7 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
-    """Return the one-sided p for a mean of at most 0; NaN for fewer than FEWEST nonzero inputs.
+    """Return the one-sided p value for a mean of at most 0; NaN for fewer than FEWEST nonzero inputs.
 
     If all inputs have the same value, p is that of the sign test, 1 / 2^inputs.
     """
@@ -105,7 +106,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Return the two-sided p for a mean of 0; NaN for fewer than FEWEST nonzero inputs."""
+    """Return the two-sided p value for a mean of 0; NaN for fewer than FEWEST nonzero inputs."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 
@@ -113,7 +114,8 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """Return the 95 % interval of the mean over inputs; NaN for fewer than two inputs, or if only one is nonzero."""
+    """Return the 95 % interval of the mean over inputs; NaN if there are fewer than two inputs, or only one is
+    nonzero."""
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)
         return nothing, nothing

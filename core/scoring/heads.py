@@ -19,7 +19,7 @@ from ..map_sums import MapSums, Needs, keys_as_values
 
 @dataclass(frozen=True)
 class SpecialPositions:
-    """Positions of the special tokens of an input that head scores need."""
+    """Positions of the special tokens of one input that head scores refer to."""
 
     first: int
     separators: tuple[int, ...]
@@ -28,7 +28,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps of inputs of equal length with their special positions, for head scores."""
+    """Attention maps of inputs with equal length and equal special positions, from which head scores are computed."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -36,27 +36,28 @@ class MapBatch:
 
     @cached_property
     def row_entropies(self) -> Any:
-        """Return the entropy of every row in nats, computed once."""
+        """Return the entropy of every attention row, in nats. It is computed once."""
         return row_entropies(self.weights)
 
     def to_offset(self, offset: int) -> Any:
-        """Return each head's mean attention to the token at this offset from the query, as `to_offset` does."""
+        """Return the mean attention of each head to the token at an offset from the query (see the function
+        `to_offset`)."""
         return to_offset(self.weights, offset, causal=self.causal)
 
     def to_set(self, number: int) -> Any:
-        """Return the mean over queries of the attention to the first token (set 0) or to separators (set 1)."""
+        """Return the attention to the first token (number 0) or to the separators (number 1), averaged over queries."""
         return to_own_keys(self.weights, [special_keys(at)[number] for at in self.places], causal=self.causal)
 
     @property
     def mean_distance(self) -> Any:
-        """Return the mean attention distance in tokens, as `mean_distance` does."""
+        """Return the mean attention distance in tokens (see the function `mean_distance`)."""
         return mean_distance(self.weights, causal=self.causal)
 
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of maps of long inputs of equal length, for head scores, which have the values that a `MapBatch` computes
-    from maps. sums: requested by `special_needs`."""
+    """Sums of the maps of long inputs with equal length, for head scores. The scores equal those that `MapBatch`
+    computes from whole maps. sums: requested by `special_needs`."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -76,7 +77,7 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean attention over queries to the first token (set 0) or to separators (set 1).
+        """Return the attention to the first token (number 0) or to the separators (number 1), averaged over queries.
 
         NaN without keys, or without queries that see one of the keys and another key.
         """
@@ -94,8 +95,8 @@ class SumBatch:
 
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
-        """Return the mean attention distance, sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal
-        model."""
+        """Return the mean over queries of the attention distance, sum_j A[i, j] |i - j|, in tokens; NaN for a single
+        token of a causal model."""
         rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 
@@ -105,7 +106,7 @@ CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return the keys of the two sets that scores count: the first token, and the separators."""
+    """Return two sets of keys that head scores count: the first token, and the separators."""
     return (at.first,), at.separators
 
 
@@ -116,8 +117,8 @@ def special_needs(at: SpecialPositions, keys: int) -> Needs:
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over the queries i that have such a key; NaN without such queries, and
-    for offset > 0 in causal models. `causal` leaves out query 0 at offset 0."""
+    """Return the mean attention A[i, i + offset] over queries i with such a key. NaN if there are none, and for offset
+    > 0 in causal models. `causal` leaves out query 0 at offset 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights
@@ -127,7 +128,7 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Return the mean over queries of the total attention to some keys; NaN without keys or queries.
+    """Return the total attention to some keys, averaged over queries; NaN without keys or queries.
 
     `causal` uses only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
@@ -156,7 +157,7 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Return the mean over queries of one value per row; NaN without queries. `causal` leaves out query 0."""
+    """Return the mean over queries of one value per attention row; NaN without queries. `causal` leaves out query 0."""
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
@@ -164,7 +165,8 @@ def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any
 def normalised_mean(
     rows: Float[Any, "*heads query"], *, causal: bool, visible_keys: Real[np.ndarray, "*layers query"] | None = None
 ) -> Float[Any, "*heads"]:
-    """Return the mean over queries of entropy / ln(number of visible keys), 0 (one key) to 1 (uniform).
+    """Return the mean over queries of entropy / ln(number of visible keys), from 0 (all attention on one key) to 1
+    (uniform attention).
 
     Queries that see only one key are left out; NaN without queries. `rows` are entropies in nats. `visible_keys` is the
     number of visible keys of each query, broadcast; None: the whole sentence, or up to the query.
@@ -183,7 +185,8 @@ def normalised_mean(
 
 
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal model.
+    """Return the mean over queries of the attention distance, sum_j A[i, j] |i - j|, in tokens; NaN for a single token
+    of a causal model.
 
     `causal` leaves out query 0.
     """
@@ -218,7 +221,7 @@ def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*head
 def to_own_keys(
     weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
 ) -> Float[Any, "batch head"]:
-    """Return the mean attention to the given keys of each input; NaN without keys or queries."""
+    """Return the mean attention to some keys of each input; NaN without keys or queries."""
     if len(set(keys)) == 1:
         return to_keys(weights, keys[0], causal=causal)
     total = weights.sum(-1).sum(-1)
@@ -229,5 +232,5 @@ def to_own_keys(
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
-    """Return the entropy of the row of the token that classifiers read, in nats."""
+    """Return the entropy of the attention row of the token that classifiers read, in nats."""
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

@@ -28,7 +28,7 @@ Runs = Shaped[np.ndarray, "run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """A metric of several runs on the same examples, with the influence of each example on it.
+    """A metric of several runs on the same examples, with the influence of each example on the metric.
 
     Attributes:
         value: NaN if undefined.
@@ -113,7 +113,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return how much one changed prediction influences a metric: 1 for accuracy; for F1, that of a missed hit."""
+    """Return how much one changed prediction influences a metric: 1 for accuracy; for F1, the influence of a missed
+    hit."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

@@ -27,7 +27,7 @@ _REACH = float(-ndtri(0.025))
 def wilson_interval(
     counts: Real[np.ndarray, "*share"], rows: int
 ) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
-    """Return the bounds of 95 % Wilson intervals of proportions (1927), for counts out of `rows` (at least 1)."""
+    """Return the bounds of 95 % Wilson intervals (1927) for proportions: counts out of `rows` examples (at least 1)."""
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
@@ -53,7 +53,7 @@ class StatisticEstimate:
     inputs: Float[np.ndarray, " statistic"]
 
     def part(self, index: int) -> "StatisticEstimate":
-        """Return the estimate of one statistic [layer, head, 1]."""
+        """Return the estimate of a single statistic by its index, as an array [layer, head, 1]."""
         spread = Spread(*(getattr(self.spread, name)[..., index : index + 1] for name in _SPREAD))
         counts = (getattr(self, name)[..., index : index + 1] for name in ("n", "inputs"))
         return StatisticEstimate(self.value[..., index : index + 1], spread, *counts)
@@ -71,11 +71,11 @@ class StatisticEstimate:
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the one-sided p for a mean of at most 0; NaN if too few inputs are nonzero."""
+        """Return the one-sided p value for a mean of at most 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p for a mean of 0; NaN if too few inputs are nonzero."""
+        """Return the two-sided p value for a mean of 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -86,7 +86,8 @@ EVERY_LAYER = slice(None)
 
 
 class Means:
-    """Accumulator of means over inputs, by layer, head and statistic: sums of values divided by sums of counts.
+    """Accumulator of means over inputs, by layer, head and statistic. A mean is the sum of values divided by the sum of
+    counts.
 
     Call `update` with batches in any order, `merge` with accumulators of the same shape, and `result`.
     """
@@ -122,8 +123,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator, which may have fewer statistics, in place, and return this
-        accumulator."""
+        """Add the sums of another accumulator in place, and return this accumulator. The other one may have fewer
+        statistics."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -131,7 +132,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Add empty statistics until there are `statistics`, at the end of each of `blocks` blocks of equal size."""
+        """Add empty statistics until there are `statistics` of them, at the end of each of `blocks` blocks of equal
+        size."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -140,14 +142,14 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """Return an accumulator with only the given statistics, in the given order."""
+        """Return an accumulator with only some statistics, in the order of their indices `places`."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of the even (0) or odd (1) groups of inputs."""
+        """Return an accumulator of the even (0) or the odd (1) groups of inputs."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -155,7 +157,7 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """Return the means over inputs with their uncertainty; with `minus`, the paired difference from another
+        """Return the means over inputs with their uncertainty. With `minus`, return the paired difference from another
         accumulator.
 
         Both accumulators must have the same inputs; n is that of this one.
@@ -203,7 +205,7 @@ _ARRAYS = ("sums", "counts", "inputs")
 
 
 def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
-    """Return Student's 95 % interval of a mean (1908) from the sum and the sum of squares of n values.
+    """Return Student's 95 % interval of a mean (1908), given the sum and the sum of squares of n values.
 
     None for fewer than two values, or if `squares` is NaN.
     """

@@ -21,7 +21,7 @@ Words = Int[np.ndarray, "..."]  # numbers of words, or which input each is of, f
 
 @dataclass(frozen=True)
 class LinkedWords:
-    """The words of one input and the links between words, for each relation.
+    """The words of one input and, for each relation, the links between words.
 
     Attributes:
         sentence: index of the sentence of each word, -1 for special tokens.
@@ -36,7 +36,8 @@ class LinkedWords:
 
 
 class WordTable:
-    """Table of the sentence, number of tokens and spelling of each word, with one padded row per input."""
+    """A table with the sentence, number of tokens and spelling of each word. Inputs are rows, padded to equal
+    length."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -48,7 +49,8 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Return whether links may lead from one word to another: within a sentence, or (`across`) to another sentence.
+        """Return whether a link may lead from one word to another: within a sentence, or with `across`, to another
+        sentence.
 
         False for special tokens, and from a word to itself. All arguments are broadcast.
         """
@@ -63,7 +65,8 @@ class WordTable:
 
 
 class LinkBatch:
-    """Word links of inputs of equal length for every relation and direction, found once and used for every layer.
+    """Links between words for inputs with equal length, by relation and direction. They are found once and used for
+    every layer.
 
     The group of a link is its input, turn and distance or, across sentences, its input, turn and query. Its baseline is
     all reachable pairs of its group that are not links of that turn.
@@ -183,15 +186,15 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Combine the values of every link in the order of QUANTITIES; excess is 0 without a baseline (`counts` leaves
-        it out)."""
+        """Combine the values of every link in the order of QUANTITIES. The excess is 0 for links without a baseline,
+        which `counts` leaves out."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return sums of every quantity over the links of each input, relation and direction, float64; 0 without
+        """Return the sums of every quantity over the links of each input, relation and direction, float64; 0 without
         links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
@@ -221,7 +224,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of words are consecutive and cover the input, so that blocks hold whole words."""
+    """Return whether the tokens of words are consecutive and cover the input, so that blocks of tokens contain whole
+    words."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -320,7 +324,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along links in one layer and reset the sums. `cells` are the weights at `self.cells`."""
+        """Return the attention along links in one layer, and reset the sums. `cells` are the attention weights at the
+        positions `self.cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

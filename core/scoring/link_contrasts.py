@@ -33,15 +33,15 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word and the sentence of each token of an input (`word` -1 outside words, `sentence` -1 for special tokens
-    too)."""
+    """The word and the sentence of each token in an input. `word` is -1 outside words. `sentence` is -1 for special
+    tokens as well."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """Create the object from the token positions and the sentence of each word."""
+        """Create this object from the token positions and the sentence of each word."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -51,7 +51,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Query-key positions of the random contrasts for each link. `fits` marks valid draws: all cells are inside the
+    """Query-key positions of random contrasts for each link. `fits` marks valid draws, whose positions are inside the
     input, between other words, and not linked. Positions of other draws are undefined."""
 
     queries: Int[np.ndarray, "link draw three"]
@@ -69,8 +69,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """Query-key positions of the valid contrasts of some links, concatenated; the three with positive sign are
-    first."""
+    """Query-key positions of the valid contrasts of some links, concatenated. The three positions with a positive sign
+    come first."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -105,7 +105,7 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Draw random contrasts for the links of several inputs of equal length, each input with its own seed.
+    """Draw random contrasts for the links of several inputs with equal length. Each input has its own seed.
 
     `is_taken` receives, for each draw, the link index, the word of the query and the word of the key, and returns
     whether no other cell of that link may be in this pair.
@@ -212,7 +212,8 @@ def _allowed(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """Return weights on the CPU with heads last, if possible without copying; half precision becomes float32."""
+    """Return attention weights on the CPU with heads as the last axis, without copying if possible. Half precision
+    becomes float32."""
     exact = weights.float() if weights.element_size() < 4 else weights
     return exact.permute(0, 2, 3, 1).cpu().numpy()
 
@@ -223,7 +224,7 @@ def weights_at(
     queries: Int[np.ndarray, "draw cell"],
     keys: Int[np.ndarray, "draw cell"],
 ) -> Float[np.ndarray, "cell draw head"]:
-    """Return the attention weights at given query-key positions of several inputs."""
+    """Return the attention weights at some query-key positions of several inputs."""
     if not cells.flags.c_contiguous:
         return cells[batch, queries.T, keys.T]
     rows = cells.reshape(-1, cells.shape[-1])
@@ -233,14 +234,14 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link in nats (log attention without effects of query, key and distance); 0
+    """Return the mean contrast of each link, in nats: log attention without the effects of query, key and distance. 0
     without draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link from the attention weights at the positions in `drawn.cells`."""
+    """Return the mean contrast of each link from the attention weights at the positions `drawn.cells`."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -250,14 +251,14 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape the weights in `MapSums.cells` so that the positions of one contrast are along the first axis."""
+    """Reshape the weights in `MapSums.cells` so that the six positions of a contrast are along the first axis."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast in each group of draws: the signed sum of log attention weights, in nats.
+    """Return the mean contrast of each group of draws, in nats: the signed sum of log attention weights.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -275,7 +276,7 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """Links of one input whose contrasts are averaged to one value."""
+    """Links of one input whose contrasts are averaged to a single value."""
 
     input: int
     pieces: Pieces
@@ -284,7 +285,7 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes the mean contrast of the links of each entry for every head.
+    """Observer that computes, for every head, the mean contrast of the links in each entry.
 
     A contrast is log attention without the effects of query, key and distance. Several entries may belong to one input;
     draws depend only on the seed and the input.
@@ -328,5 +329,6 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return the mean contrast of each entry (group of links) in nats, heads by layer; NaN without draws."""
+        """Return the mean contrast of each entry (a group of links), in nats, with heads layer by layer; NaN without
+        draws."""
         return self._means.reshape(len(self._means), -1)

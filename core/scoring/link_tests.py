@@ -29,7 +29,8 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Return the number of random draws with which one of `heads` heads can be significant at ALPHA after correction.
+    """Return how many random draws are needed so that one of `heads` heads can be significant at ALPHA after
+    correction.
 
     The smallest p is 1 / (draws + 1).
     """
@@ -39,7 +40,8 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums under a null model: the score of every input at one random position, summed over inputs.
+    """Return random sums under a null model that takes the score of every input at one random position and sums scores
+    over inputs.
 
     `places` has, for each input, the score at each possible position, the true one first.
     """
@@ -54,7 +56,8 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums under a null model: the score of every input with the links of another input of its group.
+    """Return random sums under a null model that takes the score of every input with the links of another input in its
+    group.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
@@ -70,12 +73,13 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """Return the one-sided p of observed sums, (1 + number of draws at least as large) / (1 + number of draws)."""
+    """Return the one-sided p value of observed sums: (1 + number of draws that are at least as large) / (1 + number of
+    draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
 def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
-    """Return Benjamini-Hochberg adjusted p over all heads; NaN for all heads if any is NaN."""
+    """Return Benjamini-Hochberg adjusted p values over all heads; NaN for all heads if any p value is NaN."""
     if np.isnan(p).any():
         return np.full_like(p, np.nan)
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
@@ -85,7 +89,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """Observed sums of a score, and sums drawn under a null model."""
+    """Observed sums of a score, and sums that were drawn under a null model."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -97,7 +101,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """Results of the tests of attention along links, for every head.
+    """The results of testing attention along links, for every head.
 
     Attributes:
         score, low, high: mean over inputs of a weight, with its 95 % interval.
@@ -146,7 +150,7 @@ def verdict(
     share: Null,
     contrasts: Float[np.ndarray, "input cell"] | None = None,
 ) -> LinkTest:
-    """Test whether the score summed over inputs exceeds the sums under several null models.
+    """Test whether a score, summed over inputs, exceeds the sums that several null models produce.
 
     Args:
         distance: sums with links at other positions of their inputs.

@@ -34,7 +34,7 @@ PAIRINGS = {
 def pairs_of(
     links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
 ) -> tuple[Pair, ...]:
-    """Return the distinct (query, key) pairs whose attention the link score reads.
+    """Return the distinct (query, key) pairs whose attention a link score reads.
 
     `pairing` is one of PAIRINGS; "zip" joins the tokens of all elements, then of all targets, as the notebook does.
     `causal` leaves out pairs whose key follows the query. Raises InputError for an unknown direction or pairing.
@@ -70,8 +70,8 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the largest attention weight over the pairs of the links of an input; the score of the paper is its mean
-    over inputs.
+    """Return the largest attention weight over the pairs that the links of an input define. The score in the paper is
+    its mean over inputs.
 
     `causal` leaves out pairs whose key follows the query. NaN without pairs.
     """
@@ -79,7 +79,7 @@ def relation_score(
 
 
 def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> Float[Any, "*heads"]:
-    """Return the largest attention weight A[query, key] over some pairs; NaN without pairs."""
+    """Return the largest attention weight A[query, key] over some pairs (query, key); NaN without pairs."""
     if not pairs:
         return weights[..., 0, 0] * float("nan")
     chosen = weights[..., [query for query, _ in pairs], [key for _, key in pairs]]
@@ -87,7 +87,7 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 
 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
-    """Return a copy of attention weights without one key (the sink), with rows normalised to 1.
+    """Return a copy of attention weights without one key (an attention sink). Rows are normalised to sum to 1.
 
     Rows are divided by the sum of the other keys, because 1 minus the weight of a strong sink is mostly rounding. A row
     that attends only to that key (query 0 of a causal map) is unchanged.
@@ -103,7 +103,8 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links, then copies of the links moved by each offset at which all positions are in `places`."""
+    """Return the links of an input, then a copy of the links for each offset by which all their positions can be moved
+    within `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
@@ -118,7 +119,7 @@ def _moved(links: Links, step: int) -> Links:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs of equal length, whose links may be exchanged."""
+    """Return random groups of at most `most` inputs with equal length, whose links may be exchanged."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -133,8 +134,8 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs to read from the maps of one input. `average`: take the mean of their weights, not the
-    maximum."""
+    """Query-key pairs that are read from the maps of one input. `average`: take the mean of their weights instead of
+    the maximum."""
 
     input: int
     name: Any
@@ -187,7 +188,7 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return the score of each group of pairs by (input, name), float32; NaN for groups without pairs."""
+        """Return the score of each group of query-key pairs by (input, name), float32; NaN for groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -195,7 +196,8 @@ class PairScores:
 
 
 def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
-    """Return the link score of ideal heads as baselines: previous token, next token, first token, uniform."""
+    """Return the link score of ideal heads as baselines: heads that attend to the previous, next or first token, or
+    uniformly."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
@@ -208,7 +210,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return the pairs that join the same queries with the previous, next and first token."""
+    """Return the pairs that join the same queries with the previous, the next and the first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -224,7 +226,7 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query–key pairs of one link (or of all links of an input), and the positions of the input that are not
+    """The query–key pairs of one link (or of all links) of an input, and the positions of the input that are not
     special tokens."""
 
     input: int
@@ -250,7 +252,8 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer of attention to the keys of links from every possible query, and of mean attention by distance.
+    """Observer of the attention to the keys of links from every possible query, and of the mean attention at each
+    distance.
 
     `places` has the pairs of each link at their true query, then at every other query (`other_queries`).
     """
@@ -279,7 +282,7 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request blocks of queries for long inputs, because the distance curve is a mean over all pairs of
+        """Request blocks of queries for long inputs, because the mean attention at each distance is over all pairs of
         positions."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
@@ -303,15 +306,16 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return the mean relative attention weight of each head by distance key - query, from -longest to longest.
+        """Return the mean relative attention weight of each head at each distance (key minus query), from -longest to
+        longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return the largest residual over the pairs of each link [place, cell], the true query first, in units of
-        `curve`."""
+        """Return the largest residual over the pairs of each link [place, cell], in units of `curve`. The true query
+        comes first."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

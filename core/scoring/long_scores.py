@@ -14,7 +14,8 @@ from .registry import HEAD_SCORES
 def long_scores(
     sums: Sequence[MapSums], at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of one long input by name, as `map_scores` does from whole maps; NaN if undefined.
+    """Return all HEAD_SCORES of one long input by name; NaN if undefined. They equal those that `map_scores` computes
+    from whole maps.
 
     Args:
         sums: of each layer, as requested by `special_needs`.
@@ -40,7 +41,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention on a long input: a number, or one per layer with windows."""
+    """Return the HEAD_SCORES of uniform attention on a long input: a single number, or one per layer if layers have
+    windows."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

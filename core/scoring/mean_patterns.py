@@ -20,8 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Return the fraction of each token in each of `size` equal parts of the input, float64. Cached, so do not modify
-    it.
+    """Return the fraction of each token that lies in each of `size` equal parts of the input, float64. The result is
+    cached, so do not modify it.
 
     Rows sum to 1, columns to length / size.
     """
@@ -31,14 +31,14 @@ def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
 
 
 def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads size size"]:
-    """Resize attention maps of any length to SIZE x SIZE by areas."""
+    """Resize attention maps of any length to SIZE x SIZE, weighted by area."""
     share = parts(weights.shape[-1])
     return np.asarray((share / share.sum(0)).T @ weights @ share)
 
 
 class MeanPatterns:
-    """Observer of the mean of the resized maps of every head. `attending` lists the layers with attention (empty:
-    all)."""
+    """Observer of the mean of the resized maps of every head. `attending` lists the layers with attention (empty: all
+    layers)."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
@@ -49,7 +49,7 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: the attention of each query to equal parts of the input."""
+        """Request the sums for long inputs: the attention from each query to equal parts of the input."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -64,7 +64,7 @@ class MeanPatterns:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Unsupervised groups of heads with similar mean maps.
+    """Unsupervised groups of heads whose mean maps are similar.
 
     Attributes:
         group: index of the group of each head, the largest group first.
@@ -77,7 +77,7 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """Group heads by their mean maps, with Ward linkage of square roots (Hellinger distance of rows).
+    """Group heads by their mean maps, with Ward linkage of square roots (the Hellinger distance between rows).
 
     Returns fewer than `groups` groups if there are fewer or identical heads.
     """
@@ -98,7 +98,7 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """Correlation r between the distance matrices of the same heads, with a 95 % interval over heads and p.
+    """The correlation r between two distance matrices of the same heads, with its 95 % interval over heads and p value.
 
     p is that of a Mantel test that permutes heads within their layers.
     """
@@ -118,7 +118,7 @@ def redundancy_agreement(
     seed: int = 0,
     draws: int = 999,
 ) -> RedundancyAgreement:
-    """Return whether the same pairs of heads are similar in two distance matrices (Bian et al. 2021).
+    """Test whether the same pairs of heads are similar in two distance matrices (Bian et al. 2021).
 
     Heads are resampled for the interval (without pairs of a head with itself) and permuted for p, within layers if
     `layer` is given, because heads of a layer are similar in any model. All values but `pairs` are NaN for fewer than
@@ -143,6 +143,6 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """Return the nearest other head of each head (the first in a tie), as an index, and its distance."""
+    """Return the nearest other head of each head, as an index (the first one in a tie), and its distance."""
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

@@ -25,8 +25,8 @@ FEWEST = 10  # heads that an interval takes: of 6, percentiles miss a true rho o
 def rank_correlation(
     first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " other"], *, seed: int = 0
 ) -> Interval:
-    """Return Spearman's correlation of two scores of the same heads, with a 95 % interval over heads. It is None for a
-    constant score or fewer than three heads, and without bounds for fewer than FEWEST heads.
+    """Return Spearman's correlation of two scores of the same heads, with a 95 % interval over heads. The correlation
+    is None for a constant score or fewer than three heads. Bounds are missing for fewer than FEWEST heads.
 
     Raises InputError if the numbers of heads differ.
     """
@@ -67,8 +67,8 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How well ablation methods agree on the ranking of heads, by pair of methods; the diagonal is a method with
-    itself.
+    """How well ablation methods agree on the ranking of heads, for each pair of methods. The diagonal compares a method
+    with itself.
 
     NaN if a method ranks no head above another.
 
@@ -84,21 +84,22 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """Return the geometric mean of the agreement of two methods with themselves; NaN if one of them is not above
+        """Return the geometric mean of the agreement of two methods with themselves; NaN if one agreement is not above
         0."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the order of every two heads (a before b) by score: 1 if a is higher, -1 if b is higher, 0 if equal;
-    int8."""
+    """Return the sign of the score difference for every two heads (a before b), int8: 1 if a is higher, -1 if b is
+    higher, 0 if equal."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Return Kendall's tau-b of two scores from the signs of `signs_between`; NaN if one score has only ties."""
+    """Return Kendall's tau-b of two scores from their signs (`signs_between`); NaN if all heads are tied in one
+    score."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
@@ -112,7 +113,8 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return Kendall's tau of the head effects of every two ablation methods; pairs share halves and draws.
+    """Return Kendall's tau between the head effects of every two ablation methods. All pairs of methods use the same
+    halves and draws.
 
     Raises InputError for fewer than three heads or four examples.
     """

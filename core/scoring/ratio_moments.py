@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class RatioMoments:
-    """Sums over inputs for ratios of sums and their intervals.
+    """Sums over inputs from which ratios of sums and their intervals are computed.
 
     Attributes:
         parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
@@ -23,7 +23,8 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """Return the sums for some inputs, from the numerators (`parts`) and denominator (`whole`) of each input."""
+        """Return the sums for some inputs, given the numerators (`parts`) and the denominator (`whole`) of each
+        input."""
         return cls(
             len(whole),
             parts.sum(0),
@@ -37,7 +38,7 @@ class RatioMoments:
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":
-        """Return each sum of numerators / sum of denominators with a 95 % interval over inputs.
+        """Return each ratio of sums (numerators / denominators), with a 95 % interval over inputs.
 
         Student's interval of the linearised ratio (infinitesimal jackknife), from the variance of x - ratio *
         denominator. NaN if the denominator is 0; no interval for fewer than two inputs.
@@ -54,7 +55,7 @@ class RatioMoments:
 
 @dataclass(frozen=True)
 class Ratios:
-    """Ratios of sums with their 95 % interval over inputs; bounds are NaN for fewer than two inputs."""
+    """Ratios of sums with their 95 % interval over inputs. Bounds are NaN for fewer than two inputs."""
 
     value: Float[np.ndarray, "head part"]
     low: Float[np.ndarray, "head part"]
@@ -62,7 +63,7 @@ class Ratios:
     n: int
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
-        """Return the one-sided p (Student's t) for a ratio of at most `least`; NaN for fewer than two inputs."""
+        """Return the one-sided p value (Student's t) for a ratio of at most `least`; NaN for fewer than two inputs."""
         from scipy import stats  # as above
 
         if self.n < 2:

@@ -19,7 +19,7 @@ FLOOR = 0.1  # logits: with a smaller difference in m, a pair is left out
 
 @dataclass(frozen=True)
 class Recovered:
-    """The fraction of the logit difference that each set of patched components recovers, with interval and p.
+    """The fraction of the logit difference that each set of patched components recovers, with its interval and p value.
 
     Attributes:
         share: may be below 0 or above 1.
@@ -44,8 +44,8 @@ def recovered_share(
     floor: float = FLOOR,
     seed: int = 0,
 ) -> Recovered:
-    """Return the fraction of the logit difference that each set of patched components recovers, with 95 % intervals
-    (the wider of Student's t and Hall's) and p.
+    """Return the fraction of the logit difference that each set of patched components recovers, with its p value and 95
+    % interval (the wider of Student's t and Hall's).
 
     `first` is m(A) of each pair, in logits. Pairs whose m(A) and m(B) differ by less than `floor` logits are left out.
     Raises InputError if no pair remains.

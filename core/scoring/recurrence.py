@@ -13,7 +13,7 @@ from .intervals import wilson_interval
 
 @dataclass(frozen=True)
 class Recurring:
-    """How often each head was found again over training runs.
+    """How often each head was found in other training runs.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).
@@ -33,8 +33,7 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return how often each head was found again over one or more training runs (stability over seeds, arXiv
-    2602.16740).
+    """Return how often each head was found in other training runs (stability over seeds, arXiv 2602.16740).
 
     `matched` states whether each head has a counterpart in each run.
     """
@@ -51,7 +50,8 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the exact p that random circuits of these sizes share as many heads over all runs; 1 for one run.
+    """Return the exact p value that random circuits of these sizes share as many heads over all runs; 1 for a single
+    run.
 
     Hypergeometric, run by run: of m shared heads so far, those among the next k of H.
     """

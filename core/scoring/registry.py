@@ -22,7 +22,7 @@ CLARK, KOVALEVA = "Clark et al. 2019", "Kovaleva et al. 2019"
 
 @dataclass(frozen=True)
 class HeadScore:
-    """The description of a head score: its name, formula and range, and what it needs.
+    """The description of a head score: its name, formula and range, and the data that it needs.
 
     Attributes:
         name: name of the statistic in the study that measures it.
@@ -91,7 +91,7 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """Describe a score of attention along links between words (Kovaleva et al.), 0 to 1."""
+    """Describe a score of attention along links between words (Kovaleva et al.), from 0 to 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
@@ -112,7 +112,8 @@ def head_scores(
 def map_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of attention maps by name; NaN if undefined, such as for neighbours in cross attention.
+    """Return all HEAD_SCORES of some attention maps by name. A score is NaN if undefined, such as attention to
+    neighbours in cross attention.
 
     Entropy is over the keys that the layer sees, including a sink. `first` is the position of [CLS] or the start token
     (None: 0).
@@ -132,7 +133,7 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention by name: one number, or one per layer if layers differ.
+    """Return the HEAD_SCORES of uniform attention by name: a single number, or one number per layer if layers differ.
 
     Only queries, keys and windows of `maps` are used.
     """

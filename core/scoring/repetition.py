@@ -21,7 +21,8 @@ LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:
-    """Observer that compares the distance of each head to other heads on the same inputs and to itself on other inputs.
+    """Observer that compares two distances of each head: to other heads on the same inputs, and to itself on other
+    inputs.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
     minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half. Only
@@ -36,12 +37,12 @@ class OwnAndOthers:
         self._start = self._seen = 0
 
     def take(self, inputs: int) -> "OwnAndOthers":
-        """Set the number of inputs of the next run. Returns this observer."""
+        """Set the number of inputs in the next run, and return this observer."""
         self._start, self._seen = self._seen, self._seen + inputs
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the resized maps of one layer; a pair of inputs is compared after the last layer."""
+        """Store the resized maps of one layer. After the last layer, a pair of inputs is compared."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
             held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
@@ -62,7 +63,7 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Whether another head is closer to a head than the head is to itself on other inputs.
+    """Whether another head is closer to a head than this head is to itself on other inputs.
 
     Attributes:
         value: distance to itself minus that to the nearest other head, in nats per row; positive if the other is
@@ -78,14 +79,15 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return the fractions of heads above 0, significantly above, and not significantly below (corrected)."""
+        """Return the fractions of heads whose value is above 0, significantly above 0, and not significantly below 0
+        (corrected over heads)."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return how much closer the nearest other head is to each head than the head to itself on other inputs.
+    """Return, for each head, how much closer its nearest other head is than the same head on other inputs.
 
     The other head is chosen on one half of the pairs and measured on the other half. Averaging both directions would
     give too narrow intervals, because both means are high if both halves choose the same head. None for fewer than

@@ -41,7 +41,8 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Positions that the roles of heads refer to. `repeat` is (start, period) of tokens that occur twice, or None."""
+    """Positions to which the roles of heads refer. `repeat` is (start, period) of a sequence of tokens that occurs
+    twice, or None."""
 
     length: int
     first: int = 0
@@ -65,7 +66,8 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """The score of every head for one role (such as attending to the previous token) on one input; NaN without targets.
+    """The score of every head for one role (such as attending to the previous token) on one input. NaN if the role has
+    no targets.
 
     Attributes:
         weight, baseline: weight on the targets of the role, and that of the baseline.
@@ -85,7 +87,8 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Compute the scores of every role for every head on inputs with the same positions; NaN for roles not in `only`.
+    """Compute the score of every head for every role, on inputs with equal positions. Roles that are not in `only` are
+    NaN.
 
     control: maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there is none.
     """
@@ -96,7 +99,7 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return attention, effect, and both without the sink, for every role."""
+    """Return attention and effect for every role, with and without the sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -105,7 +108,8 @@ def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads st
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return weights without the sink, rows normalised to 1, float64; rows with less than LEAST left are 0."""
+    """Return attention weights without the sink, float64, with rows that sum to 1. Rows in which less than LEAST is
+    left are 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -120,7 +124,7 @@ Cells = Int[np.ndarray, "_ 2"]
 
 @lru_cache(maxsize=64)
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return the (query, key) cells of a role's visible targets, ordered by query."""
+    """Return the (query, key) cells of the visible targets of a role, ordered by query."""
     positions = np.arange(places.length)
     cells = np.zeros((0, 2), dtype=int)
     if role in ("previous", "next"):
@@ -141,7 +145,7 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
 
 class RoleBlocks:
-    """Computes role scores of inputs with the same positions from blocks of queries (`core.map_sums.Needs.blocks`).
+    """Computes role scores of inputs with equal positions from blocks of queries (`core.map_sums.Needs.blocks`).
 
     Args:
         shape: of the heads, such as (head,) or (batch, head).
@@ -158,7 +162,7 @@ class RoleBlocks:
         )
 
     def take(self, head: Any, start: int, weights: Any) -> None:
-        """Add the attention weights [*heads, query, key] of a block of queries that begins at `start`.
+        """Add the attention weights [*heads, query, key] of the block of queries that begins at `start`.
 
         head: index of the heads in `shape`; ... for all.
         """
@@ -167,7 +171,7 @@ class RoleBlocks:
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
-        """Return the scores of every role.
+        """Return the scores of all heads for every role.
 
         control: the same of equally long inputs without repeats. Raises InputError if there is a repeat and no control.
         """
@@ -199,7 +203,7 @@ class _Side:
         self.diagonals = np.zeros((*shape, bins if self.beside else 0))
 
     def take(self, head: Any, start: int, block: Float[np.ndarray, "*heads query key"]) -> None:
-        """Add the attention rows of some heads for a block of queries that begins at `start`."""
+        """Add the attention rows of some heads for the block of queries that begins at `start`."""
         if self.places.causal and start == 0:
             block[..., 0, :] = 0.0  # it has no choice
         count = block.shape[-2]
@@ -232,7 +236,7 @@ class _Side:
         return np.asarray((np.isin(shown.argmax(-1), self.places.rare) & (shown.max(-1) > 0)).sum(-1))
 
     def score(self, role: Role, control: "_Side | None") -> tuple[np.ndarray, np.ndarray]:
-        """Return each head's attention to the targets of a role, and that of the baseline."""
+        """Return the attention of each head to the targets of a role, and the same attention of the baseline."""
         queries, keys = self.cells[role].T
         rows, weight = len(np.unique(queries)), self.targets[role]
         if not rows:
@@ -273,7 +277,8 @@ class _Side:
 
 
 def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads diagonal"]:
-    """Return sums over the diagonals of a block of attention weights, from the lower left to the upper right corner."""
+    """Return the sums over the diagonals of a block of attention weights, from the lower left to the upper right
+    corner."""
     *heads, queries, keys = block.shape
     wide = np.zeros((*heads, queries, queries + keys))
     wide[..., :keys] = block[..., ::-1, :]
@@ -287,7 +292,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """The attention to the targets of one role, and minus the baseline, with and without the sink; [layer, head, 1]."""
+    """The attention to the targets of one role, and the attention minus the baseline, with and without the sink, as
+    arrays [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -311,7 +317,7 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add one layer of inputs with the same target positions to the role scores. `control`: as in `role_scores`.
+        """Add the role scores of one layer for inputs with equal target positions. `control` is as in `role_scores`.
 
         `layer` is EVERY_LAYER if `weights` has the heads of all layers concatenated.
         """
@@ -323,12 +329,12 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add the values of one layer for every role: attention, effect, and both without the sink; NaN without a
-        target."""
+        """Add the values of one layer for every role: attention and effect, with and without the sink. NaN for roles
+        without a target."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimated scores of every head for every role; NaN if no input has a target of the role."""
+        """Return the estimated score of every head for every role; NaN if no input has a target of the role."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
@@ -337,7 +343,7 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values for the null hypothesis that attention to the targets of a role is at most `times` the baseline.
+    """Return q values for the hypothesis that attention to the targets of a role is at most `times` the baseline.
 
     Benjamini-Hochberg over heads and roles together. (Pande et al. 2021, arXiv 2101.09115, test each head and role
     alone, which finds some of 144 heads and 8 roles by chance.) NaN if too few inputs have targets of the role.

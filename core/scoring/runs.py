@@ -18,7 +18,7 @@ Runs = Shaped[np.ndarray, "run row"]
 
 
 def score(name: str, gold: Rows, predicted: Runs) -> Interval:
-    """Return the mean metric of several runs, with an interval over examples, and over runs if there are several.
+    """Return the mean metric of several runs, with an interval over examples and, if there are several runs, over runs.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale.
@@ -36,8 +36,8 @@ def score(name: str, gold: Rows, predicted: Runs) -> Interval:
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Interval:
-    """Return the mean metric of some runs minus that of others on the same examples; equal numbers of runs are paired
-    in order."""
+    """Return the mean metric of some runs minus the mean metric of others on the same examples. Equal numbers of runs
+    are paired in order."""
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
         float(first_influence.value.mean() - second_influence.value.mean()),

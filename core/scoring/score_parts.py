@@ -30,7 +30,8 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return the covariance of each pair of query and key contributions with the whole score, summed over queries.
+    """Return the covariance of each pair of query and key contributions with the whole attention score, summed over
+    queries.
 
     There is one tensor for each weighting of keys (`centred`: the whole scores from `centred_scores`), in squared units
     of scores. Divided by `score_variance`, the covariances are shares.
@@ -52,7 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances after subtracting all other contributions from the whole at the indices `left_over`, float64.
+    """Return covariances, float64. At the indices `left_over`, they are the whole minus the covariances of all other
+    contributions.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (`HeadInputs.left_over`; None: unchanged).
     Float64 input is modified in place.
@@ -70,8 +72,8 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Return attention scores minus their row mean, times the weight of each key (None: equal weights); 0 at masked
-    keys.
+    """Return attention scores minus their mean over the row, times the weight of each key (None: equal weights); 0 at
+    masked keys.
 
     The weights are also used for the mean.
     """
@@ -96,7 +98,7 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return what each pair of contributions adds to one attention score, relative to its mean over visible keys.
+    """Return what each pair of contributions adds to one attention score, relative to the mean over visible keys.
 
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """

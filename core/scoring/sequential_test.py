@@ -94,7 +94,7 @@ class Rules:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Return the numbers of examples at which interim analyses are made.
+        """Return the numbers of examples after which interim analyses are made.
 
         The first, then 1.2 times `fewest`, and 1.2 times more each time, then all. If heads can be found not to matter
         at the first analysis: that, and 2, 3, 4, 6, 8 ... times as many.
@@ -115,7 +115,7 @@ class Rules:
 
     @cached_property
     def fewest(self) -> int:
-        """Return the smallest number of examples with which a head can be found not to matter."""
+        """Return the smallest number of examples after which a head can be found not to matter."""
         won = np.log1p(FRACTIONS * self.margin / (self.clip - self.margin))  # of a row without an effect
         rows = 1
         while log_capital(rows * won) < self.wanted:
@@ -124,7 +124,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """Return the log capital that a bet must reach for its mean to be rejected."""
+        """Return the log capital that a bet must reach so that the mean it bets against is rejected."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -132,7 +132,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return log gains of bets that a mean effect exceeds `mean`; -inf if all is lost. Effects are at most `clip`."""
+    """Return the log gains of bets that the mean effect exceeds `mean`; -inf if everything is lost. Effects are at most
+    `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -146,7 +147,8 @@ def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return the lower confidence bound of each head: the largest mean that is rejected, or -c if there is none.
+    """Return the lower confidence bound of each head: the largest mean effect that is rejected, or -c if none is
+    rejected.
 
     `wanted` is the log capital at which a mean is rejected.
     """
@@ -159,22 +161,23 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the gains of bets on the mean effect: above margin, above -margin, below margin, below -margin."""
+    """Return the gains of four bets on the mean effect: above margin, above -margin, below margin, and below
+    -margin."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict for each head ("matters", "does not matter", "open"), given the log capital that rejects a
-    mean."""
+    """Return the verdict for each head ("matters", "does not matter", "open"), given the log capital with which a mean
+    is rejected."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return the probability of a verdict for each head after all N examples, if the others resemble the n measured
-    ones.
+    """Return the probability that each head gets a verdict after all N examples, if the remaining examples resemble the
+    n measured ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.
@@ -196,7 +199,7 @@ def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
 
 @dataclass(frozen=True)
 class Standings:
-    """The state of a sequential test for each head; estimates are NaN before the first interim analysis.
+    """The state of a sequential test for each head. Estimates are NaN before the first interim analysis.
 
     Attributes:
         rows: number of examples of the interval; for decided heads, at the deciding analysis.
@@ -237,12 +240,14 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads that are measured on more examples, without those stopped for futility."""
+        """Return the undecided heads that are measured on more examples. Heads that were stopped for futility are left
+        out."""
         return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return the number of examples on which each head has been measured, up to its first NaN."""
+    """Return the number of examples on which each head has been measured, that is, the examples before its first
+    NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
@@ -250,7 +255,7 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Apply every interim analysis to the effects measured so far, in order (NaN: not measured).
+    """Apply all interim analyses, in order, to the effects that have been measured so far (NaN: not measured).
 
     All heads are undecided until each has the first examples.
     """
@@ -278,7 +283,8 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test, of examples `start` to `stop` (excluded); equal if it has ended."""
+    """The next measurement of a sequential test: examples `start` to `stop` (excluded). They are equal if the test has
+    ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -290,7 +296,7 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return what to measure next: all heads up to the first interim analysis, then undecided heads."""
+    """Return what to measure next: all heads until the first interim analysis, then only undecided heads."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

@@ -17,8 +17,8 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return the fraction of right words, sum(hits) / sum(totals), with an expanded percentile bootstrap over
-    sentences.
+    """Return the fraction of right words, sum(hits) / sum(totals), with its interval from an expanded percentile
+    bootstrap over sentences.
 
     hits: right words of each sentence; totals: counted words. None if nothing is counted; no bounds for fewer than two
     sentences. n: the number of words.
@@ -33,7 +33,8 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the fraction of right words of one prediction minus that of another on the same words, paired by sentence.
+    """Return the fraction of right words by one prediction minus the fraction by another prediction of the same words,
+    paired by sentence.
 
     first, second: right words of each sentence; totals: counted words. None as for `share_of`.
     """

@@ -18,7 +18,7 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer that computes every statistic of MAP_SCORES for each head; `means` has the means over inputs."""
+    """Observer that computes every statistic in MAP_SCORES for each head. `means` contains the means over inputs."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -27,7 +27,7 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Set the special positions of the inputs of the next run and their indices in the study. Returns this
+        """Set the special positions of the inputs in the next run and their indices in the study, and return this
         observer."""
         self._places, self._numbers = places, numbers
         return self
@@ -42,8 +42,8 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: entropies, distances, and attention to neighbours and special tokens; None
-        if a score needs maps."""
+        """Request the sums for long inputs: entropies, distances, and attention to neighbours and special tokens. None
+        if a score needs whole maps."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

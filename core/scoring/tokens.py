@@ -37,7 +37,8 @@ FARTHEST = 8  # fixed distances that baselines try, both ways
 def word_maps(
     cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Convert attention maps from tokens to words: sums over key tokens, means over query tokens, padded with 0."""
+    """Convert attention maps between tokens to maps between words: sums over key tokens and means over query tokens,
+    padded with 0."""
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
     marked = np.zeros((len(inputs), length, max(len(words.words) for words in inputs)), dtype=np.float32)
@@ -78,7 +79,8 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer of attention along links of every relation, in both directions: weight, excess, contrast and accuracy.
+    """Observer of the attention along the links of every relation, in both directions: weight, excess, contrast and
+    accuracy.
 
     `across` states which relations link words of different sentences.
     """
@@ -93,7 +95,8 @@ class RelationAttention:
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
-        """Set the linked words of the inputs of the next run and their indices in the study. Returns this observer."""
+        """Set the linked words of the inputs in the next run and their indices in the study, and return this
+        observer."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
         for words in inputs:
             for counter, links in zip(self.distances, words.links, strict=True):
@@ -111,7 +114,8 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: blocks of queries (for the word with most attention) and contrasts."""
+        """Request, for long inputs, blocks of queries (to find the word with the most attention) and the weights for
+        contrasts."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -139,7 +143,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield every relation and direction with the estimate of each quantity by name [layer, head, 1]."""
+        """Yield every relation and direction, with the estimate of each quantity by name [layer, head, 1]."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
@@ -148,7 +152,8 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
-    """Return the most frequent distance of links and its fraction, which is the accuracy of a fixed-distance baseline.
+    """Return the most frequent distance of links and the fraction of links with this distance, which is the accuracy of
+    a fixed-distance baseline.
 
     `among` lists candidate distances (None: 1 to FARTHEST both ways). The nearest in a tie; (0, NaN) without links.
     """

@@ -21,18 +21,19 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Return how many scored words have their gold governor; divided by the number of scored words, this is UAS."""
+    """Return how many scored words have their gold governor (syntactic head). Divided by the number of scored words,
+    this is UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
 def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
-    """Return which words are connected by an edge of a dependency tree, as a symmetric matrix."""
+    """Return a symmetric matrix that shows which words are connected by an edge of a dependency tree."""
     tree = np.asarray(heads)[:, None] == np.arange(len(heads))
     return tree | tree.T
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """Return the number of scored words that have a governor, which is the denominator for `joined`."""
+    """Return the number of scored words that have a governor (syntactic head). It is the denominator for `joined`."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -40,7 +41,8 @@ def governed(gold: Heads, scored: Mask) -> int:
 
 
 def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
-    """Return the maximum spanning tree of each map, where an edge has weight w[i, j] + w[j, i] (Htut et al. 2019)."""
+    """Return the maximum spanning tree of each attention map. The weight of an edge is w[i, j] + w[j, i] (Htut et al.
+    2019)."""
     directed = np.asarray(weights, dtype=np.float64)
     maps, words = directed.shape[:2]
     first, second = np.triu_indices(words, 1)
@@ -55,13 +57,13 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """Return how many scored words each tree connects with their gold governor, ignoring direction (undirected UAS)."""
+    """Return how many scored words each tree connects with their gold governor in either direction (undirected UAS)."""
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
 
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:
-    """Return the spanning tree with the largest sum of scores for a given root (Chu-Liu-Edmonds, by networkx).
+    """Return the spanning tree with the largest sum of scores and a fixed root (Chu-Liu-Edmonds algorithm of networkx).
 
     Scores are finite. The row of the root is ignored.
     """
@@ -88,7 +90,7 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """Return the dependency tree with the highest score and, if possible, only one root.
+    """Return the dependency tree with the highest score that has, if possible, only one root.
 
     `scores` are log weights of the governors of each word. Candidate 0 is "no governor", candidate j + 1 is word j.
     Values that are not finite are avoided if possible.
@@ -106,18 +108,20 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
 
 
 def right_branching(words: int) -> Heads:
-    """Return the baseline tree in which the governor of every word is the next word; the last word is the root."""
+    """Return the baseline tree in which the governor (syntactic head) of every word is the next word. The last word is
+    the root."""
     return np.minimum(np.arange(words) + 1, words - 1)
 
 
 def left_branching(words: int) -> Heads:
-    """Return the baseline tree in which the governor of every word is the previous word; the first word is the root."""
+    """Return the baseline tree in which the governor (syntactic head) of every word is the previous word. The first
+    word is the root."""
     return np.maximum(np.arange(words) - 1, 0)
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent offset from a scored word to its governor (never 0; in a tie the nearest, then
-    rightward).
+    """Return the most frequent offset from a scored word to its governor, which is never 0. In a tie, nearer offsets
+    win, then positive ones.
 
     `trees` has governors and mask of each sentence (word,). 1 without words.
     """
@@ -129,7 +133,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return the most frequent offset from word to governor by relation, given governors, mask and relations."""
+    """Return the most frequent offset from a word to its governor for each relation, given governors, mask and
+    relations."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
@@ -139,8 +144,8 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
-    """Return the tree in which the governor of each word is at a given offset; a root if that is outside the
-    sentence."""
+    """Return the tree in which the governor of each word is at a fixed offset. A word is a root if the offset leads
+    outside the sentence."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
