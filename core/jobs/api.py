@@ -124,7 +124,7 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError unless the current person may start jobs of the same study as a job."""
+    """Raise RightsError unless the current person may start jobs of the study that a job runs."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step

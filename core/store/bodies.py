@@ -74,7 +74,7 @@ def _refuse_constant(text: str) -> Any:
 
 
 def parsed(text: Any) -> Any:
-    """Parse JSON text strictly. Raises ValueError for text that is not JSON, and for NaN and Infinity."""
+    """Parse JSON text strictly. Raises ValueError for invalid JSON, and for NaN and Infinity."""
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (TypeError, RecursionError) as error:
@@ -82,7 +82,7 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Return why the text in a JSON column does not have the type of the column, otherwise ""."""
+    """Return why the text in a JSON column does not have the type of the column; "" if it does."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -135,7 +135,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Collect the messages of `leave_out` within the context, each message once."""
+    """Collect the messages of `leave_out` within the context, without duplicates."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -145,7 +145,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report left-out rows to the current `collecting` context and to the log."""
+    """Report that rows were left out, to the current `collecting` context and to the log."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -159,7 +159,8 @@ def left_out() -> bool:
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether all JSON columns of a row have the right type; otherwise report `name` as left out."""
+    """Return whether all JSON columns of a row have the right type. If not, report the row as left out, by the name
+    `name`."""
     for column, text in row.items():
         if (table, column) in BODIES and (why := misfit(table, column, text)):
             leave_out(f"Left out {name}: {why}. Delete it, or import it again from a sound export.")

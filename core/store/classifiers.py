@@ -20,7 +20,7 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained classifier to be stored. `weights` are safetensors bytes, `snapshot` the training labels [map_id,
+    """A trained classifier to be stored. `weights` are safetensors bytes. `snapshot` lists the training labels [map_id,
     class, event]."""
 
     class_set: str
@@ -34,7 +34,7 @@ class Trained:
 
 
 def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
-    """Store a trained classifier and return its ID. If the ID is already stored, nothing changes."""
+    """Store a trained classifier and return its ID. Nothing changes if the ID is already stored."""
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
     values = [
@@ -64,7 +64,7 @@ def save_classifier(db: Database, trained: Trained, *, classifier: str | None = 
 
 
 def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
-    """Return the stored classifiers, newest first, with `macro_f1` but without weights and label snapshots."""
+    """Return the stored classifiers, newest first, with their `macro_f1` but without weights and label snapshots."""
     return db.read(
         f"""SELECT {_ABOUT}, TRY_CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
             WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal DESC""",  # noqa: S608 - our columns
@@ -90,8 +90,8 @@ def one_classifier(db: Database, classifier: str) -> Row:
 
 @dataclass(frozen=True)
 class StoredClassifier:
-    """The fields of a stored classifier that classification needs. `confusions` are on held-out maps [input, true,
-    predicted]."""
+    """The fields of a stored classifier that are needed to classify maps. `confusions` are those on held-out maps
+    [input, true, predicted]."""
 
     class_set: str
     weights: bytes
@@ -99,19 +99,20 @@ class StoredClassifier:
 
 
 def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """Return the fields of a classifier that classification needs. Raises StoreError if the ID is unknown."""
+    """Return the fields of a stored classifier that are needed to classify maps. Raises StoreError if the ID is
+    unknown."""
     about = one_classifier(db, classifier)
     return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
 
 def class_set_of(db: Database, classifier: str) -> str | None:
-    """Return the class set of a classifier; None if the ID is unknown."""
+    """Return the class set on which a classifier was trained; None if the ID is unknown."""
     found = db.rows("SELECT class_set FROM classifier WHERE classifier = ?", [classifier])
     return found[0][0] if found else None
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Select the classifier that suggests classes of a class set (None: no suggestions).
+    """Select the classifier that suggests classes for a class set (None: no suggestions).
 
     Raises InputError if the classifier was trained on another class set.
     """
@@ -132,12 +133,12 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
 
 
 def suggesting(db: Database, class_set: str) -> str | None:
-    """Return the classifier that has been selected for suggestions in a class set, or None."""
+    """Return the classifier that is selected for suggestions in a class set, or None."""
     return next(iter(_newest_choice(db, class_set)), None)
 
 
 def is_turned_off(db: Database, class_set: str) -> bool:
-    """Return whether suggestions have been turned off for a class set; False if no classifier was ever selected."""
+    """Return whether suggestions are turned off for a class set; False if no classifier was ever selected."""
     return _newest_choice(db, class_set) == [None]
 
 
@@ -148,7 +149,7 @@ def _newest_choice(db: Database, class_set: str) -> list[str | None]:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """Return the number of current labels that the newest classifier of a class set was not trained on.
+    """Return the number of current labels on which the newest classifier of a class set was not trained.
 
     These are the labels stored after its newest training (or tied) label, or after the classifier itself if none of its
     labels is in the database (bundled labels). Without a classifier, all current labels.

@@ -41,7 +41,7 @@ BUSY = 10.0  # seconds to wait for statements of other threads before closing th
 
 
 def begin(path: Path, config: Mapping[str, Any]) -> None:
-    """Create a new, empty database file atomically, unless the file exists. Raises StoreError if this cannot be
+    """Create a new, empty database file atomically if the file does not exist. Raises StoreError if this cannot be
     determined.
 
     DuckDB creates a file in four steps and cannot open a file left by a kill between them.
@@ -72,7 +72,8 @@ def _place(part: Path, path: Path) -> None:
 
 
 class Opening:
-    """A database file that one DuckDB connection has opened. `stopped`: the connection can no longer be used."""
+    """A database file that one DuckDB connection has opened. `stopped` means that the connection can no longer be
+    used."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
         self.path, self.connection = path, connection
@@ -80,7 +81,7 @@ class Opening:
         self._own = threading.local()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return the database cursor of the calling thread, created on first use. Raises StoreError."""
+        """Return the database cursor of the calling thread, which is created on first use. Raises StoreError."""
         if not hasattr(self._own, "cursor"):
             with self.explaining():
                 self._own.cursor = self.connection.cursor()
@@ -92,7 +93,7 @@ class Opening:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Mark the calling thread as being in a transaction within the context. No transaction is started."""
+        """Mark the calling thread as being in a transaction within the context. This does not start a transaction."""
         before, self._own.inside = self.inside, True
         try:
             yield
@@ -101,7 +102,8 @@ class Opening:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Convert DuckDB errors about the file or its disk to a StoreError with one message, within the context."""
+        """Convert DuckDB errors about the file or its disk to a StoreError with a single message, within the
+        context."""
         try:
             yield
         except duckdb.Error as error:
@@ -111,7 +113,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Record it if an error means that DuckDB has stopped."""
+        """Check an error and remember if it means that DuckDB has stopped."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -119,7 +121,7 @@ class Opening:
         return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
 
     def end(self) -> None:
-        """Close the database file and all cursors once no other thread runs a statement.
+        """Close the database file and all cursors as soon as no other thread runs a statement.
 
         Raises StoreError if a statement still runs after BUSY seconds; the file is then partly closed, so call this
         again.
@@ -148,7 +150,7 @@ _GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()
 
 
 class DatabaseFileGuard:
-    """Detects whether the database file at `path` is still the one that was opened."""
+    """Detects whether the file at the path of a database is still the file that was opened."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -159,11 +161,12 @@ class DatabaseFileGuard:
         _GUARDS.add(self)
 
     def let_go(self) -> None:
-        """Stop guarding the file, after the database was closed."""
+        """Stop guarding the database file after the database was closed."""
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
-        """Raise StoreError if the file was deleted, replaced or truncated, or its log deleted, since it was opened.
+        """Raise StoreError if, since it was opened, the database file was deleted, replaced or truncated, or its log
+        was deleted.
 
         The cursor is used only if the file sizes are inconclusive.
         """
@@ -232,7 +235,7 @@ _MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # functions that
 
 
 class Reader:
-    """A cursor of one thread that can only read. Fetch all rows of a statement before the next statement.
+    """A database cursor of one thread that can only read. Fetch all rows of a statement before the next statement.
 
     `current` returns the open file, so that a reader stays valid when the file is reopened. All methods raise
     StoreError for problems with the file or its disk.
@@ -295,7 +298,7 @@ REST = 3.0  # seconds without a write
 
 
 class IdleCheckpointer:
-    """A thread that merges the database log into the file (calls `fold`) after some seconds without writes."""
+    """A thread that merges the database log into the file, by calling `fold`, after some seconds without writes."""
 
     def __init__(self, fold: Callable[[], None], seconds: float = REST):
         self._fold, self._seconds = fold, seconds
@@ -303,14 +306,14 @@ class IdleCheckpointer:
         self._thread: threading.Thread | None = None
 
     def wrote(self) -> None:
-        """Report that the database was written, so that its log is merged later."""
+        """Report that the database was written to, so that its log is merged later."""
         self._wrote.set()
         if self._thread is None and not self._over:
             self._thread = threading.Thread(target=self._watch, name="atlas-log", daemon=True)
             self._thread.start()
 
     def end(self) -> None:
-        """End the thread, so that the log is no longer merged."""
+        """End this thread, so that the log is no longer merged."""
         self._over = True
         self._wrote.set()
 
@@ -336,7 +339,7 @@ _OPEN: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 class Database:
-    """The open database file at `path`, created if missing, and migrated if it has an older schema.
+    """The open database file at `path`. It is created if it is missing, and migrated if it has an older schema.
 
     `notice` is a message for users if the end of the log could not be recovered. `person` is the acting user: whoever
     opens the file may do everything, and `acting_as` returns handles with fewer rights. Raises StoreError if the file
@@ -360,19 +363,19 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return a handle on the same open database for another person. Every write checks the role of that person."""
+        """Return a handle on the same open database for another person. Every write checks the role of this person."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
 
     @property
     def shared(self) -> "Database":
-        """Return the first handle on this database, which opened the file."""
+        """Return the first handle on this database, which is the one that opened the file."""
         return self._opened or self
 
     @property
     def id(self) -> str:
-        """Return the unique ID of the database, stored in the file. A copy of the file has the same ID."""
+        """Return the unique ID of the database, which is stored in its file. A copy of the file has the same ID."""
         shared = self.shared
         if shared._id is None:
             shared._id = str(self.rows("SELECT id FROM store_id")[0][0])
@@ -380,7 +383,7 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """Return the number of transactions that this process has committed. Reads at the same number return the same
+        """Return the number of transactions that this process has committed. While the number stays the same, so do the
         data."""
         return self.shared._writes
 
@@ -425,7 +428,7 @@ class Database:
         return connection
 
     def cursor(self) -> Reader:
-        """Return the cursor of the calling thread for reading; use `write()` for changes.
+        """Return the cursor of the calling thread for reading. Use `write()` for changes.
 
         Fetch all rows of a statement (`fetchall`, `df`) before the next: an unread result blocks the cursor.
         """
@@ -456,7 +459,7 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a transaction under the write lock and yield its cursor: all changes are stored, or none.
+        """Open a transaction under the write lock and yield its cursor. Either all changes are stored, or none.
 
         A nested call in the same thread joins the outer transaction. Raises RightsError for a viewer, and StoreError if
         the file was deleted, replaced or truncated since it was opened.
@@ -484,7 +487,8 @@ class Database:
             raise
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pd.DataFrame":
-        """Run one SQL query and return its rows as a data frame. Pass values as parameters, never in the text."""
+        """Run one SQL query and return its rows as a data frame. Pass values as parameters, never inside the SQL
+        text."""
         return self.cursor().execute(sql, parameters).df()
 
     def arrow(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pa.Table":
@@ -496,14 +500,14 @@ class Database:
         return self.cursor().execute(sql, parameters).fetchall()
 
     def records(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "list[Row]":
-        """Run one SQL query and return its rows by column name."""
+        """Run one SQL query and return its rows as dictionaries by column name."""
         cursor = self.cursor().execute(sql, parameters)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor in a read-only transaction, so that all its queries see the same state of the database."""
+        """Yield a cursor in a read-only transaction, in which all queries see the same state of the database."""
         opening = self._current()
         with opening.transaction(), opening.explaining():
             cursor = opening.cursor()
@@ -515,13 +519,13 @@ class Database:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Prevent writes and checkpoints of the database within the context."""
+        """Prevent writes to the database and merges of its log within the context."""
         with self._lock:
             yield
 
     def fold(self) -> None:
-        """Merge the log into the database file, so that a copy of the file is complete; after a failure, it is retried
-        later."""
+        """Merge the log into the database file, so that a copy of the file is complete. If this fails, it is tried
+        again later."""
         with self._lock:
             opening = self.shared._opening
             if opening.stopped:

@@ -15,8 +15,8 @@ from .rows import now, quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """The record of one erasure of a person. `kind` is name or events, `pseudonym` replaces the name, and `events` is
-    the number of affected rows."""
+    """The record of one erasure of a person. `kind` is "name" or "events", `pseudonym` replaces the name, and `events`
+    is the number of affected rows."""
 
     kind: str
     pseudonym: str
@@ -26,12 +26,13 @@ class Erasure:
 
 
 def erase_name(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Replace the name of a person by a pseudonym everywhere in the database; labels and results stay unchanged."""
+    """Replace the name of a person by a pseudonym everywhere in the database. Labels and results stay unchanged."""
     return _erase(db, name, "name", annotator)
 
 
 def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Delete the label events, undos and reservations of a person, and replace the name by a pseudonym elsewhere."""
+    """Delete the label events, undos and reservations of a person, and replace the name of the person by a pseudonym
+    elsewhere."""
     return _erase(db, name, "events", annotator)
 
 

@@ -60,7 +60,7 @@ _BELONGS = (
 
 
 def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
-    """Raise InputError unless the columns of imported rows are distinct columns of the database table."""
+    """Raise InputError if the columns of imported rows include unknown or duplicate columns of the database table."""
     names = rows.schema.names
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
@@ -71,7 +71,8 @@ def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
 
 
 def check_rows(table: str, rows: pa.Table) -> None:
-    """Raise InputError, with table and reason, if imported rows include one that this program cannot have written."""
+    """Raise InputError if this program cannot have written one of the imported rows. The message names the table and
+    the reason."""
     check_event = _ROWS.get(table)
     for name in rows.schema.names:
         column = rows.column(name)
@@ -97,7 +98,7 @@ def check_rows(table: str, rows: pa.Table) -> None:
 
 
 def check_scores(rows: list[Row]) -> None:
-    """Raise InputError if a row of an imported run has an impossible layer or head."""
+    """Raise InputError if a row of an imported run has a layer or head that cannot exist."""
     for row in rows:
         check_fields(row, "a row of the run")
         for name in ("layer", "head"):
@@ -189,7 +190,7 @@ TEXTS = frozenset({"kind", "statistic", "feature", "checkpoint", "task", "name",
 
 
 def check_fields(row: Any, subject: str) -> None:
-    """Raise InputError unless the fields of an imported row, or of a number in a finding, have the expected types."""
+    """Raise InputError if a field of an imported row, or of a number in a finding, does not have the expected type."""
     if not isinstance(row, dict):
         raise InputError(
             f"A row of an export must be a JSON object; got {str(row)[:40]!r} in {subject}. Export the data again."
@@ -232,13 +233,14 @@ IMPORTED = " · imported, not measured here"  # appended to the description of a
 
 
 def tables(db: Database) -> list[str]:
-    """Return the names of the database tables to export: all except the record of migrations and the ID of the file."""
+    """Return the names of the database tables to export. These are all tables except the record of migrations and the
+    ID of the file."""
     listed = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
     return [name for name in listed["name"] if name not in ("migration", "store_id")]
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
-    """Export every table of the database to an empty folder as Parquet files, and return the number of rows by table.
+    """Export every table of the database to an empty folder as Parquet files. Return the number of rows of each table.
 
     Raises InputError if the folder is not empty, and StoreError if it cannot be written.
     """
@@ -280,14 +282,15 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 class CheckRun(Protocol):
-    """A function that raises InputError unless the options and rows of a run fit its study. `whole`: written by this
-    version."""
+    """A function that raises InputError if the options or rows of a run do not fit its study. `whole`: whether this
+    version wrote the run."""
 
     def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 
 
 def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None = None) -> dict[str, int]:
-    """Import an exported database into an empty one, all or nothing, and return the number of rows by table.
+    """Import an exported database into an empty database, either completely or not at all. Return the number of rows of
+    each table.
 
     Runs, findings and classifiers are marked as imported. Partial results of unfinished jobs are left out, so that a
     resumed job measures everything here. `check_run` is called with every run. Raises InputError if the folder has no
@@ -358,7 +361,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table to a database table by column name, and return the number of rows.
+    """Append an Arrow table to a database table, matching columns by name, and return the number of rows.
 
     Raises InputError if a column is unknown, or a row is invalid.
     """
@@ -398,7 +401,7 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(
     file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
 ) -> Path:
-    """Write a run as a JSON Lines file for `import_run`, and return the file.
+    """Write a run as a JSON Lines file that `import_run` can read, and return the file.
 
     With `database`, the run is signed with its key, so that this database imports it as measured here.
     """
@@ -430,14 +433,14 @@ def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Write a stored run to a JSON Lines file, signed with the key of `database` if given."""
+    """Export a stored run to a JSON Lines file. The file is signed with the key of `database` if one is given."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
-    """Return the header and the rows of a run file. Raises InputError if the file is not complete."""
+    """Return the header and the rows of a run file. Raises InputError if the file is incomplete."""
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(
@@ -464,7 +467,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 
 def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -> str:
-    """Import a run from a file unless it is already stored, and return its ID.
+    """Import a run from a file, unless the run is already stored, and return its ID.
 
     A run that is not signed with the key of this database is marked as imported. `check_run`: as in `import_all`.
     """
@@ -495,12 +498,12 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
 
 
 def runs_folder(db_path: Path) -> Path:
-    """Return the folder in which commands store runs for an app that has the database open."""
+    """Return the folder in which commands store runs while an app has the database open."""
     return db_path.parent / "runs"
 
 
 def waiting_runs(db: Database) -> "pd.DataFrame":
-    """Return the run files next to the database that are not stored yet, oldest first: file, study, title, rows,
+    """Return the run files next to the database that have not been stored yet, oldest first: file, study, title, rows,
     error."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 

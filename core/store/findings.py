@@ -30,8 +30,7 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """Return the chart of an imported finding. Raises InputError, with the reason, if this program cannot have drawn
-    it."""
+    """Return the chart of an imported finding. Raises InputError if this program cannot have drawn the chart."""
     fault = _fault(picture)
     if fault:
         raise InputError(
@@ -42,7 +41,7 @@ def checked_picture(picture: Any) -> dict[str, Any]:
 
 
 def checked_maps(text: Any) -> str:
-    """Return the packed attention maps of an imported finding. Raises InputError unless they are base64."""
+    """Return the packed attention maps of an imported finding. Raises InputError if they are not base64."""
     if not packed(text):
         raise InputError(
             f"The maps of a finding must be base64 as packed by Attention Atlas; got {str(text)[:60]!r}. Pin them "
@@ -52,7 +51,7 @@ def checked_maps(text: Any) -> str:
 
 
 def packed(text: Any) -> bool:
-    """Return whether a value is base64 text, as packed attention maps are."""
+    """Return whether a value is base64 text, which is the form of packed attention maps."""
     return isinstance(text, str) and bool(_PACKED.fullmatch(text))
 
 
@@ -121,7 +120,7 @@ _COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weigh
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a finding, with its interval and p.
+    """A number in a finding, with its interval and p value.
 
     Attributes:
         name: what it belongs to, such as L1H2.
@@ -142,7 +141,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Finding:
-    """A result that a user has pinned, with a note, numbers, charts and maps.
+    """A result that a user has pinned, with its note, numbers, charts and attention maps.
 
     Attributes:
         command: reproduces the result; "" if no command does.
@@ -167,7 +166,7 @@ class Finding:
 
 
 def pin(db: Database, finding: Finding) -> str:
-    """Store a finding, and return its ID. Raises InputError if the note is too long, RightsError for a viewer."""
+    """Store a finding and return its ID. Raises InputError if the note is too long, and RightsError for a viewer."""
     if len(finding.note) > LONGEST_NOTE:
         raise InputError(
             f"A note must have at most {LONGEST_NOTE:,} characters; this one has {len(finding.note):,}. Shorten it."
@@ -185,7 +184,7 @@ def pin(db: Database, finding: Finding) -> str:
 
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
-    """Return the stored findings, newest first, or only those with given IDs."""
+    """Return the stored findings, newest first. `chosen` selects findings by ID (None: all)."""
     rows = db.records(
         f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
         ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
@@ -203,8 +202,8 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 
 def unpin(db: Database, finding: str) -> None:
-    """Delete a finding. Users may delete their own findings, admins all. Raises RightsError; StoreError if it does not
-    exist."""
+    """Delete a finding. Users may delete their own findings, and admins may delete all. Raises RightsError, or
+    StoreError if the finding does not exist."""
     stored = findings(db, [finding])
     if not stored:
         raise StoreError(

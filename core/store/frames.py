@@ -21,7 +21,7 @@ _ANNOTATION = pa.schema(
 def replace_release(
     db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
 ) -> int:
-    """Replace the stored annotations of a FrameNet release, and return their number. `rows` are as in
+    """Replace the stored annotations of a FrameNet release and return their number. `rows` are in the form of
     `core.frames.rows`."""
     with db.write() as cursor:
         cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
@@ -52,15 +52,15 @@ def replace_release(
 
 
 def indexed_releases(db: Database) -> pd.DataFrame:
-    """Return the indexed FrameNet releases, newest first: release, folder, run, annotations, skipped (JSON),
-    indexed."""
+    """Return the indexed FrameNet releases, newest first, with the columns release, folder, run, annotations, skipped
+    (JSON) and indexed."""
     return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
 
 
 @dataclass(frozen=True)
 class Search:
-    """Criteria of a search for annotated sentences. `frame`, `unit` and `element` are prefixes of FrameNet names (any
-    case), `text` is a substring of the sentence, and `most_words` its largest length."""
+    """Criteria for finding annotated sentences. `frame`, `unit` and `element` are prefixes of FrameNet names in any
+    case. `text` is a substring of the sentence, and `most_words` its largest length."""
 
     frame: str = ""
     unit: str = ""
@@ -70,7 +70,7 @@ class Search:
 
 
 def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
-    """Return up to `limit` annotated sentences, shortest first: id, frame, unit, elements, text.
+    """Return at most `limit` annotated sentences, shortest first, with the columns id, frame, unit, elements and text.
 
     Raises InputError if all criteria are empty.
     """

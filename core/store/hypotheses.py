@@ -18,7 +18,7 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """A batch of hypotheses that were registered together. `runs` are earlier runs with these weights, each with the
+    """A batch of hypotheses that were registered together. `runs` are earlier runs with the same weights, each with the
     number of evaluation inputs that it used."""
 
     checkpoint: str
@@ -36,7 +36,7 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Return how many runs with these weights used evaluation inputs before the batch was registered."""
+        """Return how many runs with the same weights used evaluation inputs before the batch was registered."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 
@@ -83,15 +83,15 @@ _BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_r
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """Return how many batches of hypotheses about the same weights share at least one evaluation input with the given
-    inputs."""
+    """Return how many batches of hypotheses about the same weights share at least one evaluation input with
+    `judged_rows`."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
     return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Return how many hypotheses about these model weights have been registered, including withdrawn ones."""
+    """Return how many hypotheses about some model weights have ever been registered, including withdrawn ones."""
     rows = db.rows(
         "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
     )
@@ -101,8 +101,8 @@ def ever_registered(db: Database, weights_hash: str) -> int:
 def add_batch(
     db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
 ) -> tuple[str, list[str]]:
-    """Store a batch with its hypotheses (layer, head, predicate, parameters), and return the IDs of the batch and of
-    the hypotheses."""
+    """Store a batch of hypotheses (layer, head, predicate, parameters). Return the ID of the batch and the IDs of its
+    hypotheses."""
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
     values = [
@@ -125,7 +125,7 @@ def add_batch(
 
 
 def hypotheses(db: Database) -> list[StoredHypothesis]:
-    """Return every registered hypothesis, oldest first, with its withdrawal and last test."""
+    """Return every registered hypothesis, oldest first, with its withdrawal and its last test."""
     cursor = db.cursor()
     rows = cursor.execute(
         "SELECT hypothesis, batch, layer, head, predicate, parameters FROM hypothesis ORDER BY ordinal"
@@ -161,7 +161,7 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
-    """Withdraw a registered hypothesis, which remains stored and still counts.
+    """Withdraw a registered hypothesis. It remains stored and still counts in its batch.
 
     Raises StoreError if the ID is unknown, or the hypothesis has already been withdrawn.
     """
@@ -186,7 +186,7 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Append an event, such as a test or withdrawal, to a hypothesis within the transaction of the caller."""
+    """Append an event, such as a test or a withdrawal, to a hypothesis within the caller's transaction."""
     values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, now()]
     cursor.execute(
         "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "

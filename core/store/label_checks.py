@@ -57,7 +57,7 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Return a label event with all columns. Raises InputError, naming the event, if it is invalid."""
+    """Return a label event with all its columns. Raises InputError that names the event if it is invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -105,8 +105,8 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert floats such as 7.0 to 7 in integer columns, and NaN to None, because pandas uses floats for missing
-    values."""
+    """Convert floats such as 7.0 to 7 in integer columns, and NaN to None, because pandas stores missing values as
+    floats."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
@@ -116,15 +116,15 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """Raise InputError unless an annotator name has visible letters."""
+    """Raise InputError if the name of an annotator has no visible letters."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
         raise InputError("The name of an annotator must have visible letters; got none. Enter your name.")
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the label time reported by a browser, or the time of arrival if its clock is ten years behind or a day
-    ahead.
+    """Return the time of a label as a browser reported it. If its clock is ten years behind or a day ahead, return the
+    time of arrival.
 
     A value that is not a time is returned unchanged and refused with its event.
     """
@@ -138,8 +138,8 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """Return the checked metadata and weights of an attention map. Raises InputError, naming the map, if they are
-    invalid.
+    """Return the metadata and weights of an attention map after checking them. Raises InputError that names the map if
+    they are invalid.
 
     Weights are float16 bytes [query, key] in [0, 1]; there is one token text per position.
     """
@@ -187,8 +187,8 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Return why the metadata of a map contradicts the stored map with the same ID, or None; missing metadata is
-    ignored."""
+    """Return why the metadata of a map contradicts the stored map with the same ID; None if they agree. Missing
+    metadata is ignored."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:
@@ -207,16 +207,16 @@ _LATIN = str.maketrans(
 
 
 def looks_like(name: str) -> str:
-    """Return a name in a form that is equal for names that look alike: without case, outer spaces and invisible
-    characters, with look-alike letters of other alphabets as Latin letters."""
+    """Return a form of a name that is equal for names that look alike: without case, outer spaces and invisible
+    characters, and with Latin letters in place of similar letters from other alphabets."""
     visible = "".join(letter for letter in unicodedata.normalize("NFKD", name) if unicodedata.category(letter) != "Cf")
     latin = unicodedata.normalize("NFKD", visible.casefold()).translate(_LATIN)
     return " ".join(unicodedata.normalize("NFC", latin).split())
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that look alike (case, spaces, invisible characters, look-alike letters), or of which one
-    is the e-mail address of the other."""
+    """Return groups of names that look alike, or in which one name is the e-mail address of another. Names look alike
+    if they differ in case, spaces, invisible characters or similar letters."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)
@@ -228,8 +228,8 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
-    """Return a warning about annotator names that look alike, otherwise "". `among` selects groups with one of these
-    names."""
+    """Return a warning about annotator names that look alike; "" if there are none. `among` selects groups that contain
+    one of these names."""
     found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
     groups = "; ".join(" and ".join(map(repr, group)) for group in found)
     return (
@@ -241,12 +241,12 @@ def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str
 
 
 def check_name(what: str, value: Any, subject: str) -> None:
-    """Raise InputError unless a value is None or a text of visible letters and limited length."""
+    """Raise InputError if a value is neither None nor a text of limited length with visible letters."""
     _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """Raise InputError unless the fields of a class have limited length and its colour is #rrggbb."""
+    """Raise InputError if a field of a class is too long, or if its colour is not written #rrggbb."""
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")
@@ -311,7 +311,7 @@ def _shown(value: Any) -> str:
 
 
 def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> datetime:
-    """Return a time in UTC without a time zone; the current time for None. Raises InputError for an invalid or future
+    """Return a time in UTC without a time zone. None means the current time. Raises InputError for an invalid or future
     time.
 
     `latest` is the latest time allowed, instead of a day from now.

@@ -59,8 +59,8 @@ _BAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.Arr
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of importing a label file. `refused` holds (row number from 1, reason), `notes` messages for the
-    user."""
+    """The result of importing a label file. `refused` lists (row number from 1, reason), and `notes` are messages for
+    the user."""
 
     rows: int
     new: int
@@ -74,7 +74,7 @@ class Imported:
 
 
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
-    """Yield every label event with the metadata of its map, oldest first, in the columns COLUMNS.
+    """Yield every label event with the metadata of its map, oldest first, with the columns COLUMNS.
 
     The first event of each map has its weights (bytes, if requested) and time of storing; the first event of each class
     set has the history of its classes. Other values are None.
@@ -93,7 +93,8 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Export the labels of one class set (None: all) to a file atomically, and return the number of label events.
+    """Export the labels of one class set (None: all class sets) to a file, atomically. Return the number of label
+    events.
 
     `weights`: whether to include the weights of maps. Raises InputError if the file has another ending or cannot be
     written.
@@ -107,14 +108,14 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
 
 
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write the rows of `exported` to a Parquet file, atomically."""
+    """Write rows from `exported` to a Parquet file, atomically."""
     texts = [{**row, **{name: json.dumps(row[name]) for name in ("tokens", "separators")}} for row in rows]
     with replacing(file) as part:
         pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """Return one exported row as a line of JSONL, without missing values."""
+    """Return one exported row as a line of a JSONL file, without missing values."""
 
     def text(value: Any) -> str:
         return value.isoformat() if isinstance(value, datetime) else base64.b64encode(value).decode()
@@ -142,7 +143,7 @@ class _Incoming:
 
 
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
-    """Import the labels of a file. Importing the same file twice changes nothing.
+    """Import the labels in a file. Importing the same file again changes nothing.
 
     If `keep_rest` is False, one invalid row prevents the import. Raises InputError if the file cannot be read or is
     larger than LARGEST or MOST_ROWS; RightsError unless the user is an admin.
@@ -159,7 +160,7 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
 
 
 def batch_of(data: bytes) -> str:
-    """Return the batch ID of label rows that have none: a hash of the file."""
+    """Return a batch ID for label rows that have no batch: a hash of the file contents."""
     return "file-" + hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -171,7 +172,8 @@ def import_rows(
     keep_rest: bool = True,
     defaults: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Import label rows, each given as JSON text, as an object, or as the error of a row that could not be read."""
+    """Import label rows. Each row is given as JSON text, as an object, or as the error with which reading the row
+    failed."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
     for number, given in enumerate(incoming, start=1):
@@ -218,7 +220,7 @@ def import_rows(
 
 
 def read_bytes(file: Path) -> bytes:
-    """Return the bytes of a label file. Raises InputError if the file cannot be read or is larger than LARGEST."""
+    """Return the contents of a label file. Raises InputError if the file cannot be read or is larger than LARGEST."""
     try:
         with open_file(file) as stream:
             data = stream.read(LARGEST + 1)
@@ -371,7 +373,8 @@ def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[in
 
 
 def read_maps(folder: Path) -> list[Row]:
-    """Return the attention maps in a folder that `data.recipes.sheets` wrote (maps.jsonl, maps.npz), for `store_maps`.
+    """Return the attention maps in a folder that `data.recipes.sheets` wrote (maps.jsonl, maps.npz), in the form for
+    `store_maps`.
 
     Maps without texts get [CLS], [SEP] and numbers as tokens.
     """
@@ -389,7 +392,8 @@ def _places(row: Row) -> list[str]:
 
 
 def import_folder(db: Database, folder: Path) -> list[Imported]:
-    """Import the maps of a folder and the labels in every labels-*.jsonl file. Repeating the import changes nothing."""
+    """Import the attention maps in a folder and the labels in every file labels-*.jsonl there. Importing the folder
+    again changes nothing."""
     db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []
@@ -398,5 +402,5 @@ def import_folder(db: Database, folder: Path) -> list[Imported]:
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows to a JSONL file atomically. Raises InputError if the file cannot be written."""
+    """Write rows to a JSONL file, atomically. Raises InputError if the file cannot be written."""
     write_whole(file, "".join(as_line(row) for row in rows))

@@ -18,7 +18,7 @@ class RightsError(AtlasError):
 
 @dataclass(frozen=True)
 class Person:
-    """The person who acts on the database. `name` is the annotator name ("" without sign-in).
+    """The person who acts on the database. `name` is the annotator name; it is "" without sign-in.
 
     Roles: a viewer reads everything stored; an annotator also labels under their own name and trains classifiers; an
     admin also starts other jobs, changes classes, selects classifiers, imports and deletes; "none" has no rights.
@@ -35,12 +35,12 @@ class Person:
             )
 
     def may(self, role: str) -> bool:
-        """Return whether the role of this person is the given role or a higher one."""
+        """Return whether the role of this person is `role` or a higher one."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def must(self, role: str, doing: str) -> None:
-        """Raise RightsError unless this person has a role. `doing` is the action in the message, such as "change
-        classes"."""
+        """Raise RightsError if the role of this person is lower than `role`. `doing` names the action in the message,
+        such as "change classes"."""
         if not self.may(role):
             who = f"{self.name} has" if self.name else "visitors have"
             raise RightsError(
@@ -49,8 +49,8 @@ class Person:
             )
 
     def signs(self, annotator: str) -> None:
-        """Raise RightsError unless this person may label under a name: admins under any name, others only under their
-        own."""
+        """Raise RightsError if this person may not label under a name. Admins may label under any name, others only
+        under their own."""
         self.must("annotator", "label")
         if self.name and self.role != "admin" and person_name(annotator) != person_name(self.name):
             raise RightsError(
@@ -63,8 +63,8 @@ OWNER = Person()  # anyone who opens the file itself: a terminal, a worker, or t
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
-    """Return the annotator name of a signed-in user: the e-mail address, otherwise `sub:` and the `sub` claim; "" for
-    nobody.
+    """Return the annotator name of a signed-in user: the e-mail address, otherwise `sub:` followed by the `sub` claim;
+    "" if nobody is signed in.
 
     Unverified addresses do not count. Only ASCII letters are compared without case, and a `sub` can never look like an
     address. `by_subject` is False with several providers, because each has its own subjects.
@@ -82,8 +82,8 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:
-    """Return the role of a signed-in user: the highest role that lists the name, otherwise the default role, otherwise
-    "none".
+    """Return the role of a signed-in user: the highest role whose list contains the name, otherwise the default role,
+    otherwise "none".
 
     Addresses (from `name_of`) are compared without case, `sub:` names exactly. `roles` has lists of names by role, and
     "default". Raises RightsError if it has another form, so that a mistake never grants rights.
@@ -104,7 +104,7 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
 
 
 def person_name(name: str) -> str:
-    """Return an annotator name as labels store it: an e-mail address in lower case without outer spaces, otherwise
-    unchanged."""
+    """Return an annotator name in the form that labels store. An e-mail address becomes lower case without outer
+    spaces; other names stay unchanged."""
     stripped = name.strip()
     return stripped.lower() if _ADDRESS.fullmatch(stripped) else name

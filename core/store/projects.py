@@ -21,8 +21,8 @@ from .rows import Row, among, insert, now, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project. `maps` excludes gold and exemplars, `counted` are labels that fill a slot,
-    and `people` were assigned a map, admitted or excluded."""
+    """The progress of a labelling project. `maps` excludes gold maps and exemplars. `counted` is the number of labels
+    that fill a slot. `people` is the number of people who were assigned a map, admitted or excluded."""
 
     maps: int
     counted: int
@@ -30,7 +30,7 @@ class ProjectCounts:
 
 
 def project_counts(db: Database) -> dict[str, ProjectCounts]:
-    """Return the progress of every labelling project, in one query."""
+    """Return the progress of every labelling project, from a single query."""
     rows = db.rows(
         f"""{ANSWERS}, label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
                 labels AS (SELECT project, count(*) AS n FROM newest_answers
@@ -100,7 +100,8 @@ _CLAIM = pa.schema([
 
 @dataclass(frozen=True)
 class Project:
-    """A labelling project with its current state (open, paused, closed or archived), and who changed it and when."""
+    """A labelling project with its current state (open, paused, closed or archived), and who changed the state and
+    when."""
 
     project: str
     title: str
@@ -117,8 +118,8 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectMap:
-    """A map in a labelling project. `kind` is label, gold or exemplar; `given` is the class of gold and exemplar
-    maps."""
+    """A map in a labelling project. `kind` is label, gold or exemplar. `given` is the known class of a gold map or
+    exemplar."""
 
     map_id: str
     kind: str
@@ -127,7 +128,7 @@ class ProjectMap:
 
 @dataclass(frozen=True)
 class Heading:
-    """The title, class set and codebook of a labelling project. `annotator` is its author."""
+    """The title, class set and codebook of a labelling project, and its author (`annotator`)."""
 
     title: str
     class_set: str
@@ -143,8 +144,8 @@ def add_project(
     rules: Mapping[str, Any],
     maps: Sequence[ProjectMap],
 ) -> str:
-    """Store a new labelling project with its maps in order, and return its ID. Raises InputError without a title or
-    maps."""
+    """Store a new labelling project with its maps in order, and return its ID. Raises InputError if it has no title or
+    no maps."""
     db.person.must("admin", "make a project")
     title, codebook = heading.title, heading.codebook
     if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
@@ -218,7 +219,7 @@ def _read_projects(db: Database, project: str | None) -> list[Project]:
 
 
 def project_maps(db: Database, project: str) -> list[ProjectMap]:
-    """Return the maps of a labelling project in the order of assignment."""
+    """Return the maps of a labelling project, in the order in which they are assigned."""
     cursor = db.rows("SELECT map_id, kind, class FROM project_map WHERE project = ? ORDER BY place", [project])
     maps = [ProjectMap(*row) for row in cursor]
     newest = db.records(
@@ -250,7 +251,7 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
 
 
 def judge_person(db: Database, project: str, person: str, *, admitted: bool, annotator: str) -> None:
-    """Admit a person to a labelling project, or exclude the person."""
+    """Admit a person to a labelling project, or exclude the person from it."""
     db.person.must("admin", "pause people")
     one_project(db, project)
     with db.write() as cursor:
@@ -290,7 +291,7 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """The labelling project that a label event belongs to, and whether the label counts there."""
+    """The labelling project that a label event belongs to, and whether the label counts in this project."""
 
     event: str
     project: str
@@ -299,7 +300,7 @@ class AnswerRow:
 
 
 def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
-    """Store reservations of maps in a labelling project."""
+    """Store reservations of maps for annotators in a labelling project."""
     if claims:
         rows = [
             {"project": project, "map_id": claim.map_id, "annotator": claim.annotator, "pass": claim.passing,
@@ -310,7 +311,7 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
-    """Record which label events belong to a project; a later record of an event replaces the earlier one."""
+    """Record which label events belong to a project. A later record of an event replaces the earlier record."""
     for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
@@ -319,7 +320,7 @@ def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
 
 
 def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
-    """Return the labelling project of each label event; events without a project are omitted."""
+    """Return the labelling project of each label event. Events without a project are omitted."""
     if not events:
         return {}
     these, values = among("event", list(events))
@@ -331,7 +332,7 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return the purpose for which a map was assigned to a person in a project, or None if it was not."""
+    """Return the purpose for which a map was assigned to a person in a project; None if it was not assigned."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -344,8 +345,8 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """Positions up to which the tables of projects have been read: `ordinal` of reservations, answers and admin events,
-    `label` and `classes` of label and class events, and the number of erasures."""
+    """Positions up to which the tables of projects have been read. `ordinal` is for reservations, answers and admin
+    events; `label` and `classes` are for label and class events. The number of erasures is included."""
 
     ordinal: int = 0
     label: int = 0
@@ -354,7 +355,7 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the newest position in each project table, given the positions of the last read."""
+    """Return the newest position in each table of projects, given the positions after the last read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -367,8 +368,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the newest positions after this transaction, which has only added reservations and answers since the last
-    read."""
+    """Return the newest positions after the current transaction, which has only added reservations and answers since
+    the last read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -380,8 +381,8 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
 
 
 def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
-    """Return new reservations of maps (ordinal, annotator, map, pass, purpose, expiry in seconds since 1970), oldest
-    first.
+    """Return new reservations of maps, oldest first: (ordinal, annotator, map, pass, purpose, expiry in seconds since
+    1970).
 
     `lapse` is the number of seconds until a reservation expires. If given, reservations are omitted that expired before
     the newest entry of the project and whose holder has labelled or skipped the map.
@@ -434,8 +435,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return new undos as (ordinal of the undo, event), oldest first: of answers undone since the last read, and of new
-    answers that were undone before. `last`: as in `answers_since`."""
+    """Return new undos, oldest first, as (ordinal of the undo, event): of answers that were undone since the last read,
+    and of new answers that were undone before. `last` is as in `answers_since`."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -477,12 +478,12 @@ def frozen_at(cursor: Any, project: str) -> int | None:
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the same as `frozen_at`, with a new cursor."""
+    """Return the value of `frozen_at` for a project, read with a new cursor."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """Return the open or paused projects of a class set in which a map is to be labelled."""
+    """Return the open or paused projects of a class set in which a map still has to be labelled."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
@@ -503,8 +504,8 @@ def is_excluded(cursor: Any, project: str, person: str) -> bool:
 
 
 def history(db: Database, project: str) -> pd.DataFrame:
-    """Return the actions of admins and the current decisions in a project, newest first: stored, annotator, what,
-    person, map_id, class."""
+    """Return the actions of admins and the current decisions in a project, newest first, with the columns stored,
+    annotator, what, person, map_id and class."""
     return db.read(
         """SELECT stored, annotator, kind AS what, person, NULL AS map_id, NULL AS class FROM project_event
            WHERE project = $project
@@ -520,7 +521,7 @@ def history(db: Database, project: str) -> pd.DataFrame:
 
 
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """Return the current labels and skips of a project, oldest first, with map metadata.
+    """Return the current labels and skips of a project, oldest first, with the metadata of the maps.
 
     For a closed or archived project, they are those at the time of closing. `counted` is False for extra annotations.
     `purpose` is label, gold, repeat or training (None: all).

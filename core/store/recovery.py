@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """The readable part of a database log.
+    """The readable part of the log of a database.
 
     Attributes:
         size: bytes.
@@ -51,7 +51,7 @@ class LogContent:
 
 
 def read_log(log: Path) -> LogContent:
-    """Parse a database log that is not empty. Raises OSError."""
+    """Parse a database log, which must not be empty. Raises OSError."""
     with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         ends = [_ends(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
         whole, end, root = max(ends, key=lambda each: each[1] or 0, default=(None, None, None))
@@ -87,8 +87,8 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """Return the root block of a database file from the newer of its two headers, or None for a short file. Raises
-    OSError."""
+    """Return the root block of a database file, from the newer of its two headers; None if the file is too short.
+    Raises OSError."""
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
     if len(data) < _HEADERS[-1] + 24:
@@ -128,12 +128,12 @@ class LockedError(StoreError):
 
 
 def backups(path: Path) -> Path:
-    """Return the folder next to the database that holds its backups."""
+    """Return the folder next to a database that contains its backups."""
     return path.parent / "backups"
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
-    """Return a StoreError that explains what DuckDB or the system reported about a database file."""
+    """Return a StoreError that explains an error of DuckDB or the operating system about a database file."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if _NO_LOCKS.search(text):
         return StoreError(
@@ -202,7 +202,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
 
 
 def is_of_file(error: duckdb.Error) -> bool:
-    """Return whether a DuckDB error concerns the file or its disk, and not the SQL statement."""
+    """Return whether a DuckDB error is about the file or its disk, and not about the SQL statement."""
     if isinstance(error, (duckdb.IOException, duckdb.FatalException)):
         return True
     if type(error) in {duckdb.Error, duckdb.TransactionException}:  # a damaged block; a failed commit
@@ -211,7 +211,7 @@ def is_of_file(error: duckdb.Error) -> bool:
 
 
 class LogCopy:
-    """A copy of a database log, which is stored only if DuckDB could not read the log completely.
+    """A copy of the log of a database. It is kept only if DuckDB could not read the whole log.
 
     If one connection commits during the checkpoint of another, DuckDB writes a second log (`.wal.checkpoint`), whose
     incomplete end it also skips. Raises StoreError if the log cannot be copied, or has no database next to it.
@@ -255,12 +255,12 @@ class LogCopy:
             )
 
     def discard_unless(self, *, damaged: bool) -> None:
-        """Remove the copy of the log unless the log was damaged."""
+        """Remove the copy of the log if the log was not damaged."""
         if self.copy and not damaged:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a message if a database log was read only in part, otherwise None. The copy of the log is then stored.
+        """Return a message, and keep the copy of the log, if DuckDB read the log only in part; otherwise return None.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """
@@ -307,7 +307,7 @@ class LogCopy:
 
 
 def stamp() -> str:
-    """Return the current time in UTC as a part of a file name."""
+    """Return the current time in UTC in a form for file names."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
 
 
@@ -319,7 +319,7 @@ def _named_by_content(log: Path, folder: Path) -> Path:
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """Copy a file to a folder, which is created if missing, and return the copy. A failed copy leaves no file. Raises
+    """Copy a file to a folder, which is created if it is missing, and return the copy. A failed copy is removed. Raises
     OSError."""
     try:
         copy.parent.mkdir(exist_ok=True)

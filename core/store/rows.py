@@ -14,12 +14,12 @@ Row = dict[str, Any]
 
 
 def now() -> datetime:
-    """Return the present time in UTC without a time zone, as it is stored."""
+    """Return the current time in UTC without a time zone, in the form in which times are stored."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: numpy scalars to numbers, arrays and tuples to lists, paths and dates to text.
+    """Convert a value to JSON types: NumPy scalars to numbers, arrays and tuples to lists, and paths and dates to text.
 
     Non-finite numbers become None. Finite floats are preserved exactly.
     """
@@ -38,7 +38,7 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Return a value as JSON text, after conversion by `plain`, with keys in the given order."""
+    """Return a value as JSON text after converting it by `plain`. Keys keep their order."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
@@ -51,7 +51,7 @@ FEW = 8
 
 
 def quoted(*names: str) -> str:
-    """Return names of tables or columns quoted as SQL, separated by commas.
+    """Return the names of tables or columns, quoted as in SQL and separated by commas.
 
     Every name in a statement that is not literal code goes through this function; values are always parameters
     (tests/store/test_statements.py).
@@ -65,7 +65,7 @@ def marks(count: int) -> str:
 
 
 def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return an SQL condition that a column has one of several values, and the parameters of the condition.
+    """Return an SQL condition that a column has one of several values, with the parameters of this condition.
 
     Up to FEW values are written out, which DuckDB plans in half the time.
     """
@@ -75,7 +75,7 @@ def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
-    """Append rows to a database table by column name, through Arrow; return the number of rows."""
+    """Append rows to a database table through Arrow, matching columns by name, and return the number of rows."""
     incoming = pa.Table.from_pylist(list(rows), schema=schema)
     columns = quoted(*schema.names)
     cursor.register("incoming", incoming)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> "pd.DataFrame":
-    """Return the newest value of each score for each head and task, sorted by task, score, layer and head.
+    """Return the newest value of each score for each head and task. The rows are sorted by task, score, layer and head.
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
@@ -48,7 +48,7 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Return how many head scores stored under a checkpoint's name belong to other or unknown weights."""
+    """Return how many stored head scores have the name of a checkpoint but belong to other or unknown weights."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -58,7 +58,7 @@ def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
 
 
 def atlas_stamp(db: Database) -> tuple[int, ...]:
-    """Return a tuple that changes whenever head scores are stored or deleted, for caches."""
+    """Return a tuple that changes whenever head scores are stored or deleted. Caches use it as a key."""
     counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")
     return tuple(int(value) for value in counts.iloc[0])
 
@@ -71,23 +71,23 @@ RUN_TABLES = ("run", "study_row", "head_score", "part_score")
 
 @dataclass(frozen=True)
 class Removed:
-    """Deleted database rows that can be restored."""
+    """Deleted rows of the database that can be restored."""
 
     title: str
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
 
 def remove_run(db: Database, run: str) -> Removed:
-    """Delete a run with all its rows; return the rows for a restore. Raises StoreError if the run is unknown;
-    RightsError."""
+    """Delete a run with all its rows, and return the rows so that they can be restored. Raises StoreError if the run is
+    unknown, and RightsError."""
     removed = Removed(str(one_run(db, run)["title"]), {name: _rows(db, name, "run", run) for name in RUN_TABLES})
     delete_runs(db, [run])
     return removed
 
 
 def remove_finding(db: Database, finding: str) -> Removed:
-    """Delete a finding; return its row for a restore. Raises StoreError if it does not exist; RightsError if another
-    person pinned it."""
+    """Delete a finding, and return its row so that it can be restored. Raises StoreError if the finding does not exist,
+    and RightsError if another person pinned it."""
     title = "".join(finding_row.title for finding_row in findings(db, [finding]))
     removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
     unpin(db, finding)
@@ -95,7 +95,7 @@ def remove_finding(db: Database, finding: str) -> Removed:
 
 
 def put_back(db: Database, removed: Removed) -> None:
-    """Restore deleted rows of a run or finding. Raises RightsError for a viewer."""
+    """Restore the deleted rows of a run or finding. Raises RightsError for a viewer."""
     db.person.must("annotator", "restore a result")
     with db.write() as cursor:
         for name, rows in removed.tables.items():
@@ -124,8 +124,8 @@ _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, see
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of a run's numbers: checkpoint, data and code. row_ids: IDs of the examples in the order of use, or
-    None."""
+    """The origin of the numbers in a run: checkpoint, data and code. row_ids: IDs of the examples in the order in which
+    they were used, or None."""
 
     checkpoint: str | None = None
     weights_hash: str | None = None
@@ -143,14 +143,14 @@ class Provenance:
             object.__setattr__(self, "code_version", code_version())
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Provenance":
-        """Return a copy of the provenance with some fields set by name; unknown names are ignored."""
+        """Return a copy of this provenance with some fields changed by name. Unknown names are ignored."""
         provenance = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
         if isinstance(provenance.get("row_ids"), list):
             provenance["row_ids"] = tuple(provenance["row_ids"])
         return replace(self, **provenance)
 
     def as_row(self) -> Row:
-        """Return the fields of the provenance as one row in JSON types."""
+        """Return the fields of this provenance as one row of JSON types."""
         row = asdict(self)
         row["row_ids"] = None if self.row_ids is None else list(self.row_ids)
         return row
@@ -160,7 +160,7 @@ def record_run(
     db: Database, study: str, options: Mapping[str, Any], provenance: Provenance, *, title: str = "", run: str = "",
     imported: bool = False,
 ) -> str:  # fmt: skip
-    """Store a run of a study and return its ID. run: ID to use; imported: whether the run comes from a file."""
+    """Store a run of a study, and return its ID. run: the ID to use; imported: whether the run comes from a file."""
     run = run or uuid.uuid4().hex
     fields = provenance.as_row()
     values: list[Any] = [run, current_name(study), title or study]
@@ -198,8 +198,8 @@ def _score(run: str, row: Row) -> Row:
 
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
-    """Return the stored runs of a study (None: all), newest first: provenance, options as JSON text, and the number of
-    rows."""
+    """Return the stored runs of a study (None: of all studies), newest first, with provenance, options as JSON text,
+    and number of rows."""
     listed = db.read(
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows,
                    json_type(options) = 'OBJECT' AND coalesce(json_type(row_ids), 'ARRAY') = 'ARRAY' AS fits FROM run
@@ -213,12 +213,13 @@ def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
 
 
 def any_rows(db: Database) -> bool:
-    """Return whether any stored run has result rows, without building a data frame."""
+    """Return whether any stored run has result rows. The check does not build a data frame."""
     return bool(db.rows("SELECT 1 FROM study_row LIMIT 1"))
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return a study's runs (None: all): `source` "yours" first, then "shipped", then "imported"."""
+    """Return the runs of a study (None: of all studies): runs with the `source` "yours" first, then "shipped", then
+    "imported"."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     own_runs = runs(db, study)
@@ -229,8 +230,8 @@ def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
 
 
 def one_run(db: Database, run: str) -> Row:
-    """Return a run from the database or the bundled record: study, title, options, provenance. Raises StoreError if it
-    is unknown."""
+    """Return a run from the database or the bundled record, with study, title, options and provenance. Raises
+    StoreError if the run is unknown."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
@@ -256,7 +257,7 @@ def run_rows(db: Database, run: str) -> list[Row]:
 
 
 def study_and_title(db: Database, run: str) -> tuple[str, str] | None:
-    """Return the study and the title of a run in the database; None if the database has no such run."""
+    """Return the study and the title of a run in the database; None if the database does not contain the run."""
     about = db.rows("SELECT study, title FROM run WHERE run = ?", [run])
     return about[0] if about else None
 
@@ -268,7 +269,7 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return an ID of the source of a run (the database or the bundled record) that changes when the run's rows may
+    """Return an ID of the source of a run (the database or the bundled record). It changes when the rows of the run may
     change."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
@@ -282,8 +283,8 @@ def study_rows(db: Database, run: str) -> "pd.DataFrame":
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """Return the newest run of a study measured here with given provenance values (checkpoint=, task=, operator= ...),
-    or None."""
+    """Return the newest run of a study on this machine with certain provenance values (such as checkpoint=, task= or
+    operator=); None if there is none."""
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():
@@ -300,7 +301,7 @@ def head_scores(
     study: str | None = None,
     run: str | None = None,
 ) -> "pd.DataFrame":
-    """Return stored head scores, newest run first. Arguments that are None select everything.
+    """Return stored head scores, those of the newest run first. Arguments select scores; None selects everything.
 
     Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part (encoder,
     decoder or cross for an encoder-decoder, otherwise None).

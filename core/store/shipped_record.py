@@ -33,7 +33,7 @@ EXAMPLES = config.DATA / "examples" / "probes.json"
 
 
 def about() -> Row | None:
-    """Return the origin of the bundled record: made, code_version, note, checkpoints; None without a record."""
+    """Return the origin of the bundled record (made, code_version, note, checkpoints); None without a record."""
     file = config.RECORD / ABOUT
     if not file.is_file():
         return None
@@ -42,7 +42,8 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """Return the runs of the bundled record in its order (the default run of pages first, then the newest).
+    """Return the runs of the bundled record, in its order: runs that pages show by default come first, then the newest
+    runs.
 
     Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
     record lacks has its example, if there is one.
@@ -58,8 +59,8 @@ def runs(study: str | None = None) -> "pd.DataFrame":
 
 
 def one_run(run: str) -> Row | None:
-    """Return a run of the bundled record, with options and row IDs as JSON text; None if the run is not in
-    the record."""
+    """Return a run of the bundled record, with its options and row IDs as JSON text; None if the record does not
+    contain the run."""
     if example := _example(run):
         return example[0]
     table = _whole(config.RECORD)
@@ -68,7 +69,7 @@ def one_run(run: str) -> Row | None:
 
 
 def run_rows(run: str) -> list[Row]:
-    """Return the result rows of a run in the bundled record, in order; empty if the run is not in the record."""
+    """Return the result rows of a run in the bundled record, in order; empty if the record does not contain the run."""
     if example := _example(run):
         return example[1]
     if one_run(run) is None:
@@ -152,7 +153,7 @@ def hash_of(file: Path) -> str:
 
 
 def version() -> str:
-    """Return an ID of the bundled record that changes when the record is replaced or changed."""
+    """Return an ID of the bundled record that changes whenever the record is replaced or changed."""
     return " ".join([str(config.RECORD), *(str(_changed(file)) for file in _tables(config.RECORD))])
 
 

@@ -35,7 +35,7 @@ class GoldSentence:
 
 
 def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
-    """Read the first `limit` sentences of a CoNLL-U file (None: all). Raises InputError with the invalid line."""
+    """Read the first `limit` sentences of a CoNLL-U file (None: all). Raises InputError that names the invalid line."""
     try:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
@@ -158,7 +158,7 @@ NAMED = 3  # number of example sentences for each reason
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Sentences of a treebank split that cannot be used for the same reason."""
+    """Sentences of a treebank split that cannot be used, all for the same reason."""
 
     part: str
     reason: str
@@ -168,7 +168,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences of a treebank split: each has one tree of at least two words."""
+    """The usable sentences of a treebank split. Each sentence has one tree of at least two words."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -176,7 +176,8 @@ class TreebankPart:
 
 
 def file_of(folder: str | Path | None, part: str) -> Path:
-    """Return the CoNLL-U file of a treebank split. Raises InputError unless the folder has exactly one."""
+    """Return the CoNLL-U file of a treebank split. Raises InputError if the folder does not have exactly one such
+    file."""
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
@@ -187,7 +188,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences of a treebank split (folder None: the bundled treebank).
+    """Read the usable sentences of a treebank split. Without a folder, the bundled treebank is read.
 
     Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """
@@ -212,7 +213,7 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
 
 
 def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
-    """Raise InputError, naming the label, if a tag or relation is not one of Universal Dependencies."""
+    """Raise InputError that names the label if a tag or relation does not belong to Universal Dependencies."""
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(
@@ -223,7 +224,7 @@ def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
 
 
 def unusable(words: Sequence[TaggedWord]) -> str | None:
-    """Return why the dependency tree of a sentence cannot be used, or None if it can."""
+    """Return why the dependency tree of a sentence cannot be used; None if it can be used."""
     if len(words) < 2:
         return ONE_WORD
     roots = [k for k, word in enumerate(words) if word.head == k]

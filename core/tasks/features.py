@@ -31,8 +31,8 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A linguistic feature of words (such as nouns), or a special position of an input ([CLS], separator;
-    `special`)."""
+    """A linguistic feature of words (such as being a noun), or a special position of an input (`special`: [CLS] or a
+    separator)."""
 
     name: str
     label: str
@@ -60,7 +60,8 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """Return a feature by name: one of FEATURES, or "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError."""
+    """Return a feature by its name: one of FEATURES, or a name such as "tag:JJ", "pos:ADJ" or "dep:amod". Raises
+    InputError for other names."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")
@@ -73,7 +74,7 @@ def feature_of(name: str) -> Feature:
 
 
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
-    """Return the character spans of the words with a feature; empty for a feature that is a special position."""
+    """Return the character spans of the words that have a feature; empty if the feature is a special position."""
     if feature.name == "negation":
         return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name
@@ -86,12 +87,12 @@ def is_of_words(feature: Feature) -> bool:
 
 
 def is_role(feature: Feature) -> bool:
-    """Return whether a feature is a syntactic function (subject, dep:amod) rather than a word class."""
+    """Return whether a feature is a syntactic function (such as subject or dep:amod) and not a word class."""
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
 
 
 def carries(feature: Feature, word: TaggedWord) -> bool:
-    """Return whether a word has a feature, by its tag or dependency label."""
+    """Return whether a word has a feature, according to its tag or dependency label."""
     return _carries(feature.name, word.tag, word.pos, word.dep)
 
 
@@ -109,7 +110,8 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Return whether a dependency label is a given label or a subtype of it (nsubj:pass is a subtype of nsubj)."""
+    """Return whether a dependency label equals another label or is a subtype of it (nsubj:pass is a subtype of
+    nsubj)."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

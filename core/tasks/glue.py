@@ -61,7 +61,8 @@ class Task:
 
     @property
     def outputs(self) -> int:
-        """Return the number of outputs of a classification head: one per label, or one for a score."""
+        """Return the number of outputs that a classification head for this task has: one per label, or one for a
+        score."""
         return len(self.labels) or 1
 
     @property
@@ -70,13 +71,13 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Return the metric by which runs on the task are ranked."""
+        """Return the name of the metric by which runs on this task are ranked."""
         return self.metrics[0]
 
 
 @dataclass(frozen=True)
 class TaskRow:
-    """An example of a task: text, optional second text, and label.
+    """An example of a task: a text, an optional second text, and a label.
 
     Attributes:
         id: split and zero-based index in its file; for a custom file also a hash of the text.
@@ -138,12 +139,13 @@ TASKS = _Tasks({record.key: record for record in _RECORDS})
 
 
 def task_name(task: str | None) -> str:
-    """Return the name of a task as papers write it; "" for None."""
+    """Return the name of a task as papers spell it; "" for None."""
     return TASKS[task].name if task and task in TASKS else task or ""
 
 
 def task_of(task: str | Task) -> Task:
-    """Return a task by its key or name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a custom file."""
+    """Return a task by its key or its name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a custom task
+    file."""
     if isinstance(task, Task):
         return task
     if own.is_own(task):
@@ -158,13 +160,13 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Replace task names by "SST-2-like" etc. in a text about the bundled samples, which only imitate the tasks."""
+    """Replace task names by "SST-2-like" etc. in a text about the bundled samples, which only imitate these tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
 
 def must_have_labels(task: str | Task) -> None:
-    """Raise InputError if a task has no labels."""
+    """Raise InputError if the examples of a task have no labels."""
     if not (known := task_of(task)).labelled:
         raise InputError(
             f'Training and evaluation need labels; {known.name} has no column "label" or "score". Add such a '
@@ -180,7 +182,7 @@ def read_rows(
     limit: int | None = None,
     seed: int = 0,
 ) -> list[TaskRow]:
-    """Return the examples of a task split, in the order of the file.
+    """Return the examples of one split of a task, in the order of the file.
 
     Raises InputError for another split, a missing file or column, an unknown label, or no examples.
 
@@ -204,14 +206,16 @@ def read_rows(
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """Sample at most `limit` examples without replacement, in their original order (None: all)."""
+    """Sample at most `limit` examples without replacement (None: return all). The examples stay in their original
+    order."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of the IDs, texts and labels of examples (16 hex digits), so that runs resume on equal data."""
+    """Return a hash of the IDs, texts and labels of examples (16 hex digits). A run is resumed only if the hash is
+    equal."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -247,7 +251,7 @@ def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tup
 
 
 def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
-    """Return the TSV file of a task split in a folder (None: the bundled samples)."""
+    """Return the TSV file of one split of a task in a folder. Without a folder, the bundled samples are used."""
     root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
@@ -309,7 +313,7 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse a label from a TSV file or the hub. Raises InputError with the row (`place`)."""
+    """Parse a label from a TSV file or from the hub. Raises InputError that names the row (`place`)."""
     value = value.strip()
     if value == "-1":
         raise InputError(
@@ -371,7 +375,8 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return examples that a model was not trained on: the dev examples, then unrelated train examples.
+    """Return examples that a model was not trained on: the dev examples, and train examples that are unrelated to those
+    it learned from.
 
     A train example is unrelated if it shares no sequence of WORDS words with one that the model learned (`learned`);
     those with fewer words are left out.
@@ -394,7 +399,7 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return the task label of each output of a checkpoint, as indices into Task.labels; (0,) for a score.
+    """Return the task label of each output of a checkpoint, as indices into Task.labels; (0,) if the task has scores.
 
     `logits[:, [order.index(l) for l in ...]]` is then in the order of the task. Names (`labels`, by output) are
     compared without case, spaces, hyphens and underscores. Two generic names (LABEL_0, LABEL_1) have the order of the

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """A word with its tags. `head` is the index of its governor in the sentence; a root is its own head."""
+    """A word with its tags. `head` is the index of its governor (syntactic head) in the sentence. A root is its own
+    head."""
 
     text: str
     start: int

@@ -44,12 +44,13 @@ A_TOKEN = 40  # upper bound for characters of a token, as long as there is white
 
 
 def is_text_file(task: str) -> bool:
-    """Return whether a task is the path of a .txt file with running text."""
+    """Return whether a task is the path of a .txt file that contains running text."""
     return task.strip().lower().endswith(ENDING)
 
 
 def stretches(path: str) -> list[str]:
-    """Return the text of a file in parts of about STRETCH characters, split at white space. Raises InputError."""
+    """Return the text of a file in parts of about STRETCH characters, which are split at white space. Raises
+    InputError."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)
@@ -69,7 +70,8 @@ def stretches(path: str) -> list[str]:
 
 
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
-    """Yield a text in windows of at most `tokens` tokens, split at white space if possible, stripped and not empty.
+    """Yield a text in windows of at most `tokens` tokens, split at white space if possible. Windows are stripped and
+    not empty.
 
     `fits` returns how many characters at the start of a text fit into one input.
     """
@@ -125,7 +127,7 @@ class OwnRow:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A custom task file that has been read and checked.
+    """A custom task file after it has been read and checked.
 
     Attributes:
         labels: sorted; empty for scores.
@@ -140,12 +142,13 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Return the rows of the "train" or "dev" split in order; all rows of a file without labels and splits."""
+        """Return the rows of the split "train" or "dev", in order. For a file without labels and splits, return all
+        rows."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property
     def majority(self) -> float | None:
-        """Return the accuracy of always predicting the most frequent dev label; None for scores."""
+        """Return the accuracy of always predicting the most frequent dev label; None if the task has scores."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
@@ -156,7 +159,7 @@ def is_own(task: str) -> bool:
 
 
 def absolute(task: str) -> str:
-    """Return the absolute path of a custom task file; other task names are returned unchanged."""
+    """Return the absolute path of a custom task file. Names of other tasks are returned unchanged."""
     try:
         is_file = is_own(task) or is_text_file(task)
         return str(Path(task.strip()).expanduser().resolve()) if is_file else task
@@ -167,7 +170,7 @@ def absolute(task: str) -> str:
 
 
 def read_own(task: str) -> OwnFile:
-    """Read and check a custom task file. Raises InputError with the file and the invalid column or row."""
+    """Read and check a custom task file. Raises InputError that names the file and the invalid column or row."""
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
@@ -193,7 +196,7 @@ def _read(path: Path, modified: int) -> OwnFile:
 
 
 def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = False) -> OwnFile:
-    """Check the labels, scores and splits of a table of sentences, and return its rows.
+    """Check the labels, scores and splits in a table of sentences, and return its rows.
 
     `all_dev`: labelled rows without a split are all dev. Raises InputError with the file and the column or row.
     """
@@ -249,7 +252,7 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 
 
 def plain_label(label: str) -> str:
-    """Normalise a label for comparison: lower case, without spaces, and without dashes and underscores next to a
+    """Return a label in a form for comparison: lower case, without spaces, and without dashes and underscores next to a
     letter.
 
     The sign of a number, a dash between digits and a single dash remain. 1.0, as pandas writes whole numbers, becomes
@@ -301,7 +304,8 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save pasted or uploaded sentences as a task file and return its path. The same list has the same file.
+    """Save pasted or uploaded sentences as a task file, and return its path. Equal lists of sentences have the same
+    file.
 
     `learned`: a model is trained on the list; otherwise labelled rows without a split are all dev. Raises InputError
     for an invalid list.
@@ -323,5 +327,5 @@ def keep_rows(
 
 
 def kept_rows(folder: Path) -> list[Path]:
-    """Return the saved task files in a folder, newest first."""
+    """Return the task files that were saved in a folder, newest first."""
     return sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_mtime_ns, reverse=True)

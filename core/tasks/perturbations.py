@@ -32,7 +32,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """A perturbed input, with a description of the change."""
+    """An input after a perturbation, with a description of the change."""
 
     made: Text
     note: str
@@ -70,7 +70,8 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """Perturb a text or pair. Raises InputError for an unknown kind, or one that does not apply to the input."""
+    """Perturb a sentence or a pair of sentences. Raises InputError if the kind of perturbation is unknown or does not
+    apply to the input."""
     check_choice("A perturbation", kind, PERTURBATIONS)
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
     if how.pairs and given.pair is None:
@@ -83,7 +84,7 @@ def perturb(
 
 @lru_cache(maxsize=1)
 def words() -> dict[str, Any]:
-    """Return word lists for perturbations: names by origin and gender, synonyms, auxiliaries."""
+    """Return the word lists for perturbations: first names by origin and gender, synonyms, and auxiliaries."""
     return json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 
 
@@ -92,7 +93,8 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name. `gender` is "female", "male" or "either"; `origin` is its list, or None for "either"."""
+    """A first name. `gender` is "female", "male" or "either". `origin` is the list that contains the name, or None for
+    "either"."""
 
     name: str
     gender: str

@@ -50,7 +50,8 @@ _BY_DEPENDENCY = {
 
 
 def relation_of(name: str) -> Relation:
-    """Return a syntactic relation by name: one of RELATIONS, or "dep:amod". Raises InputError for others."""
+    """Return a syntactic relation by its name: one of RELATIONS, or a name such as "dep:amod". Raises InputError for
+    other names."""
     if name in RELATIONS:
         return RELATIONS[name]
     kind, _, label = name.partition(":")
@@ -63,7 +64,7 @@ def relation_of(name: str) -> Relation:
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Return the word pairs that a relation links in a tagged text; empty for relations across sentences."""
+    """Return the pairs of words that a relation links in a tagged text; empty for relations between sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":
@@ -88,7 +89,8 @@ def _is_any(dep: str, labels: Collection[str]) -> bool:
 
 
 def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of equal words of two texts, ignoring case and words without a letter or digit."""
+    """Return all pairs of equal words in two texts. Case is ignored, and words without a letter or digit are left
+    out."""
     places: dict[str, list[int]] = {}
     for k, word in enumerate(second):
         places.setdefault(word.text.casefold(), []).append(k)

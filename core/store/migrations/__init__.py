@@ -30,7 +30,7 @@ class Migration:
 
 @cache
 def known() -> tuple[Migration, ...]:
-    """Return all schema migrations that this version of the program has, in order."""
+    """Return all schema migrations in this version of the program, in order."""
     steps = []
     for file in sorted(FOLDER.glob("*.sql")):
         match = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
@@ -41,7 +41,7 @@ def known() -> tuple[Migration, ...]:
 
 
 def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
-    """Return the numbers of the schema migrations that were applied to a database; empty for a new file."""
+    """Return the numbers of the schema migrations that have been applied to a database; empty for a new file."""
     table = connection.execute(
         "SELECT 1 FROM duckdb_tables() WHERE table_name = 'migration' AND schema_name = 'main'"
     ).fetchall()
@@ -49,7 +49,8 @@ def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
 
 
 def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
-    """Return the schema migrations that a database still needs. Raises StoreError if it has unknown migrations."""
+    """Return the schema migrations that have not been applied to a database. Raises StoreError if the database has
+    unknown migrations."""
     steps, done = known(), applied(connection)
     unknown = done - {step.number for step in steps}
     if unknown:
@@ -62,7 +63,7 @@ def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration
 
 
 def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None:
-    """Apply schema migrations, each in a separate transaction, and record them."""
+    """Apply schema migrations and record them. Each migration has its own transaction."""
     if steps:
         connection.execute(_RECORD)
     for step in steps:
@@ -78,8 +79,8 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 
 
 def back_up(path: Path, step: Migration) -> Path:
-    """Copy a closed database file and its log before a migration. Raises StoreError if the copy fails; no copy then
-    remains."""
+    """Copy a closed database file and its log before a migration. Raises StoreError if the copy fails, and then deletes
+    the incomplete copy."""
     folder = backups(path)
     copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"
     try:
