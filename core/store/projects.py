@@ -536,8 +536,8 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 
 
 def label_times(db: Database, project: str) -> pd.DataFrame:
-    """Return the labels of a project that have not been undone, oldest first: map_id, annotator, class, counted,
-    stored, way, seconds."""
+    """Return the labels of a project that have not been undone, oldest first, with map_id, annotator, class, counted,
+    stored, way and seconds."""
     found = db.arrow(
         f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored, way, seconds FROM standing_answers
             WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours
