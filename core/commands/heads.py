@@ -108,8 +108,7 @@ def heads(asked: HeadsOptions, form: Form) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class RankedHead(Result):
-    """An attention head ranked by its attention from one word to another, compared with other words at the same
-    distance."""
+    """A head ranked by its attention from one word to another, compared with other words at the same distance."""
 
     rank: int
     name: str

@@ -67,8 +67,7 @@ class Adding:
 @app.command("add")
 @of_record(Adding)
 def add(asked: Adding, form: Form) -> None:
-    """Register hypotheses about heads. Heads that are given together form one batch and share its significance
-    level."""
+    """Register hypotheses about heads. Heads given together form one batch and share its significance level."""
     parameters = dict(_parameter(text) for text in asked.set)
     proposals = [Proposal(Head.parse(name), asked.predicate, parameters) for name in asked.head]
     rows = {name: RowChoice.parse(getattr(asked, name), data=asked.data) for name in ("thought", "judged")}

@@ -138,8 +138,7 @@ class Retiring:
 @app.command("retire")
 @of_record(Retiring)
 def retire_command(asked: Retiring, form: Form) -> None:
-    """Retract labels of any annotator. Nothing is deleted, and each annotator's previous label becomes current
-    again."""
+    """Retract labels of any annotator. Nothing is deleted, and the annotator's previous label is current again."""
     if bool(asked.events) == bool(asked.unknown):
         raise InputError(
             "Labels to retract must be given either as event IDs or as --unknown CLASS_SET; got both or neither. "
@@ -203,8 +202,7 @@ class Judging:
 @app.command("truth")
 @of_record(Judging)
 def truth_command(asked: Judging, form: Form) -> None:
-    """Aggregate the labels of several annotators into one class and probabilities per map, or compare the
-    annotators."""
+    """Aggregate the labels of several annotators to one class and probabilities per map, or compare annotators."""
     chosen = crowd.checked_method(asked.method) or "majority"
     with database() as db:
         project = None

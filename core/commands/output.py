@@ -219,8 +219,7 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Open the database or, if another process uses it, a temporary database. Also return a message about that
-    process."""
+    """Open the database, or a temporary one if another process uses it. Also return a message about that process."""
     chosen = settings().database
     try:
         return Database(chosen), None

@@ -81,8 +81,7 @@ class EvaluatePatternsOptions:
 
 @of_record(EvaluatePatternsOptions)
 def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
-    """Evaluate a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure rate and confusion
-    matrix."""
+    """Evaluate a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure rate and confusions."""
     if asked.without:
         classifier, set_name = trained_without(asked.without), class_set_with(asked.without)
     else:
@@ -122,8 +121,7 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """Select the labels of maps that are large enough to have a pattern, and count the others. Raises InputError if no
-    map is large enough."""
+    """Select the labels of large enough maps, and count the others. Raises InputError if no map is large enough."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -242,8 +240,7 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """Open a pattern classifier and return it with its class set. Raises InputError if it is missing or has another
-    class set."""
+    """Open a pattern classifier and return it with its class set. Raises InputError if missing or unsuitable."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
@@ -398,8 +395,7 @@ class Sharing:
 
 @of_record(Sharing, beside=FORMS | PLACES)
 def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
-    """Measure the share of each pattern class among the maps of a task, raw and corrected for misclassification (Fig.
-    2)."""
+    """Measure the share of each pattern class among the maps of a task, raw and corrected for errors (Fig. 2)."""
     with database(held="copy") as db:
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(

@@ -169,8 +169,7 @@ def result_page(db: Database, run: str) -> str:
 
 
 def _maps(finding: Finding) -> Sequence[Part]:
-    """Return the maps of all heads on the example, with the first head of the result enlarged, or why there are
-    none."""
+    """Return the maps of all heads on the example, with the result's first head enlarged, or why there are none."""
     if not finding.checkpoint or "," in finding.checkpoint:  # a report on several has its own page
         return ()
     head = next((number.name for number in finding.numbers if number.name.startswith("L") and "H" in number.name), "")

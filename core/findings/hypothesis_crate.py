@@ -324,8 +324,7 @@ def _rows(file: Path) -> tuple[tuple[TaskRow, str], ...]:
 
 
 def crates(folder: Path) -> list[Path]:
-    """Return the RO-Crate folders at a path: the folder itself, or those directly inside it. Raises InputError if there
-    is none."""
+    """Return the RO-Crate folders at a path or directly inside it. Raises InputError if there are none."""
     if (folder / METADATA).is_file():
         return [folder]
     found = sorted(file.parent for file in folder.glob(f"*/{METADATA}")) if folder.is_dir() else []

@@ -35,8 +35,7 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Save a stored run with a note as a finding, and return the ID of the finding. Raises StoreError for an unknown
-    run."""
+    """Save a stored run with a note as a finding, and return the finding's ID. Raises StoreError for an unknown run."""
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
@@ -149,8 +148,7 @@ def _usual(value: Any, default: Any) -> bool:
 
 
 def about(run: Row) -> str:
-    """Describe in one line how the numbers of a run were computed: study, options, number of examples, code version and
-    date."""
+    """Describe in one line how the numbers of a run were computed: study, options, examples, code version, date."""
     names = ("checkpoint", "task", "split", "operator", "dtype", "seed")
     said = [f"{name} {run[name]}" for name in names if run.get(name) is not None]
     rows = [f"{len(run['row_ids'])} rows"] if run.get("row_ids") else []

@@ -93,8 +93,7 @@ class Roles:
     prepositions: Mapping[str, str] = field(default_factory=dict)
 
     def at(self, place: str, preposition: str = "") -> str | None:
-        """Return the most frequent frame element at a grammatical position ("subject", "object" or "oblique"), or
-        None."""
+        """Return the most frequent element at a grammatical position ("subject", "object" or "oblique"), or None."""
         if place == "oblique":
             return self.prepositions.get(preposition.lower())
         return {"subject": self.subject, "object": self.object}.get(place)
@@ -133,8 +132,7 @@ class Lexicon:
         return tuple((name, frame) for name in names for frame in self.units[name])
 
     def of(self, frame: str) -> Roles:
-        """Return the core elements and usual grammatical positions of a frame. Raises InputError for an unknown
-        frame."""
+        """Return the core elements and usual positions of a frame. Raises InputError for an unknown frame."""
         if frame in self.roles:
             return self.roles[frame]
         if self.release is None:
@@ -371,8 +369,7 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return the words of the subtree at `root`, without the subtree at `without` and without punctuation at the
-    ends."""
+    """Return the words of the subtree at `root`, without the subtree at `without` and punctuation at the ends."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

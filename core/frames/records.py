@@ -105,8 +105,7 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the explicit links of a sentence, or else a link from the target to each core element outside the
-    target."""
+    """Return the explicit links of a sentence, or a link from the target to each core element outside the target."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -235,8 +234,8 @@ def spaced_places(text: str, phrase: str) -> list[Span]:
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """Return the span of a phrase in a text. "walk#2" is the second occurrence of "walk". Raises InputError if the
-    phrase is missing or ambiguous."""
+    """Return the span of a phrase in a text ("walk#2": its second occurrence). Raises InputError unless it is
+    unique."""
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""

@@ -162,8 +162,7 @@ def _stray(spans: Iterable[tuple[Any, Any]], length: int) -> str:
 
 
 def open_release(folder: str | Path) -> Release:
-    """Open a FrameNet release folder, such as fndata-1.7. Raises InputError if the folder is not a release or NLTK
-    refuses its files."""
+    """Open a FrameNet release folder, such as fndata-1.7. Raises InputError if NLTK cannot read the folder."""
     root = _root(config.inside_whole(folder))
     _refuse_writable(root)
     import nltk.data  # 1.3 s at start

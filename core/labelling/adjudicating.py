@@ -25,8 +25,7 @@ from .crowd import votes_of
 
 @dataclass(frozen=True)
 class Suspect:
-    """An attention map with a likely label error. `margin` is the probability of the suggested class minus that of the
-    given class."""
+    """A map with a likely label error. `margin` is the probability of the suggested minus that of the given class."""
 
     map_id: str
     given: str

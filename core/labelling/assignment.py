@@ -161,8 +161,7 @@ class Slot:
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return True if a reservation is valid now. An expiry later than `latest` is invalid, because it was set by a fast
-    clock."""
+    """Return True if a reservation is valid now. Expiries after `latest` are invalid (set by a fast clock)."""
     return now < until <= latest
 
 
@@ -250,8 +249,7 @@ class Board:
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Defer the counting of labels to the end of the context, for bulk updates. The state must not be queried
-        inside."""
+        """Defer the counting of labels to the end of the context. The state must not be queried inside."""
         self._bulk = True
         yield
         self._bulk = False
@@ -377,8 +375,7 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return True if a label by this person would fill a slot of this map now. Otherwise the label is an extra
-        annotation.
+        """Return True if this person's label would fill a slot of the map now. Other labels are extra annotations.
 
         Free slots belong to the earliest valid reservations of people who have labelled in this project before.
         """
@@ -400,8 +397,7 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return the assignment of a map to a person with its purpose, or None if the map was not assigned to this
-        person."""
+        """Return the assignment of a map to a person with its purpose, or None if it was not assigned to them."""
         participant = self._people.get(person)
         if participant is None:
             return None
@@ -448,8 +444,7 @@ class Board:
         return chosen
 
     def _held_by_newcomers(self, person: str, now: float) -> list[Choice]:
-        """Return one map whose free slots are all reserved by people without labels, so that made-up names block
-        nobody."""
+        """Return a map whose free slots are all reserved by people without labels, so that fake names block nobody."""
         for position in self._open:
             name = self._names[position]
             slot = self._slots[name]

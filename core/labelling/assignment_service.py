@@ -32,8 +32,7 @@ _GUARD = threading.Lock()
 
 @dataclass
 class _Kept:
-    """The board of one project, the number of database writes that it includes, and the last label event that
-    counts."""
+    """The board of a project, the number of database writes that it includes, and the last label event that counts."""
 
     board: Board
     marks: projects.Marks
@@ -54,8 +53,7 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result of storing a batch of label events: the highest stored sequence number, and annotator status by
-    project."""
+    """The result of storing label events: the highest stored sequence number, and annotator status by project."""
 
     acknowledged: int
     feedback: list[Feedback] = field(default_factory=list)

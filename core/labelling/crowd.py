@@ -26,8 +26,7 @@ NOTHING = Interval(None)
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Measure how much annotators differ in how often others agree with them: the standard deviation beyond chance, 0
-    to 1.
+    """Measure how much annotators differ in how often others agree with them (standard deviation beyond chance).
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.

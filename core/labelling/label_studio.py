@@ -35,8 +35,7 @@ EVENT_KEYS = ("event", "batch", "sequence", "kind", "class_set", "map_id", "anno
 
 
 def export_studio(db: Database, file: Path, class_set: str) -> int:
-    """Export the labels of a class set as Label Studio JSON with a labelling config (.xml), and return the number of
-    tasks."""
+    """Export the labels of a class set as Label Studio JSON with a config (.xml), and return the number of tasks."""
     classes = known_class_set(db, class_set)
     tasks: dict[str, _Task] = {}
     for position, row in enumerate(exported(db, class_set)):
@@ -106,8 +105,7 @@ def _choice(titles: list[str]) -> dict[str, Any]:
 
 
 def studio_config(classes: ClassSet) -> str:
-    """Create the labelling config for Label Studio, which shows the image of a task and offers the classes as
-    choices."""
+    """Create the labelling config for Label Studio, which shows a task's image and offers the classes as choices."""
     shown = [
         [html.escape(text or "") for text in (pattern.title, pattern.eye, pattern.key)] for pattern in classes.classes
     ]
@@ -419,8 +417,7 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the annotator's stored event on this map at the second in which the annotation was created, or
-        None."""
+        """Return the annotator's stored event on this map at the second when the annotation was created, or None."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))

@@ -127,8 +127,7 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each map, from the labels of the person `source` or, if that is "", from
-    adjudication."""
+    """Return the known class of each map, from labels of the person `source` or, if it is "", from adjudication."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -163,8 +162,7 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Reorder the maps of a project that still need labels by the uncertainty of the classifier, and return their
-    number.
+    """Reorder the maps of a project that need labels by uncertainty of the classifier, and return their number.
 
     Raises InputError without a classifier, or if every map has all its labels; RightsError unless the user is an admin.
     """

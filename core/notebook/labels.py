@@ -28,8 +28,7 @@ FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer"
 
 
 def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
-    """Load the current labels from a database as a data frame with one row per label, including the weights of the
-    maps.
+    """Load the current labels from a database as a data frame, one row per label, with the weights of the maps.
 
     Args:
         db: database file; None for that of the app.

@@ -91,8 +91,7 @@ class Model:
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
-        """Compute the attention weights of every head for a sentence or pair, as [layer, head, query, key] with the
-        tokens.
+        """Compute the attention weights of every head for a text, as [layer, head, query, key] with the tokens.
 
         If `words` is set, weights are between words instead of tokens.
         """
@@ -240,8 +239,7 @@ class Model:
     def budget(
         self, texts: Text | Sequence[Text] | None = None, *, task: str = "sst2", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Measure the share of attention that each head gives to each category of keys. Returns the rows of the study
-        `budget`.
+        """Measure the share of attention that each head gives to each category of keys, by the study `budget`.
 
         Args:
             texts: a sentence, a pair (a tuple of two) or a list of them; None for examples of the task.
@@ -253,8 +251,7 @@ class Model:
     def writes(
         self, *, task: str = "sst2", pairs: str | Path | None = None, progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """List the tokens that each head promotes and suppresses, with its copying and relation scores. Returns the
-        rows of the study `writes`.
+        """List the tokens that each head promotes and suppresses, with copying and relation scores.
 
         Args:
             task: whose examples are read.

@@ -182,8 +182,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class MapsWidget(anywidget.AnyWidget):
-    """A notebook widget with attention maps. `view` is the user's selection, such as {"head": "L2H3"}, and can be
-    set."""
+    """A notebook widget with attention maps. `view` is the selection, such as {"head": "L2H3"}, and can be set."""
 
     payload = traitlets.Bytes(b"").tag(sync=True)
     view = traitlets.Dict().tag(sync=True)

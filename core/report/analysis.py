@@ -34,8 +34,7 @@ BATCH, TOKENS = 32, 64  # examples whose maps are in memory together, and their 
 
 @dataclass(frozen=True)
 class PlannedStudy:
-    """A study that can measure a checkpoint, with its estimated time on one core and the memory that one worker
-    needs."""
+    """A study that can measure a checkpoint, with its estimated time on one core and the memory of one worker."""
 
     study: str
     options: Row
@@ -74,8 +73,7 @@ class AnalysisPlan:
         return [planned for planned in self.studies if planned.study in names]
 
     def seconds(self, names: Collection[str]) -> float:
-        """Estimate how many seconds the named studies take on all cores. Studies of unknown duration are not
-        counted."""
+        """Estimate the seconds that the named studies take on all cores. Studies of unknown duration count as 0."""
         return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
 
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:
@@ -123,8 +121,7 @@ def plan_analysis(db: Database, checkpoint: str, task: str, data: str | None = N
 
 
 def _seconds(db: Database, checkpoint: str, name: str, given: Row) -> float | None:
-    """Return the seconds of a study on one core, from the most similar earlier run, otherwise from the time per
-    example."""
+    """Return the seconds of a study on one core, from the most similar earlier run or the time per example."""
     try:
         timed = estimate_duration(db, name, given)
     except AtlasError:  # examples are missing: the job reports it

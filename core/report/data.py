@@ -110,8 +110,7 @@ def rows_in_both(task: str, folder: str | None) -> int:
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Read the kind of a checkpoint and its fine-tuning recipe from its files. Raises CheckpointError if they cannot be
-    read."""
+    """Read the kind and the fine-tuning recipe of a checkpoint. Raises CheckpointError if files cannot be read."""
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

@@ -104,8 +104,7 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the results with rows for one part of the report, optionally for one task, in the order of the
-        plan."""
+        """Return the results with rows for a part of the report, optionally for one task, in the order of the plan."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 
@@ -129,8 +128,7 @@ class Evidence:
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return the fine-tuning scores for each task. Cross-fitted results are preferred if they have all these
-        initialisations."""
+        """Return fine-tuning scores by task. Cross-fitted results are preferred if they have these initialisations."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)

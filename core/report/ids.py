@@ -74,8 +74,7 @@ class ExhibitId(StrEnum):
 
 
 class Condition(StrEnum):
-    """The state of a checkpoint, or the kind of measurement, to which a number belongs. Only numbers with the same
-    condition are compared."""
+    """The state of a checkpoint, or kind of measurement, of a number. Only equal conditions are compared."""
 
     NONE = ""
     BEFORE = "pre-trained"

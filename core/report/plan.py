@@ -111,8 +111,7 @@ class ReportOptions:
 
     @classmethod
     def read(cls, given: Mapping[str, Any]) -> "ReportOptions":
-        """Validate the options of a report and fill in defaults. Raises InputError for an unknown option, part or
-        task."""
+        """Validate the options of a report and fill in defaults. Raises InputError for an unknown option or task."""
         names = [option.name for option in fields(cls)]
         if unknown := sorted(set(given) - set(names)):
             raise InputError(

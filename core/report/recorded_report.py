@@ -98,8 +98,7 @@ def about_record(evidence: Sequence[Evidence]) -> About:
 
 
 def _newest(steps: Iterable[StepRecord]) -> list[StepRecord]:
-    """Choose among steps that differ only in the number of examples: one with a run, then most examples, then the
-    newest."""
+    """Choose among steps that differ only in the number of examples: with a run, then most examples, then newest."""
     chosen: dict[str, StepRecord] = {}
     for step in steps:
         compared_options = {

@@ -149,8 +149,7 @@ class Study(Generic[O, P]):
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
-        """Return the checkpoints named in the options, so that a missing checkpoint is reported before the job
-        starts."""
+        """Return the checkpoints in the options, so that a missing one is reported before the job starts."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
@@ -163,8 +162,7 @@ class Study(Generic[O, P]):
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Estimate the amount of work of a job without opening its data. None means unknown or proportional to the
-        examples."""
+        """Estimate the amount of work of a job without opening its data. None if unknown in advance."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
@@ -216,8 +214,7 @@ class Study(Generic[O, P]):
         return called.format_map(told)
 
     def typed(self, options: O) -> list[str]:
-        """Return the command-line arguments that reproduce a run, or an empty list if the study has no command of its
-        own."""
+        """Return the command-line arguments that reproduce a run, or [] if the study has no command."""
         return []
 
     @property

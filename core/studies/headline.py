@@ -22,8 +22,7 @@ class Headline:
 
 
 def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    """Format a 95 % confidence interval as text after multiplying its bounds by `times`. Return "" if there is no
-    interval."""
+    """Format a 95 % confidence interval as text, with its bounds multiplied by `times`, or "" without one."""
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
@@ -75,8 +74,7 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return the scores in which the head exceeds its baseline significantly and clearly, the largest difference
-        first."""
+        """Return the scores in which the head exceeds its baseline significantly, largest difference first."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

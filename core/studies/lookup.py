@@ -57,8 +57,7 @@ def find_study(name: str) -> Study[Any, Any]:
 
 
 def section_of(study: str) -> str:
-    """Return the section of a head's page that shows the scores of this study, or "" if the study has no head
-    scores."""
+    """Return the section of a head's page that shows the scores of this study, or "" without head scores."""
     try:
         return find_study(study).section
     except JobError:

@@ -22,8 +22,7 @@ def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
 
 
 class ChangeFields(TypedDict, total=False):
-    """The changes that an ablation causes in the predictions of a model. Change rates and McNemar's p are None for
-    regression."""
+    """The changes that an ablation causes in predictions. Rates and McNemar's p are None for regression."""
 
     n: Required[int]
     metrics: Required[Metrics]

@@ -52,8 +52,7 @@ def check_paths(study: Study[Any, Any], options: Any) -> None:
 
 
 def _judges(trained: str, task: str, labels: Mapping[str, str] | None) -> bool:
-    """Return whether a classifier can be evaluated on a task: it was trained on this task, or a custom file has its
-    labels."""
+    """Return whether a classifier can be evaluated on a task: its training task, or a custom file with its labels."""
     if own.is_own(task) and labels:
         try:
             return bool(label_order(task_of(task), {int(output): name for output, name in labels.items()}))

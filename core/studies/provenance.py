@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Return the provenance of results measured on some examples. None fields are later filled from the options of the
-    run.
+    """Return the provenance of results on some examples. None fields are filled from the options of the run.
 
     `dtype` is required if it differs from that of the checkpoint, and `split` if the options have none.
     """

@@ -80,8 +80,7 @@ class Result:
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Convert the rows of this kind to records in the same order. Raises StoreError if a row lacks a required
-        column."""
+        """Convert the rows of this kind to records, in order. Raises StoreError if a row lacks a column."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
     def columns(self, *names: str) -> dict[str, Any]:
@@ -118,8 +117,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert rows to records and skip rows of other kinds. If several record classes match a row, the last one is
-    used."""
+    """Convert rows to records and skip rows of other kinds. If several classes match, the last is used."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # stored by an earlier version
@@ -174,8 +172,7 @@ class _Field:
     default: Any
 
     def value(self, value: Any) -> Any:
-        """Convert a stored value to the type of its field. JSON may store 1.0 as 1, and data frames store NaN for
-        None."""
+        """Convert a stored value to the type of its field, such as 1 to 1.0 or NaN to None."""
         if isinstance(value, np.generic):
             value = value.item()
         if isinstance(value, float) and value != value:

@@ -21,8 +21,7 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights used by a stored run with its checkpoints on this machine. "present" means that they are the
-    same.
+    """Compare the weights used by a stored run with its checkpoints here. "present" means equal weights.
 
     Other results are "earlier" (the weights have changed), "unrecorded" (the run does not state its weights) and
     "elsewhere" (no checkpoint is on this machine, or the run trained its models).

@@ -24,8 +24,7 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 
 
 def prunable(model: nn.Module) -> dict[str, list[str]]:
-    """Return the names of the prunable weights in each layer. Raises InputError for families whose layers share
-    weights."""
+    """Return the names of prunable weights by layer. Raises InputError for families whose layers share weights."""
     stack, layers = layers_of(model)
     groups = {}
     for number, layer in enumerate(layers):
@@ -115,8 +114,7 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
 
 
 def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Return the name and the list of the layers of a model. Raises InputError for families whose layers share
-    weights."""
+    """Return the name and list of a model's layers. Raises InputError for families whose layers share weights."""
     config: Any = model.config
     wanted = config.num_hidden_layers
     for name, module in model.named_modules():

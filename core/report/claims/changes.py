@@ -48,8 +48,7 @@ MOST = 0.5  # as a fraction of the heads
 
 @for_each(Part.MATCH)
 def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether more than half of the heads have their counterpart at the same layer and head number in the
-    fine-tuned checkpoint.
+    """Test whether most heads have their counterpart at the same layer and head number in the fine-tuned checkpoint.
 
     A counterpart is matched one to one and significantly more similar than random weights, in both halves of the
     inputs. The interval covers heads (Wilson) and, with several seeds, also seeds (Student's t). The squares of both
@@ -105,8 +104,7 @@ def _changed(evidence: Evidence, result: StepResult, most: slice, least: slice) 
 
 
 def gain(result: StepResult, feature: str) -> Estimate | None:
-    """Compute the mean increase of attention to a feature by fine-tuning, over all heads. None if it was not
-    measured."""
+    """Compute the mean increase of attention to a feature by fine-tuning over all heads, or None if not measured."""
     mean = over_heads(picked(result.scores, statistic="max", feature=feature, checkpoint="difference"))
     return None if mean is None or mean.low is None else -mean  # the study's difference is before less after
 
@@ -124,8 +122,7 @@ def said_of_seeds(gains: Sequence[Estimate]) -> str:
 
 @for_each(Part.FEATURES, "mrpc", "rte", "qqp")
 def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning increases the attention of some heads to nouns and of some heads to objects, corrected
-    over heads.
+    """Test whether fine-tuning raises attention of some heads to nouns and of some to objects, corrected over heads.
 
     With several seeds, this must hold in every seed. In addition, more heads must increase in all seeds than expected
     by chance (p at most .025), or heads must increase on average, with examples and seeds in the interval.
@@ -196,8 +193,7 @@ def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
 
 @for_each(Part.CHANGE)
 def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether more than half of the heads have a cosine above 0.9 with their map before fine-tuning, each with
-    its interval.
+    """Test whether most heads have a cosine above 0.9 with their map before fine-tuning, each with its interval.
 
     With several seeds, this must hold in every seed, and the cosine of the median head must be above 0.9, with
     examples and seeds in its interval.

@@ -131,8 +131,7 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
 
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
-    """Test whether more than half of the heads with a significant loss on both STS-B and RTE attend to the same word in
-    the other sentence.
+    """Test whether most heads with a significant loss on STS-B and RTE attend to the same word in the other sentence.
 
     In either direction, the attention must exceed that to the other words of the sentence and that to any noun (or
     other kind of word), corrected over these heads.
@@ -216,8 +215,7 @@ def random_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.HEADS, swept=True)
 def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether each task has a head whose ablation raises the score, with p at most .05 after correction over all
-    heads (max-T).
+    """Test whether each task has a head whose ablation raises the score (p at most .05, corrected by max-T).
 
     Fails if every head's interval ends below a gain of 0.1 points, the smallest one in the paper. The range over splits
     does not count.
@@ -247,8 +245,7 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating the whole first layer raises the score on RTE. The claim fails if the interval ends below a
-    gain of one point."""
+    """Test whether ablating the first layer raises the score on RTE. Fails if the interval ends below one point."""
     sweep = readings.sweep(result.rows)
     first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
     if first is None:
@@ -287,8 +284,7 @@ def clear_losses(known: Sequence[tuple[AblatedTarget, Estimate]]) -> set[str]:
 
 @for_each(Part.HEADS)
 def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating heads of GPT-2 leaves every prediction unchanged. A single changed prediction refutes the
-    claim."""
+    """Test whether ablating heads of GPT-2 leaves all predictions unchanged. A single changed prediction decides."""
     sweep = readings.sweep(result.rows)
     head_changes, n = sweep.known, sweep.variants[0].n
     flipped = [variant.flipped for variant, _ in head_changes if variant.flipped is not None]
@@ -309,8 +305,7 @@ PRUNED = 0.4  # of the heads of BERT
 
 @for_each(Part.PRUNE, swept=True, loses=True)
 def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether two fifths of the heads can be removed, least important first, at the cost of at most one point of
-    the score."""
+    """Test whether two fifths of the heads can be removed, least important first, at a cost of at most one point."""
     curves = readings.prune_curves(result.rows)
     if "importance" not in curves:
         return None
@@ -349,8 +344,7 @@ def one_head_is_enough(evidence: Evidence, result: StepResult) -> Outcome | None
 
 
 def _most(decisions: Sequence[Decision]) -> Decision:
-    """Return HOLDS if the claim holds for more than half of the cases, FAILS if it fails for half, otherwise
-    UNDECIDED."""
+    """Return HOLDS if the claim holds for more than half of the cases, FAILS if it fails for half, or UNDECIDED."""
     words = [decision.word for decision in decisions]
     holds, fails, total = words.count(HOLDS), words.count(FAILS), max(1, len(words))
     better = sum(decision.statistic is not None and decision.statistic.value >= -MARGIN for decision in decisions)

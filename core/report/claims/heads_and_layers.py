@@ -65,8 +65,7 @@ FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 
 
 def sixteen_layers(evidence: Evidence) -> list[Outcome]:
-    """Check by arithmetic that the paper's 144 heads are 12 in each of 12 layers. Sixteen layers of 12 heads would have
-    192."""
+    """Check that 144 heads are 12 in each of 12 layers. Sixteen layers of 12 heads would have 192 heads."""
     if evidence.one(Part.HEADS) is None:
         return untested(evidence, Part.HEADS)
     return [
@@ -108,8 +107,7 @@ PARTS = 4  # a claim on two features: each before and after fine-tuning
 
 
 def special_tokens(evidence: Evidence) -> list[Outcome]:
-    """Test whether at least a third of the heads put more than half of their attention weight on [CLS] and [SEP]
-    together."""
+    """Test whether at least a third of the heads put more than half of their weight on [CLS] and [SEP] together."""
     results = evidence.by_task(Part.STATISTICS)
     if evidence.causal or not results:
         why = NO_SPECIAL_TOKENS if evidence.causal else evidence.missing(Part.STATISTICS)
@@ -132,8 +130,7 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES)
 def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether no head of a decoder has a vertical stripe at punctuation, that is, a tenth of all weight more than
-    on other tokens nearby.
+    """Test whether no decoder head has a stripe at punctuation: a tenth of all weight more than on tokens nearby.
 
     The mean is over all queries, not over those that see the token, because the last full stop is seen only by itself.
     A map whose largest weight is below a tenth looks blank.
@@ -161,8 +158,7 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
 
 
 def keeps_its_role(evidence: Evidence) -> list[Outcome]:
-    """Test whether fewer than half of the heads that have a role on one task have this role over the examples of all
-    tasks together.
+    """Test whether fewer than half of the heads that have a role on one task have it over all tasks together.
 
     Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
     separators or the first position. The interval is Wilson's over heads. Roles of a head on several tasks are
@@ -210,8 +206,7 @@ def _pooled(scores: Sequence[Score]) -> dict[str, float | None]:
 
 @for_each(Part.FEATURES)
 def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether attention to nouns and to verbs is higher in the second half of the layers, and lower after
-    fine-tuning."""
+    """Test whether attention to nouns and verbs is higher in the second half of layers and lower after fine-tuning."""
     decisions, sentences = [], []
     for feature in ("noun", "verb"):
         layers = layer_means(result, feature, evidence.checkpoint)
@@ -245,8 +240,7 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
 
 @for_each(Part.TUNING, starts=("pretrained", "untrained"))
 def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a fine-tuned checkpoint scores higher than the pre-trained checkpoint with an untrained
-    classification head."""
+    """Test whether a fine-tuned checkpoint scores higher than the pre-trained one with an untrained head."""
     return beats(result, "untrained", "with an untrained head")
 
 

@@ -90,8 +90,7 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SINKS)
 def no_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether more than half of the heads with their sink at separators hardly change the output when the
-    contribution of the sink is removed.
+    """Test whether most heads with their sink at separators hardly change the output without the sink.
 
     Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects.
     """
@@ -239,8 +238,7 @@ NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 @for_each(Part.FRAMES)
 def percentile(evidence: Evidence, result: StepResult) -> Outcome:
-    """Count the heads at or above the 99th percentile of all heads. The count follows from arithmetic, so no checkpoint
-    decides the claim."""
+    """Count the heads at or above the 99th percentile. The count follows from arithmetic, not from a checkpoint."""
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))
@@ -295,8 +293,7 @@ def _beyond(head: FrameHead) -> Estimate:
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
-    """Test whether at least nine tenths of the heads of GPT-2 have a weight above 0.4 on frame links if the first
-    position is left out."""
+    """Test whether nine tenths of the heads of GPT-2 have a weight above 0.4 on frame links without the first token."""
     with_first, without_first = evidence.one(Part.SINK), evidence.one(Part.SINKLESS)
     if with_first is None or without_first is None:
         return untested(evidence, Part.SINK)
@@ -364,8 +361,7 @@ def over(estimates: Sequence[Estimate]) -> Estimate:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the first half of the layers attends more to [CLS] than the second half, and the second half more to
-    [SEP] than the first."""
+    """Test whether the first half of the layers attends more to [CLS], and the second half more to [SEP]."""
     starts, separators = (layer_means(result, name, evidence.checkpoint) for name in ("start", "separator"))
     if len(starts) < 2 or len(separators) < 2:
         return None
@@ -417,8 +413,7 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Compute the fractions of heads that significantly have a vertical stripe, may have one, or have one by point
-    estimate."""
+    """Compute the fractions of heads that have a vertical stripe significantly, possibly, or by point estimate."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -486,8 +481,7 @@ def _classifying(result: StepResult, checkpoint: str) -> dict[str, Estimate]:
 
 
 def diagonal_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether the best noun-pronoun head is diagonal, that is, has most of its weight on the previous or next
-    token.
+    """Test whether the best noun-pronoun head has most of its weight on the previous or the next token.
 
     Noun-pronoun heads exceed their weight at the same distance elsewhere, corrected over heads, and have more than any
     noun (or other kind of word) gets. The claim is undecided if there is no such head, or if the best one is not above
@@ -524,8 +518,7 @@ def _diagonal(relations: StepResult, statistics: StepResult, task: str) -> Outco
 
 
 def _beyond_its_distance(score: Score, heads: int) -> Decision:
-    """Decide whether a head has more weight on links than at the same distance elsewhere, corrected over the given
-    number of heads."""
+    """Decide whether a head has more weight on links than at the same distance elsewhere, corrected over heads."""
     return decided(bonferroni_widened(score.estimate, heads), score.baseline or 0.0)
 
 
@@ -608,8 +601,7 @@ def _late_stripes(result: StepResult, untuned: str) -> tuple[Estimate, str] | No
 
 
 def _stripe_word(effects: Mapping[str, Estimate], several: int) -> tuple[OutcomeWord, bool] | None:
-    """Decide whether a head's largest effect at a named feature exceeds all its other effects, by intervals and by
-    point estimates.
+    """Decide whether a head's largest effect is at a named feature, by its interval and by point estimates.
 
     Return None if no effect is significantly a stripe.
     """

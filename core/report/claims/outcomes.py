@@ -56,8 +56,7 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """Return the distance between statistic and margin in half-widths of the confidence interval, or 0 if
-        unknown."""
+        """Return the distance from statistic to margin in half-widths of the confidence interval, or 0 if unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -181,8 +180,7 @@ def _no_loss(change: Estimate, most: float) -> Decision:
 
 
 def exists(effects: Sequence[Estimate], bound: float) -> Decision:
-    """Test whether any head has an effect above `bound`. Return HOLDS if one head does, FAILS if all are below,
-    otherwise UNDECIDED.
+    """Test whether any head has an effect above `bound`: HOLDS if one has, FAILS if all are below, or UNDECIDED.
 
     Intervals are widened for the number of heads (Bonferroni), because the largest is picked. A head without an
     interval is undecided. The statistic is the deciding head.
@@ -273,21 +271,18 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """Return the factor by which the number of examples must grow until the interval of an unchanged estimate excludes
-    `zero`."""
+    """Return the factor by which examples must increase until the interval of the same estimate excludes `zero`."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 
 def _half(estimate: Estimate, *, above: bool) -> float | None:
-    """Return the half-width of the interval on the side that must shrink for the estimate to be above (or below) a
-    value."""
+    """Return the half-width of the interval on the side that must shrink for the estimate to decide."""
     end = estimate.low if above else estimate.high
     return None if end is None else abs(estimate.value - end)
 
 
 def _times(distance: float, half: float | None) -> float | None:
-    """Return the factor by which examples must increase until half an interval is shorter than a distance: (half /
-    distance)^2."""
+    """Return the factor by which examples must increase until half the interval is shorter than a distance."""
     if half is None or distance == 0:
         return None
     times = (half / abs(distance)) ** 2

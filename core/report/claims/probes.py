@@ -126,8 +126,7 @@ def _nothing_to_lose(result: StepResult) -> Outcome | None:
 
 @for_each(Part.SUBNETWORKS)
 def a_third_can_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a checkpoint that is fine-tuned without the smallest 30 % of its weights loses at most one
-    point."""
+    """Test whether a checkpoint fine-tuned without the smallest 30 % of its weights loses at most one point."""
     of_all = [
         score
         for score in Subnetwork.defined(result.rows)

@@ -43,8 +43,7 @@ from .seeds import compared, needs, over_seeds, score_of, welch, with_luck
 
 
 def by_separator(evidence: Evidence) -> list[Outcome]:
-    """Test whether classifying by [SEP] loses at most one point compared with [CLS], with examples and seeds in the
-    interval."""
+    """Test whether classifying by [SEP] loses at most one point compared with [CLS], over examples and seeds."""
     return _no_worse(evidence, Part.BY_SEPARATOR, "--set pooling=sep")
 
 
@@ -64,8 +63,7 @@ def _no_worse(evidence: Evidence, part: Part, settings: str) -> list[Outcome]:
 
 
 def _compared(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Return the score with other settings minus that with the settings of the plan. Variances of both sets of dev
-    examples are added."""
+    """Return the score with other settings minus that with the settings of the plan, with a combined interval."""
     usual = evidence.one(Part.TUNING, result.task)
     why = nothing_to_lose(evidence, result.task)
     if usual is None or why:

@@ -61,8 +61,7 @@ def over_seeds(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
-    """Decide whether fine-tuning from one initialisation scores above fine-tuning from another. None if a score is
-    missing.
+    """Decide whether fine-tuning from one initialisation scores above another. None if a score is missing.
 
     The interval covers errors over shared examples and over seeds.
     """
@@ -154,8 +153,7 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether the mean over seeds is above `zero`. A negative decision is corrected for `several`
-    comparisons."""
+    """Decide whether the mean over seeds is above `zero`. Negative decisions are corrected for `several` tests."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:

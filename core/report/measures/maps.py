@@ -40,8 +40,7 @@ def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
 
 
 def shares(evidence: Evidence) -> list[Measured]:
-    """Collect the share of each pattern class among the maps, before and after fine-tuning (Kovaleva et al., Fig.
-    2)."""
+    """Collect the share of each pattern class among maps, before and after fine-tuning (Kovaleva et al., Fig. 2)."""
     return [
         Measured(
             ExhibitId.SHARES, result.task, Item(Quantity.CLASS_SHARE, share.name),
@@ -79,15 +78,13 @@ def _frames(result: StepResult, exhibit: ExhibitId, condition: Condition) -> lis
 
 
 def frames(evidence: Evidence) -> list[Measured]:
-    """Collect attention along frame-semantic links for named heads, the best head and the mean (Kovaleva et al., Fig.
-    3)."""
+    """Collect attention along frame links for named heads, the best head and the mean (Kovaleva et al., Fig. 3)."""
     results = evidence.of(Part.FRAMES)
     return [value for result in results for value in _frames(result, ExhibitId.FRAMES, Condition.BEFORE)]
 
 
 def sink(evidence: Evidence) -> list[Measured]:
-    """Collect attention along the frame links of the GPT-2 replication, with and without the first position (the
-    sink)."""
+    """Collect attention along frame links in the GPT-2 replication, with and without the first position."""
     parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
     return [
         value
@@ -98,8 +95,7 @@ def sink(evidence: Evidence) -> list[Measured]:
 
 
 def features(evidence: Evidence) -> list[Measured]:
-    """Collect the mean attention of heads to linguistic features, for [SEP] and [CLS] also by layer (Kovaleva et al.,
-    Fig. 6)."""
+    """Collect the mean attention to linguistic features, [SEP] and [CLS] also by layer (Kovaleva et al., Fig. 6)."""
     values = []
     for result in evidence.of(Part.FEATURES):
         for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):
@@ -121,8 +117,7 @@ def features(evidence: Evidence) -> list[Measured]:
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
-    """Collect the mean attention of the classifying token in the last layer to each feature (Kovaleva et al., Fig. 7,
-    right)."""
+    """Collect the attention of the classifying token to each feature in the last layer (Kovaleva et al., Fig. 7)."""
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):
@@ -137,8 +132,7 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the scores of attention from the classifying token to a feature in the last layer, after fine-tuning if
-    available."""
+    """Return the scores of attention from the classifying token to a feature in the last layer."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
@@ -147,8 +141,7 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Collect the best head of each relation, and its attention at the same distance (Kovaleva et al., Fig. 7,
-    left)."""
+    """Collect the best head of each relation and its attention at the same distance (Kovaleva et al., Fig. 7)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(

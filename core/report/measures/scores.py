@@ -56,8 +56,7 @@ def scored(score: TunedScore, metric: str, n: int) -> Estimate:
 
 
 def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
-    """Return the score of the best constant prediction on the dev examples, or 0 if the metric is undefined for
-    constants.
+    """Return the score of the best constant prediction on dev, or 0 if the metric is undefined for constants.
 
     Fine-tuning records the majority label of the train split; another label may be more frequent on dev.
     """
@@ -69,8 +68,7 @@ def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
 
 
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
-    """Explain that the score is not above a constant prediction, so that ablation cannot lower it. None if it is
-    above."""
+    """Explain why ablation cannot lower the score, which is not above a constant prediction. None if it can."""
     result = evidence.one(Part.TUNING, task)
     if result is None:
         return None
@@ -91,8 +89,7 @@ def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
 
 
 def change(evidence: Evidence) -> list[Measured]:
-    """Collect the mean cosine of attention maps before and after fine-tuning for each layer (Kovaleva et al., Fig.
-    5)."""
+    """Collect the mean cosine of maps before and after fine-tuning for each layer (Kovaleva et al., Fig. 5)."""
     values = []
     for result in evidence.of(Part.CHANGE):
         layers = cosines(result)

@@ -98,8 +98,7 @@ def _claims(records: Records) -> str:
 
 
 def cell(claims: Sequence[ClaimRecord]) -> str:
-    """Format the outcomes of a claim on one checkpoint for a table cell, such as "holds: RTE, MRPC; undecided:
-    SST-2"."""
+    """Format the outcomes of a claim on a checkpoint for a table cell, such as "holds: RTE; undecided: SST-2"."""
     parts = []
     for outcome in OutcomeWord:
         outcome_claims = [result for result in claims if result.outcome == outcome]

@@ -43,8 +43,7 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """Describe the numbers behind the outcome of a claim: statistic, margin and seeds, and what would decide the
-    claim."""
+    """Describe the numbers behind the outcome of a claim: statistic, margin and seeds, and what would decide it."""
     parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin is not None:
         parts.append(f"The margin is {claim.margin:g}.")
@@ -58,8 +57,7 @@ def numbers_of(claim: ClaimRecord) -> str:
 
 
 def needed_of(claim: ClaimRecord) -> str:
-    """State whether more examples, more fine-tuning seeds or both would decide an undecided claim, or return "" if
-    unknown."""
+    """State how many more examples or fine-tuning seeds would decide an undecided claim, or "" if unknown."""
     rows = needed_rows(claim.needed) if claim.needed else ""
     seeds = f"{claim.needed_seeds} seeds of fine-tuning" if claim.needed_seeds else ""
     return " and ".join(filter(None, (rows, seeds)))

@@ -52,8 +52,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation results for examples that the ablated models were not trained on. `folds` is the fold number of each
-    example."""
+    """Ablation results for examples that the ablated models were not trained on, with the fold of each example."""
 
     rows: Positions
     folds: PerExample

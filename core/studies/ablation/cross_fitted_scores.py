@@ -31,8 +31,7 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """Options of cross-fitted scores: how examples are divided into folds and from which initial weights models are
-    trained."""
+    """Options of cross-fitted scores: how examples are divided into folds, and the initial weights of models."""
 
     initialisations: Annotated[
         tuple[str, ...],
@@ -47,8 +46,7 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedModels:
-    """Predictions of models with the same initialisation and seed, each for the cross-fitting fold that it was not
-    trained on."""
+    """Predictions of models with one initialisation and seed, each for the fold that it was not trained on."""
 
     initialisation: str
     seed: int

@@ -47,8 +47,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model fine-tuned on all cross-fitting folds except `number`, with the constant-prediction baseline on that
-    fold."""
+    """A model fine-tuned on all folds except `number`, with the constant-prediction baseline on that fold."""
 
     number: int
     folder: str

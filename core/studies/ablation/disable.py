@@ -128,8 +128,7 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return float32 predictions without ablation and under each ablation. Predictions not computed in float32 are
-        NaN."""
+        """Return float32 predictions without ablation and under each ablation, with NaN where none were computed."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -211,8 +210,7 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest deviation of low-precision ablation effects from float32, for a mean difference and its t
-    statistic."""
+    """The largest deviation of low-precision ablation effects from float32, for a mean and its t statistic."""
 
     effect: float
     t: float
@@ -306,8 +304,7 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Select the ablation targets that are whole groups of near-duplicate heads, with the predictions under
-    ablation."""
+    """Select the ablation targets that are whole groups of near-duplicate heads, with their predictions."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 

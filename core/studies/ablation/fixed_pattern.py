@@ -62,8 +62,7 @@ class FixedPatternOptions:
 
 
 class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
-    """Fine-tune with heads replaced by fixed attention patterns, and compare with unrestricted heads (Raganato et
-    al.)."""
+    """Fine-tune with heads replaced by fixed attention patterns, compared with unrestricted heads (Raganato et al.)."""
 
     name, options, partial, arguments = "fixed-pattern", FixedPatternOptions, TunedRuns, TrainingUnit
     question = "How well does a model learn with fixed attention patterns?"
@@ -150,8 +149,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return the heads with fixed attention patterns as interventions. Raises InputError for unknown heads or
-    patterns."""
+    """Return the heads with fixed patterns as interventions. Raises InputError for unknown heads or patterns."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)

@@ -198,8 +198,7 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Return True if a kind of attention edge links word classes, such as "noun-adjective". Raises InputError for
-    unknown classes."""
+    """Return True if a kind of edge links word classes, such as "noun-adjective". Raises InputError if unknown."""
     first, dash, other = kind.partition("-")
     if not dash:
         return False
@@ -208,8 +207,7 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Find the position pairs (earlier, later) of words from two word classes. Words with several tokens are
-    skipped."""
+    """Find the position pairs (earlier, later) of words in two word classes. Words of several tokens are skipped."""
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):
@@ -252,8 +250,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Test whether cutting the first kind of links changes the logits more than cutting each other kind (paired
-    t-test)."""
+    """Test whether cutting the first kind of links changes the logits more than each other kind (paired t-test)."""
     names = list(moved)
     found = []
     for name in names[1:]:

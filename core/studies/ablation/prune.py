@@ -153,8 +153,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Compute the pruning curve of one order, which is determined on the examples `learned`. Return it and the number
-    format used."""
+    """Compute the pruning curve of one order, determined on the examples `learned`, and its number format."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])

@@ -431,8 +431,7 @@ class OperatorAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestSummary(Result):
-    """The overall result of a sequential test of ablation targets, with the counts of verdicts and of forward
-    passes."""
+    """The overall result of a sequential test of ablation targets, with counts of verdicts and forward passes."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("race",)
     name: str = stated("race")
@@ -538,8 +537,7 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """A comparison of two kinds of word links that are cut in all layers, with equally many links of both kinds at each
-    distance.
+    """A comparison of two kinds of word links that are cut in all layers, equally many at each distance.
 
     Attributes:
         first, other: kinds of links, such as "noun-adjective".
@@ -592,8 +590,7 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(Component):
-    """The effect of patching one component: the recovered fraction of the logit difference, with a corrected
-    p-value."""
+    """The effect of patching one component: the recovered fraction of the logit difference, with corrected p."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("recovered", "share recovered|{task}")
@@ -751,8 +748,7 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Describe the significant effects of an ablation in sentences, with the best target's effect on held-out
-    examples."""
+    """Describe the significant effects of an ablation in sentences, and the best target on held-out examples."""
     variants = AblatedTarget.among(rows)
     significant = [variant.name for variant in variants if variant.p < SIGNIFICANT]
     sentence = f"Significant (p < {SIGNIFICANT}, corrected over all): {', '.join(significant) or 'none'}."

@@ -72,8 +72,7 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One fine-tuning run in a Latin square of seeds, with the importance of each head on both halves of the dev
-    examples."""
+    """One fine-tuning run in a Latin square of seeds, with the importance of each head on both halves of dev."""
 
     seeds: Seeds
     tuned: TunedRun
@@ -241,8 +240,7 @@ class _Table:
         )  # fmt: skip
 
     def _overlaps(self) -> list[HeadOverlap]:
-        """Return the overlap of important heads for all pairs of runs, with and without a common seed, and within
-        runs."""
+        """Return the overlap of important heads for pairs of runs, with and without a common seed, and within runs."""
         cells = [asdict(run.seeds) for run in self.runs]
         every = [(i, j) for i in range(len(cells)) for j in range(i)]
         groups = {"all pairs": every}

@@ -345,8 +345,7 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return exact effects on the clipped loss, as [target, example] in sampling order. Effects not measured are
-        NaN."""
+        """Return exact effects on the clipped loss, as [target, example] in sampling order, or NaN if not measured."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property

@@ -245,8 +245,7 @@ def has_parts(what: str, heads: str) -> bool:
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert heads named in the options to groups that are ablated. Raises InputError if another target is given
-    too."""
+    """Convert heads named in the options to groups that are ablated. Raises InputError for another target."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given

@@ -116,8 +116,7 @@ def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) ->
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy a score and add a log attention weight that is corrected for other explanations, unless `contrast` is
-    None."""
+    """Copy a score and add a log weight that is corrected for other explanations, unless `contrast` is None."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)

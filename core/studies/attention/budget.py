@@ -59,8 +59,7 @@ class BudgetOptions(AttendingOptions):
 
 
 class Budget(Attending[BudgetOptions, BudgetSums]):
-    """Measure which share of each head's attention goes to [CLS], [SEP], neighbouring tokens, syntax and other
-    words."""
+    """Measure which share of each head's attention goes to [CLS], [SEP], neighbours, syntax and other words."""
 
     name, options, partial = "budget", BudgetOptions, Pieces[BudgetSums]
     question = "Where does each head's attention go?"

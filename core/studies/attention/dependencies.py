@@ -61,8 +61,7 @@ class DependenciesOptions:
 
 
 class Dependencies(Study[DependenciesOptions, Pieces[RelationSums]]):
-    """Measure how well single heads predict gold dependencies. Heads are chosen on dev and evaluated on test (Clark et
-    al.)."""
+    """Measure how well heads that are chosen on dev predict gold dependencies on test (Clark et al.)."""
 
     name, options, partial, arguments = "dependencies", DependenciesOptions, Pieces[RelationSums], ChunkUnit
     question = "Which head predicts each dependency relation best?"
@@ -167,8 +166,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Add to a head's score how much attention exceeds the prediction from distance and word classes, with a
-    p-value."""
+    """Add to a head's score how much its attention exceeds that expected from distance and word classes."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head
@@ -183,8 +181,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Choose the best head and the best fixed distance on the dev split, and return their accuracies on the test
-    split."""
+    """Choose the best head and the best fixed distance on dev, and return their accuracies on test."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

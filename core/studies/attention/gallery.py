@@ -32,8 +32,7 @@ class Chosen:
 
 
 class InputScores:
-    """Observer that computes one score for every input and head, as float32 [input, layer, head]. Undefined scores are
-    NaN."""
+    """Observer that computes one score for every input and head, as float32 [input, layer, head] or NaN."""
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:

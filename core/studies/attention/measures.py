@@ -63,8 +63,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Annotate the tokens of an input with linguistic features. A token belongs to a word if they share
-        characters."""
+        """Annotate tokens with linguistic features. A token belongs to a word if they share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -122,8 +121,7 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
 
 
 class FeatureMeasure:
-    """Accumulates attention to linguistic features, and optionally to each word type, over the inputs of one
-    checkpoint."""
+    """Accumulates attention to linguistic features, and optionally to each word type, over inputs."""
 
     tags = True
 
@@ -401,14 +399,12 @@ def distances_again(sums: StatisticsSums) -> HeadDistances:
 
 
 class PatternMeasure:
-    """Accumulates distances between heads, and the mean attention map of each head, over the inputs of one
-    checkpoint."""
+    """Accumulates distances between heads, and the mean map of each head, over the inputs of one checkpoint."""
 
     tags = False
 
     def __init__(self, checkpoint: Checkpoint, *, queries: int, seed: int, random: int = 0):
-        """Set up the measurement. `random` is the number of draws of random weights for comparison (0: no repeated
-        patterns)."""
+        """Set up the measurement, with `random` draws of random weights for comparison (0: no repeated patterns)."""
         self.checkpoint, self.seed = checkpoint, seed
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
         self.distances = HeadDistances(*shape, queries=queries, seed=seed)
@@ -441,8 +437,7 @@ class PatternMeasure:
 
 
 class EffectiveMeasure:
-    """Accumulates raw and effective attention to token types, and their correlation, over the inputs of one
-    checkpoint."""
+    """Accumulates raw and effective attention to token types, and their correlation, over inputs."""
 
     tags = False
 

@@ -119,8 +119,7 @@ class NormMeasure:
         self.means = Means(checkpoint.layers, checkpoint.heads, len(TYPES))
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure norm-based attention in one forward pass. Raises InputError if the model family does not expose value
-        vectors."""
+        """Measure norm-based attention. Raises InputError if the model family does not expose value vectors."""
         for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
             prepared = studies.attention.passes.prepare(
                 self.checkpoint, pipeline, inputs[start : start + studies.attention.passes.ROWS_A_CHUNK]

@@ -102,8 +102,7 @@ class RoleSums(Sums):
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums of norm-based attention to linguistic features, of head statistics, and of the norms |f(x)| by token
-    type."""
+    """Sums of norm-based attention to linguistic features, of head statistics, and of norms by token type."""
 
     features: FeatureSums
     statistics: StatisticsSums

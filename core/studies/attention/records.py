@@ -127,8 +127,7 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """A statistic of an attention head. The statistic "place" also has the coordinates of the head in the similarity
-    plot."""
+    """A statistic of an attention head. For "place", it also has coordinates in the similarity plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -225,8 +224,7 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """The number of the group of similar heads to which a head belongs, or how clearly the head belongs to that
-    group."""
+    """The number of the group of similar heads to which a head belongs, or how clearly it belongs to the group."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")

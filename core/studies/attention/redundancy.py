@@ -50,8 +50,7 @@ class RedundancyOptions(AttendingOptions):
 
 
 class Redundancy(Attending[RedundancyOptions, PatternSums]):
-    """Find redundant attention heads: nearest heads, groups by mean pattern, and stability over tasks and
-    fine-tuning."""
+    """Find redundant heads: nearest heads, groups by mean pattern, and stability over tasks and fine-tuning."""
 
     name, options, partial = "redundancy", RedundancyOptions, Pieces[PatternSums]
     question = "Which heads have similar attention patterns?"

@@ -95,8 +95,7 @@ class RolesOptions(AttendingOptions):
 
 
 class Roles(Attending[RolesOptions, RoleSums]):
-    """Test which heads have a role, with and without the attention sink, corrected over heads and roles (Pande et al.
-    2021)."""
+    """Test which heads have a role, with and without the sink, corrected over heads and roles (Pande et al. 2021)."""
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     kinds = (RoleScore,)
@@ -229,8 +228,7 @@ class RoleMeasure:
         self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
-        """Measure the roles of heads on repeated random sequences and on controls without repeats, and compute copying
-        scores.
+        """Measure head roles on repeated random sequences and on controls, and compute copying scores.
 
         Raises InputError if the vocabulary has too few whole words.
         """

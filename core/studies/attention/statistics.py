@@ -54,8 +54,7 @@ class StatisticsOptions(AttendingOptions):
 
 
 class Statistics(Attending[StatisticsOptions, StatisticsSums]):
-    """Measure entropy, attention to neighbours and special tokens, attention distance, and row similarity (Clark et
-    al.)."""
+    """Measure entropy, attention to neighbours and special tokens, distance and row similarity (Clark et al.)."""
 
     name, options, partial = "statistics", StatisticsOptions, Pieces[StatisticsSums]
     question = "What do the heads mostly do?"

@@ -143,8 +143,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return the requirements: a classifier and labels, unless the pairs name words that a language model
-        predicts."""
+        """Return the requirements: a classifier and labels, unless a language model predicts words."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
@@ -372,8 +371,7 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute difference between the two inputs of a pair, in logits. Margins are fractions of
-        it."""
+        """Return the mean absolute logit difference between the inputs of a pair. Margins are fractions of it."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
@@ -522,8 +520,7 @@ def _summary(
 
 
 def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | None]:
-    """Return the fraction of randomly drawn edges that matter but were not proposed, with its Clopper-Pearson
-    interval."""
+    """Return the fraction of randomly drawn edges that matter but were not proposed, with its exact interval."""
     if not len(state.sampled):
         return None, None, None
     from scipy.stats import binomtest  # 0.5 s at start
@@ -581,8 +578,7 @@ def fills_words(options: "CircuitOptions") -> bool:
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Open the classifier, or a language model if the pairs name words. Raises CheckpointError if it cannot be
-    opened."""
+    """Open the classifier, or a language model if the pairs name words. Raises CheckpointError if missing."""
     if not fills_words(options):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -775,8 +771,7 @@ def other_text(
 
 
 def _other_rows(encodings: "Sequence[Encoding]", answers: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Pair examples with equal numbers of tokens, each once: first those with different answers, then with the same
-    answer."""
+    """Pair examples of equal length, each once: first with different answers, then with the same answer."""
     generator = np.random.default_rng(seed)
     by_length: dict[int, list[int]] = {}
     for number in generator.permutation(len(encodings)).tolist():

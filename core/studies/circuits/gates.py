@@ -251,8 +251,7 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
 
 
 def margin_of(options: GatesOptions) -> float:
-    """Return the smallest change of the loss that counts. The default is 5 % of the loss of the best constant
-    prediction."""
+    """Return the smallest loss change that counts, by default 5 % of the loss of the best constant prediction."""
     if options.margin is not None:
         return options.margin
     rows = setup.rows_of(options, split="train", limit=options.fit_rows)
@@ -307,8 +306,7 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """Choose the largest penalty on open gates that raises the loss by at most the margin, or else the smallest
-    penalty."""
+    """Choose the largest penalty on open gates that raises the loss by at most the margin, or the smallest."""
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 

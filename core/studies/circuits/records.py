@@ -119,8 +119,7 @@ class HeadPair(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PairSample(Result):
-    """The number of randomly drawn head pairs that interact significantly, with a confidence interval of their
-    fraction."""
+    """The number of random head pairs that interact significantly, with a confidence interval of the fraction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sampled pairs",)
     interacting: int

@@ -97,8 +97,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Head similarities between the first checkpoint and random weights in the shape of the other checkpoint, as a
-    baseline.
+    """Head similarities between a checkpoint and random weights in the shape of another, as a baseline.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).

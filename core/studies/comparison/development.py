@@ -175,8 +175,7 @@ def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Measure each score of all heads. Return means and confidence intervals [layer, head], and the number of
-    inputs."""
+    """Measure each score of all heads. Return means and intervals [layer, head], and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.passes.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -187,8 +186,7 @@ def map_scores(
 def class_shares(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], class_set: str
 ) -> dict[str, Ends]:
-    """Classify the attention maps of each head with a bundled classifier, and return the fraction in each pattern
-    class.
+    """Classify the attention maps of each head with a bundled classifier, and return the class fractions.
 
     Inputs of up to three tokens are left out, because they have no pattern. Raises InputError if all are that short.
     """

@@ -113,8 +113,7 @@ def common_inputs(
 
 
 def distances(first: Sequence[RowBlock], other: Sequence[RowBlock]) -> np.ndarray:
-    """Compute the mean Jensen-Shannon distance between every two heads of two checkpoints, as [input, head, other
-    head]."""
+    """Compute the mean Jensen-Shannon distance between heads of two checkpoints, as [input, head, other head]."""
     count = sum(len(set(block.inputs)) for block in first)
     means = np.zeros((count, len(first[0].rows), len(other[0].rows)), dtype=np.float32)
     with torch.no_grad():
@@ -134,8 +133,7 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute head similarities between two checkpoints, and the largest similarity of each head to a head with random
-    weights.
+    """Compute head similarities between two checkpoints, and each head's largest similarity to random heads.
 
     Each random head is scaled to the mean row entropy of the head at the same position, because random weights attend
     nearly uniformly. `seeds` has one seed per draw. *Shape:* (head, other head), (draw, head).

@@ -83,8 +83,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints in which a head has a counterpart, and in how many at the same layer and
-    index."""
+    """The number of other checkpoints in which a head has a counterpart, and of those at the same position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

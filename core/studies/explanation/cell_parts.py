@@ -91,8 +91,7 @@ class LayerScores:
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Compute the map of the score terms from one group of contributions. Raises InputError for an unknown
-        group."""
+        """Compute the map of the score terms from a group of contributions. Raises InputError if it is unknown."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs

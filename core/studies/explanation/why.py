@@ -313,8 +313,7 @@ def _score(share: ScoreShare, statistic: str, feature: str) -> SortScore:
 
 
 def _said_of_removal(rows: Sequence[Row]) -> str:
-    """Return sentences on how well the terms predict removal and, for a correlation below HOPED_FOR, possible
-    reasons."""
+    """Return sentences on how well the terms predict removal and, for a low correlation, possible reasons."""
     medians = [row for row in RemovalAgreement.among(rows) if row.kind == "removal, median" and row.scale == "held"]
     if not medians or medians[0].low is None or medians[0].high is None:
         return ""

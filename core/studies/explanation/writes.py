@@ -300,8 +300,7 @@ def _opened(name: str) -> Any:
 
 
 def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:
-    """Read the word pairs of each relation from a CSV file, or the bundled pairs. Raises InputError for an invalid
-    file."""
+    """Read the word pairs of each relation from a CSV file, or the bundled pairs. Raises InputError if invalid."""
     path = PAIRS if file is None else Path(file).expanduser()
     try:
         rows = csv.DictReader(lines_of(read_text(path, most=LARGEST_FILE, given=file is not None)))

@@ -113,8 +113,7 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many sentences each rule dropped. A sentence counts for the first rule that it
-    fails."""
+    """The selected sentences, and how many each rule dropped, counted by the first rule that a sentence fails."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
@@ -232,8 +231,7 @@ class FrameHeadsOptions:
 
 
 class FrameHeads(Study[FrameHeadsOptions, Scores]):
-    """Test which heads attend along frame-semantic links, against four null models (Kovaleva et al., section 4.2, Fig.
-    3)."""
+    """Test which heads attend along frame-semantic links, against four null models (section 4.2, Fig. 3)."""
 
     name, options, partial, arguments = "frame-heads", FrameHeadsOptions, Scores, ExampleUnit
     question = "Which heads attend to frame elements?"
@@ -506,8 +504,7 @@ def score_sentences(
 
 
 class Sinkless:
-    """Observer that removes the first position (the attention sink) from attention maps and passes them to another
-    observer."""
+    """Observer that removes the first position (the sink) from attention maps and passes them on."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer

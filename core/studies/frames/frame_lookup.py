@@ -124,8 +124,7 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the value that ranks heads: the score or, for "difference", the score minus that at other
-        positions."""
+        """Return the value that ranks heads: the score or, for "difference", the score minus that elsewhere."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -152,8 +151,7 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """How attention along frame links is scored: the direction, the pairing of tokens, and whether the first key is
-    left out."""
+    """How attention along frame links is scored: direction, pairing of tokens, and use of the first key."""
 
     direction: str
     pairing: str = "product"

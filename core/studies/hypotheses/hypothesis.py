@@ -219,8 +219,7 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
                     add_event(cursor, one, "tested", run=run.run, criteria=mine, annotator=db.person.name)
 
     def _keep_runs(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> dict[str, str]:
-        """Store each run for the criteria as a separate run, and return their IDs. Head scores in the atlas are not
-        replaced."""
+        """Store each run for the criteria as a separate run, and return their IDs. The atlas is not changed."""
         partials = list(run.partials())
         merged = self.merge(run.options, partials) if partials else Parts(())
         return {

@@ -30,8 +30,7 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The result of one unit of work in a joint job, as JSON with its provenance, or the error that stopped the
-    unit."""
+    """The result of one unit of work in a joint job, as JSON with its provenance, or the error of the unit."""
 
     number: int
     order: int

@@ -174,8 +174,7 @@ def predicate_of(key: str) -> Predicate:
 
 
 def checked(key: str, values: Mapping[str, str]) -> Parameters:
-    """Validate the parameters of a kind of hypothesis and fill in defaults. Raises InputError for invalid
-    parameters."""
+    """Validate the parameters of a hypothesis and fill in defaults. Raises InputError for invalid parameters."""
     predicate = predicate_of(key)
     names = [parameter.name for parameter in predicate.parameters]
     for name in values:
@@ -249,8 +248,7 @@ class Hypothesis:
 
     @property
     def measured_by(self) -> str:
-        """Return the name of the study that measures the hypothesis, with its variant if there is one, such as
-        "patch:drop"."""
+        """Return the name of the study that measures the hypothesis, with its variant, such as "patch:drop"."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart

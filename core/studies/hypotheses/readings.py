@@ -273,8 +273,7 @@ def effect_estimate(changes: np.ndarray) -> Means:
 
 
 def needed_reading(partial: Any, operator: str, head: Head, margin: float) -> Reading | str:
-    """Test whether the loss rises by more than a margin when a head is ablated, or explain why the rise is
-    undefined."""
+    """Test whether ablating a head raises the loss by more than a margin, or explain why that is undefined."""
     head.within(partial.layers, partial.heads)
     changes = partial.changes[partial.operators.index(operator), head.layer * partial.heads + head.head]
     return _shifted(f"rise of the loss in nats, {operator}", changes - margin, margin)
@@ -310,8 +309,7 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Extract the evidence for a hypothesis from a merged result. The effect must also exceed that with random
-    weights."""
+    """Extract the evidence for a hypothesis from a merged result. The effect must exceed that of random weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
@@ -344,8 +342,7 @@ ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of the logit difference that patching a head recovers, compared with other heads of its
-    layer."""
+    """Measure the fraction of the logit difference that patching a head recovers, compared with its layer's heads."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -358,8 +355,7 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of the logit difference that an edge between two heads carries, compared with other
-    edges."""
+    """Measure the fraction of the logit difference that an edge between heads carries, compared with other edges."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))

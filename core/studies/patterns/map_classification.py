@@ -14,8 +14,7 @@ from ...patterns.training import Classifier
 
 
 class ClassCounts:
-    """Observer that classifies every attention map and counts uncertain maps and maps outside the training
-    distribution."""
+    """Observer that classifies every attention map and counts uncertain and out-of-distribution maps."""
 
     def __init__(self, classifier: Any, inputs: int, layers: int, heads: int, dtype: str) -> None:
         self.classifier, self.dtype = classifier, dtype

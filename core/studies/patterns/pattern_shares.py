@@ -85,8 +85,7 @@ class Counts:
 
 
 class PatternShares(Study[PatternSharesOptions, Counts]):
-    """Measure the share of each pattern class among the maps of a task, raw and corrected for misclassification (Fig.
-    2)."""
+    """Measure the share of each pattern class among the maps of a task, raw and corrected for errors (Fig. 2)."""
 
     name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
     question = "Which attention patterns are most frequent?"

@@ -23,8 +23,7 @@ class ClassRow(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassShare(ClassRow):
-    """The share of one pattern class among all attention maps of a checkpoint, raw or corrected for
-    misclassification."""
+    """The share of one pattern class among all maps of a checkpoint, raw or corrected for misclassification."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("share", "corrected")
     FIGURE = Figure("share", "{part} of maps of {checkpoint}", "{name}")
@@ -42,8 +41,7 @@ class ClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadClass(ClassRow):
-    """The most frequent pattern class of a head, its share of the head's maps, and the number of maps in every
-    class."""
+    """The most frequent pattern class of a head, its share, and the number of the head's maps in every class."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "{statistic} {name}|{task}")
@@ -80,8 +78,7 @@ class HeadClassShare(ClassRow):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassNote(ClassRow):
-    """The fractions of uncertain and unusual attention maps of a checkpoint, and the numbers of cropped or truncated
-    inputs."""
+    """The fractions of uncertain and unusual maps of a checkpoint, and the number of truncated inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("note",)
     part: str = stated("note")

@@ -142,8 +142,7 @@ class TrainPatternsOptions:
 
 @dataclass(frozen=True)
 class Final:
-    """The trained pattern classifier as safetensors in base64, with its map size and the number of cropped training
-    maps."""
+    """The trained pattern classifier as safetensors in base64, with its map size and cropped training maps."""
 
     weights: str
     size: int

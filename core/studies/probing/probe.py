@@ -117,8 +117,7 @@ def _auxiliary(rng: random.Random, *, parting: bool) -> Diagnostic:
 
 
 def linear_rule(task: str, sentence: GoldSentence, place: int) -> int:
-    """Predict a label from word order alone: the number of the nearest noun, or whether the first auxiliary is the main
-    one."""
+    """Predict a label from word order alone, such as the grammatical number of the nearest noun."""
     words = [word.text for word in sentence.words]
     if task == AUXILIARY:
         return int(not any(word in _AUXILIARIES for word in words[:place]))
@@ -168,8 +167,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """The numbers of correct answers of a probe on a test, by layer and sentence. Layer 0 is the output of the
-    embeddings.
+    """The numbers of correct answers of a probe, by layer and sentence. Layer 0 is the embeddings' output.
 
     Attributes:
         right, control: correct words, for the property and the control task. *Shape:* (layer, sentence), int.
@@ -191,8 +189,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The layer weights of a probe that mixes all layers, fitted on all sentences and on resampled sentences, as [fit,
-    layer]."""
+    """The layer weights of a probe that mixes all layers, as [fit, layer]. The first fit uses all sentences."""
 
     property: str
     weights: np.ndarray
@@ -360,8 +357,7 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with training and test examples. The first test follows the same rule as the training
-    examples."""
+    """A property of words with training and test examples. The first test follows the training rule."""
 
     name: str
     classes: tuple[str, ...]
@@ -373,8 +369,7 @@ class WordProperty:
 def word_property(
     checkpoint: "models.checkpoint.Checkpoint", name: str, treebank: str | None, limit: int | None, *, seed: int = 0
 ) -> WordProperty:
-    """Create the examples of a word property with the vectors of their words. Raises InputError if there is only one
-    class."""
+    """Create the examples of a word property with word vectors. Raises InputError if there is only one class."""
     if name in DIAGNOSTIC:
         return _diagnostic(checkpoint, name, seed)
     parts = []

@@ -134,8 +134,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the attention between the words of every sentence, as [layer × head, word, word], or read it from
-    disk."""
+    """Compute the attention between the words of sentences, as [layer × head, word, word], or read it."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 

@@ -121,8 +121,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which components of a model are pruned in one seed, and the pattern classes of its attention
-    maps."""
+    """The order in which components of a model are pruned in one seed, and the pattern classes of its maps."""
 
     seed: int
     order: tuple[str, ...]

@@ -96,8 +96,7 @@ class TransferPartial:
 
 
 class TransferStudy(Study[TransferOptions, TransferPartial]):
-    """Measure what each layer contributes to a task, by classifiers on its output and by fine-tuning with frozen
-    layers."""
+    """Measure each layer's contribution to a task by classifiers on its output and fine-tuning with frozen layers."""
 
     name, options, partial, arguments = "transfer", TransferOptions, TransferPartial, TrainingUnit
     question = "Which layer is best for the task?"
@@ -224,8 +223,7 @@ def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def _best_layers(mine: Sequence[Predicted]) -> list[BestLayer]:
-    """Choose the best layer of each reading on every other dev example, and return its gain over the last layer on the
-    rest."""
+    """Choose the best layer of each reading on every other dev example, and return its gain on the rest."""
     results = []
     metric = metrics_of(task_of(mine[0].task))[0]
     for reading, words in READINGS.items():
@@ -275,8 +273,7 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Train a classifier on the output of each layer, and return its dev predictions [layer, example] by way of
-    pooling."""
+    """Train a classifier on the output of each layer, and return dev predictions [layer, example] by pooling."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

@@ -207,8 +207,7 @@ STUDY = Change()
 
 
 def task_tuned_on(checkpoint: str) -> str:
-    """Return the task on which a checkpoint was fine-tuned by this program. Raises InputError if the task is
-    unknown."""
+    """Return the task on which this program fine-tuned a checkpoint. Raises InputError if the task is unknown."""
     for folder in filter(config.is_folder, (Path(checkpoint), config.PROJECT / checkpoint)):
         if task := training_log(folder.expanduser()).get("task"):
             return task_of(task).key
@@ -236,8 +235,7 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Sum the differences between the attention maps of two checkpoints. Raises CheckpointError if their tokens
-    differ."""
+    """Sum the differences between the maps of two checkpoints. Raises CheckpointError if tokens differ."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (

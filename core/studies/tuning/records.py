@@ -108,8 +108,7 @@ class FixedPatternChange(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Transferred(Valued):
-    """The score on a task of a classifier on one layer, of fine-tuning with frozen layers, or of the constant
-    prediction."""
+    """The task score of a classifier on one layer, of fine-tuning with frozen layers, or of a constant prediction."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("classifier", "frozen", "baseline")
     FIGURE = Figure("value", "{kind}|{task}|{metric}")
