@@ -41,8 +41,8 @@ def sides(border: Border) -> str:
     counted = _stored()[border.name]["sides"]
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
-        f"Among the bundled maps with unanimous labels, this threshold alone is right for {told}. Other rules can "
-        "apply to the rest."
+        f"Among the bundled maps with unanimous labels, the threshold of this border alone gives the label of {told}. "
+        "Other rules of the codebook decide the label of the remaining maps."
     )
 
 

@@ -29,13 +29,12 @@ SIDE, GAP = 150, 40  # pixels of a map, and between the two sides
 DOCS = config.DATA.parent / "docs" / "reference"
 INTRODUCTION = """# Codebook
 
-The classes of attention maps, and how to decide between two classes. *Annotate > Codebook* shows the same. In the
-figures, rows are queries and columns are keys, on a scale from 0 to 1 unless stated otherwise. The numbers below a
-figure are measurements of its maps, from left to right. The measurements selected the maps and do not decide the
-label: an annotator labels what is visible. Annotators differ most near a border
-([agreement](../../data/annotations/README.md)). This command writes the page:
-
-    python -m data.recipes.codebook_borders"""
+The codebook describes the pattern classes of attention maps and explains how to decide between two classes. The page
+*Annotate > Codebook* of the app shows the codebook too. In the figures, rows are queries and columns are keys, on a
+scale from 0 to 1 unless stated otherwise. The tables below the figures list measurements of the maps. Annotators
+decide by what is visible in a map, not by these measurements. Annotators disagree most often about maps near a border
+between two classes ([agreement](../../data/annotations/README.md)). `python -m data.recipes.codebook_borders`
+regenerates this page."""
 
 
 def candidates(border: Border) -> Iterator[dict]:
@@ -91,7 +90,7 @@ def page(sets: tuple[ClassSet, ...]) -> str:
         lines += [
             f"## {classes.title}",
             "",
-            f"{classes.source}.",
+            f"The classes are those of {classes.source}.",
             "",
             "| key | class | appearance |",
             "|---|---|---|",
@@ -106,8 +105,8 @@ def page(sets: tuple[ClassSet, ...]) -> str:
             ]
             lines += ["", f"### {low} or {high}: {border.name.replace('-', ' ')}", "", border.told, "",
                       f"![{low} on the left, {high} on the right](borders/{border.name}.png)", "",
-                      f"Measured in the {low} maps on the left: {told[0]}.", "",
-                      f"Measured in the {high} maps on the right: {told[1]}."]  # fmt: skip
+                      "| maps | measurement, from left to right |", "|---|---|",
+                      f"| {low}, on the left | {told[0]} |", f"| {high}, on the right | {told[1]} |"]  # fmt: skip
             lines += ["", sides(border)] if sides(border) else []
         lines.append("")
     return "\n".join(lines)

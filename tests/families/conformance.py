@@ -154,18 +154,18 @@ def table(outcomes: Iterable[Outcome]) -> str:
     lines = [
         "# Architectures of transformers",
         "",
-        "For people who ask whether an architecture can be opened, and what can be measured in it.",
+        f"This page lists what can be measured in the {len(every)} architectures of transformers "
+        f"{transformers.__version__} that AutoModel opens and that have a text config. Each architecture was tested on "
+        "a tiny random checkpoint. `python -m tests.families.conformance` regenerates the page.",
         "",
-        f"Tried with transformers {transformers.__version__} on tiny random checkpoints of {len(every)} "
-        "architectures that AutoModel opens and that have a text config. "
-        "Regenerate with `python -m tests.families.conformance`.",
+        "| result of the test | architectures |",
+        "|---|--:|",
+        f"| maps and interventions work | {len(by_kind['full'])} |",
+        f"| maps work, interventions are refused with an error message | {len(by_kind['maps'])} |",
+        f"| the checkpoint is refused with an error message | {len(by_kind['refused'])} |",
+        f"| not tested, because the model needs packages that are not installed | {len(by_kind['not built'])} |",
         "",
-        f"- Maps and interventions: {len(by_kind['full'])} architectures.",
-        f"- Maps only, interventions are refused by name: {len(by_kind['maps'])}.",
-        f"- Refused with one error: {len(by_kind['refused'])}.",
-        f"- Not tried, because the model needs packages that are not installed: {len(by_kind['not built'])}.",
-        "",
-        "*Long inputs*: statistics of 512 tokens and more are measured without whole maps.",
+        "In the column *long inputs*, *yes* means that inputs of 512 tokens or more are measured without whole maps.",
         "",
         "| architecture | maps | interventions | long inputs | why not |",
         "|---|---|---|---|---|",

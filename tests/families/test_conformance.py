@@ -58,4 +58,4 @@ def test_the_table_names_each_architecture_once_with_its_outcome():
     assert "| a | yes | all operators | yes |  |" in written
     assert "| c | yes | no | whole maps | refused |" in written
     assert "| b | no text |" in written
-    assert "- Maps and interventions: 1 architectures." in written
+    assert "| maps and interventions work | 1 |" in written

@@ -84,8 +84,8 @@ BORDERS = (
         "weak-columns",
         NAME,
         ("heterogeneous", "vertical"),
-        f"A map is Vertical if a column can be followed: it has a weight of {FAINT} or more in {FOLLOWED:.0%} of the "
-        "rows. A column in fewer rows counts as scattered spots, even if its cells are dark.",
+        f"A map is Vertical if a column has a weight of {FAINT} or more in at least {FOLLOWED:.0%} of the rows. A map "
+        "whose columns have such a weight in fewer rows is Heterogeneous, even if single cells are dark.",
         lambda weights, *_: measured(weights).column.faint_rows,
         "column in {value:.0%} of the rows",
         FOLLOWED,
@@ -94,8 +94,8 @@ BORDERS = (
         "faint-stripes",
         NAME,
         ("heterogeneous", "vertical"),
-        f"If the largest weight of a map is below {NEARLY_UNIFORM}, stripes are visible only on the map's own "
-        "scale. On the scale from 0 to 1, the map is blank, so it is Heterogeneous.",
+        f"A map whose largest weight is below {NEARLY_UNIFORM} is Heterogeneous: the map is blank on the scale from "
+        "0 to 1. The stripes of such a map are visible only on a scale that ends at the largest weight of the map.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
@@ -105,8 +105,8 @@ BORDERS = (
         "line-beside-columns",
         NAME,
         ("vertical", "vertical+diagonal"),
-        f"Next to a column, a diagonal line counts if it is visible from end to end: it has a weight of {MARK} or "
-        f"more in {LINED:.0%} of its positions, and in each third of the map.",
+        "A map with a dark column is Vertical + Diagonal if a diagonal line is also visible from end to end. The line "
+        f"must have a weight of {MARK} or more in at least {LINED:.0%} of its positions, and in each third of the map.",
         lambda weights, *_: measured(weights).line.rows,
         "line in {value:.0%} of its positions",
         LINED,
@@ -115,8 +115,8 @@ BORDERS = (
         "column-beside-line",
         NAME,
         ("diagonal", "vertical+diagonal"),
-        f"Next to a diagonal line, a column counts if it is dark: it has a weight of {STRONG} or more in "
-        f"{BESIDE:.0%} of the rows. Maps with paler columns are Diagonal.",
+        f"A map with a diagonal line is Vertical + Diagonal if a column has a weight of {STRONG} or more in at "
+        f"least {BESIDE:.0%} of the rows. A map with a diagonal line and paler columns is Diagonal.",
         lambda weights, *_: measured(weights).column.strong_rows,
         "column in {value:.0%} of the rows",
         BESIDE,
@@ -126,7 +126,8 @@ BORDERS = (
         NAME,
         ("heterogeneous", "block"),
         "A map of two sentences is Block if the squares of both sentences are visible, and hardly any weight is "
-        "outside the squares. Patches within a sentence, or weight between sentences, are Heterogeneous.",
+        "outside the squares. A map with patches within a sentence, or with weight between the sentences, is "
+        "Heterogeneous.",
         _inside,
         "{value:.0%} of the weight within its sentence",
         own_scale=True,

@@ -60,8 +60,8 @@ BORDERS = (
         "columns-in-each-sentence",
         NAME,
         ("overall", "block"),
-        f"A map is Block if each sentence has a column with a weight of {SHORT} or more in {HALF:.0%} of the rows of "
-        "that sentence. If all columns consist of single spots, the map is Overall.",
+        f"A map is Block if each sentence has a column with a weight of {SHORT} or more in at least {HALF:.0%} of the "
+        "rows of the sentence. A map whose columns consist of single spots is Overall.",
         _shortest,
         "column in {value:.0%} of the rows of the weaker sentence",
         HALF,
@@ -71,9 +71,9 @@ BORDERS = (
         "first-sentence",
         NAME,
         ("overall", "majority"),
-        "A map is Majority if most attention of the second sentence's tokens is on the first sentence, mostly on its "
-        f"first token, with a weight of {STRONG} or more in {BESIDE:.0%} of the second sentence's rows. With a paler "
-        "first column, the map is Overall.",
+        "A map is Majority if the second sentence attends mostly to the first sentence. The first token must have a "
+        f"weight of {STRONG} or more in at least {BESIDE:.0%} of the rows of the second sentence. A map with a paler "
+        "first column is Overall.",
         _on_first_token,
         "dark first column in {value:.0%} of the second sentence's rows",
         BESIDE,
