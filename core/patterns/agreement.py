@@ -343,7 +343,7 @@ class RaterPair:
 
 
 def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
-    """Return all pairs of raters who both labelled at least `fewest` maps, lowest kappa first."""
+    """Return all pairs of raters with at least `fewest` maps in common, lowest kappa first."""
     given, agreements = _given(labels), []
     codes, size = np.ascontiguousarray(given.codes.T.astype(np.int64)), len(given.classes)
     for (first, a), (second, b) in combinations(zip(given.raters, codes, strict=True), 2):
