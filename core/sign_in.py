@@ -167,7 +167,7 @@ def _exists(path: Path) -> bool:
 def _unreadable(path: Path, why: str) -> ConfigError:
     return ConfigError(
         "The app does not start if a secrets file is unreadable, because it may require sign-in; got "
-        f"{str(path)[:200]} ({' '.join(why.split())[:120]}). Correct it or move it away."
+        f"{str(path)[:200]} ({' '.join(why.split())[:120]}). Correct the file or move it away."
     )
 
 

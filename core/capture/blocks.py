@@ -55,8 +55,8 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
         if paths and len(stack) == checkpoint.layers and _has(stack[0], paths[0]):
             return stack
     raise InterventionError(
-        "Sublayers and layers can only be ablated or patched in models of the families "
-        f"{', '.join(_WRITERS)}; got {kind}. Ablate or patch heads instead."
+        f"Sublayers and layers can only be ablated or patched in models of the families {', '.join(_WRITERS)}; "
+        f"got a {kind} model. Ablate or patch heads instead."
     )
 
 

@@ -43,8 +43,7 @@ class LayerBlock(NamedTuple):
         component."""
         if not 0 <= self.layer < layers:
             raise InputError(
-                f"The layer must be from L1 to L{layers}, the last layer of this checkpoint; got {self}. "
-                "Choose one of these layers."
+                f"A layer of this checkpoint must be from L1 to L{layers}; got {self}. Choose one of these layers."
             )
         return self
 

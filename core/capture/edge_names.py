@@ -120,8 +120,8 @@ def ends_of(name: str) -> tuple[Head, Head, str]:
     ends = Head.parse(sender.strip()), Head.parse(reader.strip())
     if ends[0].layer >= ends[1].layer:
         raise InputError(
-            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Name a "
-            "head of a later layer as its end."
+            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Choose a "
+            "head in a later layer as the end of the edge."
         )
     return (*ends, kind)
 

@@ -128,7 +128,7 @@ def head_changes_of(
             head_changes.setdefault(layer, []).append(HeadChange(intervention.operator, row, outputs, places))
         if twice := seen & intervention.heads:
             raise InterventionError(
-                f"A head can have only one ablation method; {min(twice)} has two. Remove one of them."
+                f"A head can have only one ablation method; {min(twice)} has two. Remove one of the two methods."
             )
         seen |= intervention.heads
     return head_changes

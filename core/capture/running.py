@@ -198,11 +198,11 @@ def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bo
     if not run.asks or run.ended or (run.calls and run.calls % run.layers == 0):
         return
     kind, expected = checkpoint.family.model_type, run.layers
-    ways = {"interface": "call transformers' attention interface", "outputs": "give out its maps"}
+    ways = {"interface": "call transformers' attention interface", "outputs": "return its maps"}
     way = ways.get(reach_of(checkpoint), "compute its weights in one softmax")
     seen = (
-        f"Every attention layer must {way} to be reached; of the {expected} layers of {checkpoint.name} "
-        f"(family {kind}) {run.calls} did"
+        f"Every attention layer must {way}; of the {expected} layers of {checkpoint.name} (model family {kind}), "
+        f"{run.calls} did"
     )
     if changing or run.gates is not None:
         raise InterventionError(f"{seen}, so heads were not changed as requested. Choose another checkpoint.")

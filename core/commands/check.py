@@ -49,8 +49,8 @@ def check(
     failed = [finding.name for finding in findings if not finding.passed]
     if failed:
         raise CheckpointError(
-            f"All checks must pass before results on {checkpoint} can be trusted; failed: {', '.join(failed)}. "
-            "Choose another checkpoint, or report its model family."
+            f"All checks must pass before results on {checkpoint} can be trusted; these checks failed: "
+            f"{', '.join(failed)}. Choose another checkpoint, or report its model family."
         )
 
 

@@ -160,7 +160,7 @@ def _raced(
     """Return the sequential test that replaces a full ablation, if requested. Raises InputError."""
     if not own_options.race:
         if own_options.margin is not None:
-            raise InputError("--margin requires a sequential test. Add --race.")
+            raise InputError("The option --margin only applies to a sequential test. Add --race to run such a test.")
         return None
     shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "seed", "what", "operator", "heads",
               "reference", "draws", "mean_by")  # fmt: skip

@@ -137,8 +137,8 @@ class Lexicon:
             return self.roles[frame]
         if self.release is None:
             raise InputError(
-                f'A frame must be in the bundled data ({len(self.roles)} frames); got "{frame}". Choose another, '
-                "or set ATLAS_FRAMENET to a FrameNet release folder."
+                f'A frame must be in the bundled data ({len(self.roles)} frames); got "{frame}". Choose another '
+                "frame, or set ATLAS_FRAMENET to a FrameNet release folder."
             )
         facts = self.release.frame(frame)
         core = tuple(name for name, kind in facts.elements.items() if kind.startswith("Core"))

@@ -37,7 +37,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     for message in messages:
         check_choice("The role of a message", message.role, ROLES)
     if sum(len(message.text) for message in messages) > LONGEST_TEXT:
-        raise InputError(f"A chat must have at most {LONGEST_TEXT:,} characters; got more. Shorten it.")
+        raise InputError(f"A chat must have at most {LONGEST_TEXT:,} characters; this chat has more. Shorten it.")
     if not getattr(checkpoint.tokenizer, "chat_template", None):
         raise CheckpointError(
             f"A chat needs a tokenizer with a chat template; {checkpoint.name} has none. Type the prompt as plain "

@@ -292,7 +292,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
     start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id
     if start is None:
         raise CheckpointError(
-            "A decoder's tokenizer must define a beginning-of-text or end-of-text token; this one has "
+            "A decoder's tokenizer must define a beginning-of-text or end-of-text token; this tokenizer has "
             "neither. Set bos_token or eos_token in its tokenizer_config.json."
         )
     between = tokenizer.eos_token_id if tokenizer.eos_token_id is not None else start

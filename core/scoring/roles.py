@@ -58,9 +58,9 @@ class RolePositions:
         named = (self.first, *self.separators, *self.rare, *(k for link in self.links for k in link))
         if not all(0 <= k < self.length for k in named) or end > self.length or period < 1:
             raise InputError(
-                f"Token positions must be inside the input of {self.length} tokens; got first token "
-                f"{self.first}, separators {self.separators}, rare words {self.rare} and repeat "
-                f"{self.repeat}. Correct them."
+                f"Token positions must be inside the input of {self.length} tokens; got first token {self.first}, "
+                f"separators {self.separators}, rare words {self.rare} and repeat {self.repeat}. Correct these "
+                "positions."
             )
 
 

@@ -74,7 +74,7 @@ class Rules:
                 f"got {self.clip:g}. Raise the limit, or lower the margin."
             )
         if self.heads < 1:
-            raise InputError("A sequential test needs at least one head, layer or group; got none. Name some.")
+            raise InputError("A sequential test needs at least one head, layer or group; got none. Name at least one.")
         if not 0 < self.alpha < 1:
             raise InputError(
                 f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {self.alpha:g}. Choose "

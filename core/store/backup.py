@@ -147,7 +147,9 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
     """
     source, target = Path(file).expanduser().resolve(), database.expanduser().resolve()
     if not _is_file(source):
-        raise StoreError(f"A backup must be an existing file that `backup` wrote; got {source}. Give its path.")
+        raise StoreError(
+            f"A backup must be an existing file that `backup` wrote; got {source}. Give the path of a backup."
+        )
     _must_be_new(target, "A restored database")
     if log := next((log for log in _logs(target) if os.path.lexists(log)), None):
         raise StoreError(

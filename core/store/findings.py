@@ -169,7 +169,7 @@ def pin(db: Database, finding: Finding) -> str:
     """Store a finding and return its ID. Raises InputError if the note is too long, and RightsError for a viewer."""
     if len(finding.note) > LONGEST_NOTE:
         raise InputError(
-            f"A note must have at most {LONGEST_NOTE:,} characters; this one has {len(finding.note):,}. Shorten it."
+            f"A note must have at most {LONGEST_NOTE:,} characters; this note has {len(finding.note):,}. Shorten it."
         )
     name = uuid.uuid4().hex[:12]
     values = [

@@ -67,7 +67,7 @@ def one_job(db: Database, job: str) -> Row:
     """
     found = db.records("SELECT * FROM job WHERE job = ?", [job])
     if not found:
-        raise JobError(f"A job must be one listed on the Jobs page; got {job!r}. Choose one from the list.")
+        raise JobError(f"A job must be listed on the Jobs page; got {job!r}. Choose a job from this page.")
     (row,) = found
     for column in ("options", "asked"):
         if why := misfit("job", column, row[column]):

@@ -292,7 +292,9 @@ def _fitting(column: pa.Field, value: Any, subject: str, *, least: int) -> Any:
         kinds = {pa.bool_(): bool, pa.binary(): bytes}.get(kind, datetime)
         good, wanted = isinstance(value, kinds), {pa.bool_(): "true or false", pa.binary(): "bytes"}.get(kind, "a time")
     if not good:
-        raise InputError(f'"{column.name}" must be {wanted}; got {_shown(value)} in {subject}. Correct it.')
+        raise InputError(
+            f'The field "{column.name}" must be {wanted}; got {_shown(value)} in {subject}. Correct the field.'
+        )
     return value
 
 

@@ -248,7 +248,7 @@ def _lines(data: bytes, file: Path) -> Iterator[bytes]:
 
 def _bounded(rows: int) -> None:
     if rows > MOST_ROWS:
-        raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; this one has {rows:,}. Split it.")
+        raise InputError(f"A file of labels must have at most {MOST_ROWS:,} rows; this file has {rows:,}. Split it.")
 
 
 def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:

@@ -560,8 +560,8 @@ def change_classes(
             looks_like(name) in map(looks_like, taken) or not looks_like(name) or not (eye or "").strip()
         ):
             raise InputError(
-                f"A new class must have an unused name and a description of the pattern; {name[:60]!r} lacks one of "
-                "them. Change it."
+                f"A new class must have an unused name and a description of the pattern; {name[:60]!r} lacks one "
+                "of them. Change its name, or add a description."
             )
         if kind not in ("add", "set") and (
             name not in taken or (kind == "merge" and (into not in taken or into == name))

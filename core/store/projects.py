@@ -191,7 +191,9 @@ def one_project(db: Database, project: str) -> Project:
         db, project.encode(errors="replace").decode()
     ):  # an unpaired surrogate is in no ID
         return project_row
-    raise InputError(f"A project must be one listed on the Projects page; got {project[:60]!r}. Choose one there.")
+    raise InputError(
+        f"A project must be listed on the Projects page; got {project[:60]!r}. Choose a project from this page."
+    )
 
 
 def _read_projects(db: Database, project: str | None) -> list[Project]:

@@ -187,8 +187,8 @@ def explain(error: BaseException, path: Path) -> StoreError:
         )
     if re.search(r"Is a directory|Cannot open file|Could not read from file", text):
         return StoreError(
-            f"The database must be a file; {path} cannot be opened as one ({text.split(': ')[-1]}). Choose "
-            "another file with --db or ATLAS_DB."
+            f"The database must be a file; {path} cannot be opened ({text.split(': ')[-1]}). Choose another file "
+            "with --db or ATLAS_DB."
         )
     if isinstance(error, duckdb.Error) and re.search(r"Could not write", text):
         return StoreError(

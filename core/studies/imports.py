@@ -102,7 +102,7 @@ def _misfits_among(study: str, rows: Iterable[Any]) -> dict[int, str]:
             if kind is not None:
                 _check_row(study, kind, row)
             elif kinds:
-                raise RowError(f"A row of {study} must have a known kind; got {str(row)[:60]!r}")
+                raise RowError(f"A row of the study {study} must have a known kind; got {str(row)[:60]!r}")
         except RowError as error:
             misfits[position] = str(error)
     return misfits
@@ -143,26 +143,32 @@ def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: boo
                 known.read(row)
             except Exception as error:  # whatever reading columns of a wrong type raises
                 raise RowError(
-                    f"The columns of {known.name} must be as {study} writes them; got {str(dict(row))[:60]} "
-                    f"({str(error)[:60]})"
+                    f"The columns of {known.name} must have the form that the study {study} writes; got "
+                    f"{str(dict(row))[:60]} ({str(error)[:60]})"
                 ) from error
         elif known.column in row:
             value = known.value(row[known.column])
             if value is None and known.number is float:  # undefined
                 if hints[known.name] is float and not undefined:
-                    raise RowError(f"{known.column} of a row of {study} cannot be undefined")
+                    raise RowError(f"The column {known.column} in a row of the study {study} cannot be undefined")
                 continue
             if known.number is int and isinstance(value, bool):
                 continue
             if type(value) is int and not (0 <= value < HEADS if known.column in HEAD_COLUMNS else abs(value) < MOST):
-                raise RowError(f"{known.column} of a row of {study} cannot be {_shown(value)}: it is out of range")
+                raise RowError(
+                    f"The column {known.column} in a row of the study {study} cannot be {_shown(value)}: it is out of "
+                    "range"
+                )
             if type(value) is known.number and math.isfinite(value):  # fast path for most columns
                 continue
             if why := _misfit(kind, known.name, hints[known.name], value):
-                raise RowError(f"{known.column} of a row of {study} cannot be {str(value)[:40]!r}: {why}")
+                raise RowError(
+                    f"The column {known.column} in a row of the study {study} cannot be {str(value)[:40]!r}: {why}"
+                )
         elif known.required:
             raise MissingColumnError(
-                f"A row of {study} must have the column {known.column!r}; got {', '.join(map(str, row))[:60] or 'none'}"
+                f"A row of the study {study} must have the column {known.column!r}; got "
+                f"{', '.join(map(str, row))[:60] or 'none'}"
             )
 
 

@@ -24,7 +24,8 @@ def module_of(name: str) -> str:
     """Return the name of the Python module that implements a study. Raises JobError for an unknown study."""
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
         raise JobError(
-            f"A study's name must have letters, digits and dashes only; got {name!r}. See the list of studies."
+            f"The name of a study must have letters, digits and dashes only; got {name!r}. Choose a name from the "
+            "list of studies."
         )
     if "." in name:
         return name
@@ -48,11 +49,15 @@ def find_study(name: str) -> Study[Any, Any]:
         if error.name is None or not (module + ".").startswith(error.name + "."):
             raise
         raise JobError(
-            f"A study must be one of core/studies, but {name!r} is not; see `{command_line('--help')}`."
+            f"A study must be a module in core/studies; got {name!r}. Run `{command_line('--help')}` to see all "
+            "studies."
         ) from error
     study = getattr(imported, "STUDY", None)
     if not isinstance(study, Study):
-        raise JobError(f"A study's module must export STUDY, but {module} does not; see core/studies/contract.py.")
+        raise JobError(
+            f"The module of a study must export STUDY; {module} does not. Implement the interface in "
+            "core/studies/contract.py."
+        )
     return study
 
 

@@ -41,7 +41,7 @@ def open_pipeline(name: str | None = None) -> "Language":
     if "\x00" in wanted or not (folder.is_dir() or wanted in spacy.util.get_installed_models()):
         raise InputError(
             f"A language pipeline must be one of {', '.join(pipeline_names())} or a folder; got "
-            f'"{wanted[:80]}". Choose one of them, or install it.'
+            f'"{wanted[:80]}". Choose one of them, or install this pipeline.'
         )
     try:
         opened = spacy.load(folder if folder.is_dir() else wanted)

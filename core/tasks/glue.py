@@ -298,7 +298,7 @@ def _row(
             return
         raise InputError(
             f"Every row of {task.name} must have at least {max(places.values()) + 1} columns; row {number + 1} of "
-            f"{file.name} has {len(fields)}. Correct or remove it."
+            f"{file.name} has {len(fields)}. Correct or remove the row."
         )
     text, pair = fields[places[task.text]], fields[places[task.pair]] if task.pair else None
     if not text.strip() or (pair is not None and not pair.strip()):
@@ -334,8 +334,8 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
         if value in known:
             return known.index(value)
     raise InputError(
-        f'A label of {task.name} must be one of {", ".join(task.spelled)}; {place} has "{value[:60]}". Correct or '
-        "remove it."
+        f'A label of {task.name} must be one of {", ".join(task.spelled)}; {place} has "{value[:60]}". Correct '
+        "or remove the row."
     )
 
 
@@ -409,14 +409,15 @@ def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
     must_have_labels(task)
     if labels is None:
         raise CheckpointError(
-            f"A checkpoint for {task.name} must have a classification head; this one has none. Fine-tune it first."
+            f"A checkpoint for {task.name} must have a classification head; this checkpoint has none. Fine-tune "
+            "it first."
         )
     names = [labels[k] for k in sorted(labels)]
     if len(names) != task.outputs:
         wanted = "1 output" if task.is_score else f"{task.outputs} labels"
         raise CheckpointError(
-            f"The head of a checkpoint for {task.name} must have {wanted}; this one has {len(names)} "
-            f"({', '.join(names)[:100]}). Choose a checkpoint fine-tuned on {task.name}."
+            f"The classification head of a checkpoint for {task.name} must have {wanted}; this head has "
+            f"{len(names)} ({', '.join(names)[:100]}). Choose a checkpoint fine-tuned on {task.name}."
         )
     if task.is_score:
         return (0,)

@@ -237,8 +237,8 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
     if not 2 <= len(labels) <= MOST_LABELS:
         raise InputError(
             f"The column label must have 2 to {MOST_LABELS} different values; {name} has {len(labels)} "
-            f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}). Put classes there, or numbers from 0 to 5 '
-            "in a column score."
+            f'("{labels[0][:40]}"{", ..." if len(labels) > 1 else ""}). Write class names into this column, or '
+            "numbers from 0 to 5 into a column score."
         )
     alike: dict[str, str] = {}
     for label in labels:

@@ -199,7 +199,7 @@ def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, Pertur
     def make(given: Text, chance: np.random.Generator, choice: PerturbationChoice) -> Perturbed:
         if masked and choice.mask is None:
             raise InputError(
-                "Masking a word needs a checkpoint with a mask token; this one has none. Drop the word instead."
+                "Masking a word needs a checkpoint with a mask token; this checkpoint has none. Drop the word instead."
             )
         spans = [match.span() for match in _WORD.finditer(given.text)]
         chosen = [span for span in spans if given.text[slice(*span)] == choice.word] if choice.word else spans

@@ -372,7 +372,7 @@ def options_in_environment() -> dict[str, Any]:
             try:
                 found[name] = option.type(text)
             except ValueError as error:
-                raise ValueError(f"{option.env_var} must be a number; got {text!r}. Correct it.") from error
+                raise ValueError(f"{option.env_var} must be a number; got {text!r}. Correct or unset it.") from error
         else:
             found[name] = text
     return found

@@ -196,7 +196,7 @@ def test_a_map_that_was_not_handed_out_takes_no_label_of_the_project(db):
     )
     with pytest.raises(InputError, match=r"to whom it is assigned; .* is not assigned to 'ada'"):
         Hand(db, project, "ada").say(assignment_service.Choice(other))
-    with pytest.raises(InputError, match="must be one listed on the Projects page"):
+    with pytest.raises(InputError, match="must be listed on the Projects page"):
         Hand(db, "nothing", "ada").say(assignment_service.Choice(other))
     assert labels.all_events(db) == []  # all or none
 

@@ -98,7 +98,7 @@ def test_what_went_wrong_with_the_file_and_not_with_what_was_asked(error, of_fil
         (duckdb.IOException("written by a newer version of DuckDB"), "must have the format of DuckDB"),
         (
             duckdb.IOException('Could not read from file "x": Is a directory'),
-            "cannot be opened as one (Is a directory)",
+            "cannot be opened (Is a directory)",
         ),
         (duckdb.IOException("Could not write all bytes"), "a write failed (Could not write all bytes)"),
         (duckdb.IOException("no magic bytes"), "is damaged or not a DuckDB file"),

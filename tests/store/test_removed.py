@@ -46,7 +46,7 @@ def test_a_finding_comes_back_with_note_and_picture(db):
 
 
 def test_a_note_without_bound_is_not_pinned(db):
-    with pytest.raises(InputError, match="at most 5,000 characters; this one has 5,001"):
+    with pytest.raises(InputError, match="at most 5,000 characters; this note has 5,001"):
         pin(db, Finding("run", "A head", "n" * (LONGEST_NOTE + 1), "about", "python -m core"))
 
 

@@ -203,7 +203,7 @@ def test_wrong_options_are_said_before_anything_runs(options):
     with pytest.raises(InputError, match="pruning order must be one of"):
         planned(PRUNE, options | {"orders": ["luck"]})
     full = STUDY.read(options | {"task": "mnli", "data": None, "limit": 4})
-    with pytest.raises(CheckpointError, match="for MNLI must have 3 labels; this one has 2"):
+    with pytest.raises(CheckpointError, match="for MNLI must have 3 labels; this head has 2"):
         STUDY.run(full, STUDY.units(full)[0])
 
 

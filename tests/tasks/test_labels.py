@@ -24,7 +24,7 @@ def test_generic_names():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ({0: "negative", 1: "positive"}, "MNLI must have 3 labels; this one has 2"),
+        ({0: "negative", 1: "positive"}, "MNLI must have 3 labels; this head has 2"),
         ({0: "negative", 1: "neutral", 2: "positive"}, "must be entailment, neutral, contradiction; got negative"),
         (None, "classification head"),
     ],

@@ -78,7 +78,7 @@ def test_one_sentence_only_typed_and_the_same():
         ("scramble-pairs", "one two", PerturbationChoice(), "has too few"),
         ("drop", "one", PerturbationChoice(), "at least two words"),
         ("drop", "one two", PerturbationChoice("three"), 'does not contain "three"'),
-        ("mask", "one two", PerturbationChoice(), "this one has none. Drop the word"),
+        ("mask", "one two", PerturbationChoice(), "this checkpoint has none. Drop the word"),
         ("synonym", "qwerty", PerturbationChoice(), "has no synonym there. Type"),
         ("second-only", "one two", PerturbationChoice(), "has no second sentence"),
         ("typed", "one", PerturbationChoice(typed=Text(" ")), "must not be empty"),

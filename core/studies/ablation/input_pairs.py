@@ -84,7 +84,7 @@ class LogitDifference:
         """Return the logit difference on A minus that on B. Raises InputError if it is too small to divide by."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
-                "The logit differences of the two inputs must differ; those of these inputs differ by only "
+                "The logit differences of the two inputs must differ; they differ by only "
                 f"{abs(self.first - self.second):.1e}. Choose inputs with different predictions."
             )
         return self.first - self.second

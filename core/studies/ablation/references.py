@@ -39,11 +39,11 @@ def check(operator: str, options: ReferenceOptions) -> None:
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
             f'The ablation method "{operator}" needs at least two reference examples; got '
-            f"{max(0, options.reference)}. Raise their number."
+            f"{max(0, options.reference)}. Use more reference examples."
         )
     if operator == "mean" and options.mean_by not in MEANS:
         raise InputError(
-            f'Mean ablation can average by {", ".join(MEANS)}; got "{options.mean_by}". Choose one of them.'
+            f'Mean ablation can average outputs by {", ".join(MEANS)}; got "{options.mean_by}". Choose one of them.'
         )
     if operator == "resample" and options.draws < 1:
         raise InputError(

@@ -374,9 +374,9 @@ class SequentialTestState:
         loss in the first round."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
-                f"Ablating a head must change the loss of at least one example; {self.options.operator} "
-                f"changed none of the first {self.rules.first} examples for any head. Check the checkpoint "
-                f"({command_line('check')}), or choose another."
+                "Ablating a head must change the loss of at least one example; the method "
+                f"{self.options.operator} changed none of the first {self.rules.first} examples for any head. "
+                f"Check the checkpoint ({command_line('check')}), or choose another checkpoint."
             )
         return next_step(self.exact, self.rules)
 

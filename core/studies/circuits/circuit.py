@@ -556,7 +556,9 @@ def columns_of(path: str) -> list[list[str]]:
         ) from error
     split = [[part.strip() for part in line.split("\t")] for line in lines if line.strip()]
     if not split:
-        raise InputError(f"A file of pairs must have a pair in every line; {path} is empty. Write some pairs.")
+        raise InputError(
+            f"A file of pairs must have a pair in every line; {path} is empty. Write at least one pair into it."
+        )
     wanted = WITH_WORDS if len(split[0]) == WITH_WORDS else WITHOUT_WORDS
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):

@@ -89,7 +89,7 @@ def diagnostics(task: str, split: str, *, seed: int = 0) -> list[Diagnostic]:
                 some.append(case)
         if known == split:
             return some
-    raise ValueError(f"split must be one of {', '.join(SIZES)}; got {split!r}")
+    raise ValueError(f"The split must be one of {', '.join(SIZES)}; got {split!r}. Choose one of them.")
 
 
 def _number(rng: random.Random, *, parting: bool) -> Diagnostic:

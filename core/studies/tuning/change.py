@@ -244,9 +244,9 @@ def compared(
     for name, mine, its in zip(names, encodings, others, strict=True):
         if mine.ids != its.ids:
             raise CheckpointError(
-                f"Both checkpoints must split a text into the same tokens; example {name} has {len(mine)} "
-                f"tokens for one and {len(its)} for the other, or different ones. Choose a checkpoint that "
-                f"was fine-tuned from {before.name}."
+                f"Both checkpoints must split a text into the same tokens; they split example {name} into "
+                f"different tokens ({len(mine)} and {len(its)}). Choose a checkpoint that was fine-tuned from "
+                f"{before.name}."
             )
     change = scoring.change.Change(before.layers, before.heads, causal=before.causal)
     for chosen in capture.running.batches(encodings, BATCH_TOKENS):
