@@ -55,7 +55,7 @@ def test_synthetic_maps_have_every_class_and_many_lengths():
     assert len({len(one) for one in maps}) > 20
     assert all(np.allclose(one.sum(1), 1, atol=1e-5) for one in maps)
     assert ((likely.max(1) < 0.8).mean()) > 0.15, "maps near borders"
-    again, _ = synthetic_maps.__wrapped__(150, 1)
+    again, _ = synthetic_maps(150, 1)
     assert all(np.array_equal(one, other) for one, other in zip(maps, again, strict=True))
 
 
