@@ -78,6 +78,7 @@ def test_statements_say_that_they_run(tmp_path, monkeypatch):
         called()
         assert {line for module, line in statements.taken() if module == "speaking.py"} == lines
     assert not statements.taken()
+    assert not hasattr(speaking.Row, "__code__")
 
 
 def test_every_excused_mutant_has_a_reason_and_counts_apart():

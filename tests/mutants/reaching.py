@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 
 from tests.mutants.changes import Span, codes, function_of
 
@@ -53,8 +53,10 @@ class Statements:
             loaded = importlib.import_module(module.removesuffix(".py").replace("/", ".").removesuffix(".__init__"))
             setattr(loaded, SAYS, self.ran.add)
             for function_code in codes(code):
-                with suppress(AttributeError, LookupError, TypeError, ValueError):  # a class, or made within a function
-                    function_of(loaded, function_code.co_qualname).__code__ = function_code
+                with suppress(AttributeError, LookupError, TypeError, ValueError):  # made within a function
+                    function = function_of(loaded, function_code.co_qualname)
+                    if isinstance(function, FunctionType):  # and no class, whose attribute it would become
+                        function.__code__ = function_code
 
     def taken(self) -> list[tuple[str, int]]:
         """The file and line of all that ran since this was last asked."""
