@@ -97,6 +97,7 @@ def test_words_for_people_are_told_from_words_that_programs_read(monkeypatch, tm
     from tests.mutants.changes import ERROR, LOG, PROSE, mutants_of
 
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "lib").mkdir()  # mutmut looks for one
     (tmp_path / "words.py").write_text(
         "def said(db, log, key, size):\n"
         "    if size > 3:\n"
