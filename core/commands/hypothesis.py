@@ -181,7 +181,7 @@ def verify_crate(
         typer.Argument(help="RO-Crate folder that `hypothesis export` has written, or a folder with several RO-Crates"),
     ],
 ) -> None:
-    """Recompute every criterion of a crate; exit with status 2 if any differs."""
+    """Recompute every criterion in an RO-Crate, and exit with status 2 if any criterion differs."""
     differing = False
     for folder in hypothesis_crate.crates(crate):
         compared, differences = hypothesis_crate.verify(folder)

@@ -136,7 +136,7 @@ def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list
 def judged_on(
     classifier: "Classifier", maps: Mapping[str, "Map"], labels: Sequence[GivenLabel], seed: int
 ) -> "Evaluated":
-    """Evaluate a pattern classifier on labelled attention maps."""
+    """Evaluate a pattern classifier on labelled attention maps, and return its scores."""
     return patterns.suggestions.evaluated(
         classifier,
         matched(dict(maps), list(labels)),

@@ -45,7 +45,7 @@ class Ran:
     form: Form
 
     def show(self) -> None:
-        """Print the result rows of the study, and its sentences below tables."""
+        """Print the result rows of the study, and sentences about them below a table."""
         study = find_study(self.study)
         for part in study.shown(self.rows) if self.form in study.short_in else [self.rows]:
             if not isinstance(part, str):
@@ -58,7 +58,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """Options of a command that has only those of its study."""
+    """The empty options of a command that adds no option to those of its study."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
 
 @dataclass(frozen=True)
 class Only:
-    """Options that the features command has in addition to those of the study."""
+    """Options of the features command that the options of its study do not include."""
 
     definition: Annotated[
         tuple[str, ...],
@@ -129,7 +129,7 @@ def _show_definitions(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Options that the ablation command has in addition to those of the study."""
+    """Options of the ablation command that the options of its study do not include."""
 
     race: Annotated[
         bool,
@@ -205,7 +205,7 @@ def _show_beside(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Saving:
-    """Options that the pruning command has in addition to those of the study."""
+    """Options of the pruning command that the options of its study do not include."""
 
     save: Annotated[
         str | None,

@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Event: a map was reserved for a person until a time in seconds since 1970."""
+    """The event that a map is reserved for a person until a time in seconds since 1970."""
 
     person: str
     choice: Choice
@@ -72,7 +72,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """Event: a map was labelled with the class `given`, or skipped if `given` is None."""
+    """The event that a map is labelled with the class `given`, or skipped if `given` is None."""
 
     event: str
     person: str
@@ -84,7 +84,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """Event: an answer of an annotator was retracted at a time in seconds since 1970."""
+    """The event that an answer of an annotator is retracted at a time in seconds since 1970."""
 
     event: str
     at: float | None = None
@@ -92,7 +92,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """Event: an admin admitted a person to the project, or excluded the person."""
+    """The event that an admin admits a person to the project, or excludes the person."""
 
     person: str
     admitted: bool

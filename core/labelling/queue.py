@@ -35,7 +35,7 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """Which maps a person labels outside a project, and in which order. None selects all.
+    """Options that select the maps that a person labels outside a project, and their order. None selects all.
 
     Attributes:
         passing: 1 for the first pass, 2 to label the maps of the first pass again. layer: zero-based. review: class

@@ -23,7 +23,7 @@ ON_TRAIN_ROWS = {  # each cross-fitted
 
 @dataclass(frozen=True)
 class Origin:
-    """How a step of a report was computed: weights, time, code version, number format and device."""
+    """The origin of the results of a step: weights, time, code version, number format and device."""
 
     weights_hash: str | None = None
     created: str | None = None

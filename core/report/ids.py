@@ -8,7 +8,7 @@ from ..attention import Head
 
 
 class Part(StrEnum):
-    """The parts of a report. Each part names what some steps of the report measure."""
+    """The parts of a report. The steps in one part measure the same quantity."""
 
     FRAMES = "frames"
     SINK = "sink"
@@ -74,7 +74,7 @@ class ExhibitId(StrEnum):
 
 
 class Condition(StrEnum):
-    """The state of a checkpoint, or kind of measurement, of a number. Only equal conditions are compared."""
+    """The condition of a number, such as "fine-tuned". Only numbers with equal conditions are compared."""
 
     NONE = ""
     BEFORE = "pre-trained"

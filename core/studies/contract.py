@@ -155,14 +155,15 @@ class Study(Generic[O, P]):
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Yield each file path in the options, and True if the job writes to that path or False if it only reads it."""
+        """Yield each file path in the options, with True if the job writes to the path and False if it reads the
+        path."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Estimate the amount of work of a job without opening its data. None if unknown in advance."""
+        """Estimate the amount of work of a job fast enough for an interactive form. None if unknown in advance."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:

@@ -81,7 +81,7 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge partial results as their field types declare. Raises JobError if fields that must be equal differ."""
+    """Merge partial results by the rules that their field types declare. Raises JobError if fixed fields differ."""
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)

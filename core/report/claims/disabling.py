@@ -245,7 +245,8 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating the first layer raises the score on RTE. Fails if the interval ends below one point."""
+    """Test whether ablating the first layer raises the score on RTE. The claim fails if the interval ends below a gain
+    of one point."""
     sweep = readings.sweep(result.rows)
     first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
     if first is None:

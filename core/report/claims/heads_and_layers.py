@@ -130,10 +130,11 @@ def special_tokens(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES)
 def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether no decoder head has a stripe at punctuation: a tenth of all weight more than on tokens nearby.
+    """Test whether no decoder head has a vertical stripe at punctuation.
 
-    The mean is over all queries, not over those that see the token, because the last full stop is seen only by itself.
-    A map whose largest weight is below a tenth looks blank.
+    A stripe is a tenth of all weight more than on other tokens nearby. The mean is over all queries, not over those
+    that see the token, because the last full stop is seen only by itself. A map whose largest weight is below a tenth
+    looks blank.
     """
     scores = picked(result.scores, statistic="max", feature="punctuation", checkpoint=evidence.checkpoint)
     effects = [(score, score.effect_estimate) for score in scores if score.effect is not None]

@@ -15,7 +15,7 @@ from .outcomes import Test
 
 @dataclass(frozen=True)
 class Correction:
-    """How the test of a claim corrects for testing many heads, layers or classes, and what each outcome means."""
+    """The correction for multiple tests that the test of a claim uses, and the meaning of each outcome."""
 
     says: str
     holds: str

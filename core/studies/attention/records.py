@@ -62,7 +62,7 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the log weight corrected for other explanations, with a confidence interval."""
+        """Return the log attention weight corrected for other explanations, with a confidence interval."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod

@@ -481,7 +481,7 @@ def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -
 
 @dataclass(frozen=True)
 class RoleOrder:
-    """When the heads with one role acquired it during training.
+    """The time in training at which heads acquired one role, with a bootstrap interval over heads.
 
     Attributes:
         median, low, high: the first snapshot at which half of the heads have the role, with its 95 % bootstrap interval

@@ -83,7 +83,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints in which a head has a counterpart, and of those at the same position."""
+    """How many other checkpoints have a counterpart of a head, and how many have it at the same position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

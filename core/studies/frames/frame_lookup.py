@@ -151,7 +151,7 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """How attention along frame links is scored: direction, pairing of tokens, and use of the first key."""
+    """The scoring of attention along frame links: direction, pairing of tokens, and use of the first key."""
 
     direction: str
     pairing: str = "product"

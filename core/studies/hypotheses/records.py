@@ -13,7 +13,7 @@ LEVELLED = ("held out", "explained")  # whose p are corrected within the batch a
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion(Result):
-    """Whether a hypothesis meets one of the seven criteria, with the measured value and its test.
+    """The result of testing one of the seven criteria of a hypothesis, with the measured value.
 
     Attributes:
         subject: the head, such as L1H2.

@@ -357,7 +357,7 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with training and test examples. The first test follows the training rule."""
+    """A property of words with training and test examples. The first test follows the same rule as training."""
 
     name: str
     classes: tuple[str, ...]

@@ -73,7 +73,7 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """How well the spanning tree of every single head matches gold trees, by sentence.
+    """The agreement between the spanning tree of every single head and the gold trees, by sentence.
 
     Attributes:
         dev_joined, joined: number of words that are joined with their gold governor, on dev and test.
@@ -109,7 +109,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """How well the trees predicted by a probe or baseline match the gold trees, by test sentence.
+    """The agreement between the trees that a probe or baseline predicts and the gold trees, by sentence.
 
     Attributes:
         kind: "probe" or "baseline".
