@@ -336,7 +336,7 @@ def test_the_fine_tuned_score_that_opens_is_of_the_run_that_compares_initialisat
     assert table.loc["best constant prediction"].tolist() == ["51.7 (always positive)"], "as the answer has it"
     assert any("scores 51.7." in text for text in texts)
     texts = said(opened("interventions/subnetworks"))
-    assert any("the same model scores 83.9 (see Fine-tuning > Train)" in text for text in texts)
+    assert any("fine-tuning the same checkpoint gives 83.9 (see Fine-tuning > Train)" in text for text in texts)
     answer = next(text for text in texts if text.startswith("**"))
     assert answer.startswith("**The result is not informative: ")
 

@@ -264,7 +264,9 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         most = max(sinks or shares, key=lambda score: score.value or 0.0)
         number, counts = f"{len(sinks):,}" if sinks else "None", Counter(score.verdict for score in sinks)
         are_sink_heads = "are sink heads" if len(sinks) > 1 else "is a sink head"
-        verdicts = ", ".join(f"{verdict}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict])
+        verdicts = ", ".join(
+            f"{verdict.replace(NOP, 'no-op')}: {counts[verdict]}" for verdict in VERDICTS if counts[verdict]
+        )
         verdicts = f" ({verdicts})" if verdicts else ""
         found = (
             f"{number} of {len(shares):,} heads of {most.checkpoint} on {task_name(most.task)} {are_sink_heads}"

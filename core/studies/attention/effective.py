@@ -108,13 +108,19 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         highest = None if least.high is None else min(1.0, least.high)
         interval = percent(least.low, highest, "{:.2f}", 1)
         interval = interval and f" ({interval})"
+        lengths = LengthCorrelation.among(rows)
+        lowest = f"Head {least.name} has the lowest correlation{on}: r = {least.value:.2f}"
+        if any(length.mean > EQUAL for length in lengths):  # an interval of a mean that is mostly of ones misleads
+            lowest = (
+                f"If all inputs are averaged, r is higher because it is 1 on short inputs: the lowest head{on} is "
+                f"{least.name} with r = {least.value:.2f}"
+            )
+            interval = ""
         return Headline(
-            by_length(LengthCorrelation.among(rows), over)
-            or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
+            by_length(lengths, over) or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
             sum({score.task: int(score.n or 0) for score in heads}.values()),
             "inputs",
-            f"Head {least.name} has the lowest mean correlation{on}: r = {least.value:.2f}{interval}. The mean "
-            "includes inputs on which raw and effective attention are equal.",
+            f"{lowest}{interval}.",
             "If effective attention equals raw attention, their correlation r is 1.",
         )
 

@@ -86,9 +86,12 @@ def budget_bars(bars: dict[str, pd.DataFrame]) -> Layers:
     x = alt.X("start:Q", title="share of attention", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1]))
     bar = alt.Chart(drawn).mark_bar(size=30).encode(x=x, x2="end:Q", y=y, color=_colour(), tooltip=_tips())
     written = groups[groups["share"] >= WRITTEN_FROM]
+    nearly_all = written["share"].between(0.995, 1, inclusive="left")  # no share is written as 100 % that is less
+    written = written.assign(number=written["share"].map("{:.0%}".format).mask(
+        nearly_all, written["share"].map("{:.1%}".format)))  # fmt: skip
     numbers = (
         alt.Chart(written)
         .mark_text(color="black", fontWeight="bold", aria=False)
-        .encode(x="middle:Q", y=y, text=alt.Text("share:Q", format=".0%"))
+        .encode(x="middle:Q", y=y, text="number:N")
     )
     return alt.layer(bar, numbers).properties(width=BAR_WIDTH, height=alt.Step(44))

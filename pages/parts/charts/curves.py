@@ -11,9 +11,11 @@ from pages.parts.charts.encoding import SYMBOLS, Axes, Layers, baseline, categor
 
 
 def stacked_bars(
-    frame: pd.DataFrame, axes: Axes, *, title: str, order: Sequence[str] | None = None, tooltip: Sequence[str] = ()
-) -> alt.Chart:
-    """Return shares or counts (x) of each bar (y), stacked by class (colour) in this order."""
+    frame: pd.DataFrame, axes: Axes, *, title: str, order: Sequence[str] | None = None, tooltip: Sequence[str] = (),
+    most: float | None = None,
+) -> alt.Chart:  # fmt: skip
+    """Return shares or counts (x, up to `most`) of each bar (y), stacked by class (colour) in this order."""
+    domain = alt.Undefined if most is None else [0, most]
     legend = alt.Legend(orient="bottom", columns=6, title=None)
     return (
         alt.Chart(frame, title=in_lines(title))
@@ -24,7 +26,7 @@ def stacked_bars(
                 field(axes.x, "Q"),
                 title=axes.x_says,
                 stack="zero",
-                scale=alt.Scale(nice=False, zero=True),
+                scale=alt.Scale(nice=False, zero=True, domain=domain),
                 axis=alt.Axis(tickCount=10),
             ),
             color=category(frame, str(axes.colour), order).legend(legend),

@@ -200,7 +200,7 @@ def _show_prediction(checkpoint: Any, encoding: Any, effects: Any, heads: list[C
     if not heads:
         st.caption("No head has been ablated yet, so both predictions are the same.")
         return ""
-    without = f"Without {', '.join(map(str, heads))}, the prediction"
+    without = f"If {', '.join(map(str, heads))} {'is' if len(heads) == 1 else 'are'} ablated, the prediction"
     if len(effects.choices) == 1:
         (score,) = effects.choices
         return f"{without} changes from {score.logit_before:.3f} to {score.logit_after:.3f}."

@@ -50,7 +50,7 @@ def show_importance() -> None:
         ]
         with right:
             if agreements:
-                st.markdown("**Does the gradient predict the effect of ablating a head?**")
+                st.markdown("**Does the gradient predict the effect of zeroing a head?**")
                 show_table(agreements, column_config={"p": st.column_config.NumberColumn(format="%.2g")})
                 st.caption(
                     f"Spearman correlation over {len(heads)} heads between the gradient and the measured effect of "

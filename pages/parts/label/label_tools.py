@@ -126,9 +126,7 @@ def show_borders(classes: ClassSet, *, width: int) -> None:
         for name, title in zip(border.classes, (low, high), strict=True):
             maps = [border_map for border_map in border_maps(border.name) if border_map.class_name == name]
             drawn = [map_picture(border_map.weights, own_scale=border.own_scale) for border_map in maps]
-            show_pictures(
-                drawn, [f"{plain(title)}: {border.caption(border_map.value)}" for border_map in maps], width=width
-            )
+            show_pictures(drawn, [f"{title}: {border.caption(border_map.value)}" for border_map in maps], width=width)
 
 
 def docked_codebook(db: Database, classes: ClassSet) -> None:

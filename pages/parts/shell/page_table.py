@@ -76,7 +76,7 @@ PAGES = (
         View("similar", "Similar heads", "similar", _RESULT, (("rows", "sst2"),), ready=True),
         View("counterparts", "Counterparts", "counterparts", ("checkpoint", "beside", "rows", "head in its picture"),
              (("rows", "sst2"),)),
-        View("development", "Development", "development", ("checkpoint", "rows"), (("rows", "sst2"),), bundled=True),
+        View("development", "Development", "development", ("checkpoint",), bundled=True),
     )),
     Page("linguistics", "Linguistics", ":material/account_tree:", (
         View("tokens", "Token types", "token_types", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),

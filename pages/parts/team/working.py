@@ -25,8 +25,8 @@ def pick_project(open_: dict[str, projects.Project]) -> projects.Project | None:
         "Project",
         ["", *open_],
         key="project",
-        format_func=lambda name: open_[name].title if name else "none: label without a project",
-        help="A labelling project assigns each attention map to several annotators and shows you your next map.",
+        format_func=lambda name: open_[name].title if name else "without a project",
+        label_visibility="collapsed",
     )
     return open_.get(chosen)
 

@@ -15,10 +15,11 @@ from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
 from pages.parts.label.label_sheet import MOST_MAPS, UNDO_STEPS, header_of, send_maps, show_sheet, with_maps
+from pages.parts.label.label_tools import show_disputed
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.team import choosing
-from pages.parts.team.bundled_labels import show_bundled_disputes
+from pages.parts.team.bundled_labels import SHOWN, show_bundled_disputes
 from pages.parts.widgets.tables import show_table
 
 
@@ -36,13 +37,19 @@ def show(tools: DeltaGenerator) -> None:
     )
     classes = known_class_set(db, class_set)
     if not annotator:
-        waiting = len(adjudicating.disputes(db, class_set, project))
-        need = "map needs" if waiting == 1 else "maps need"
+        waiting = adjudicating.disputes(db, class_set, project)
+        need = "map needs" if len(waiting) == 1 else "maps need"
         if waiting:
+            st.subheader("Which maps need a decision?", anchor=False)
             st.markdown(
-                f"**{waiting:,} {need} a decision, because labels differ or a classifier contradicts the label.**"
+                f"**{len(waiting):,} {need} a decision, because labels differ or a classifier contradicts the label.**"
             )
         st.caption("Enter your name above to decide. Your name is saved with each decision.")
+        if waiting:
+            shown, votes = waiting[:SHOWN], votes_of(db, class_set, project)
+            show_disputed(db, votes, [dispute.map_id for dispute in shown], named=shows_names)
+            if len(waiting) > len(shown):
+                st.caption(f"The first {len(shown)} of these maps are shown, with the number of labels of each class.")
         show_bundled_disputes(db, class_set, named=shows_names)
         return
     db.person.must("annotator", "decide on maps")

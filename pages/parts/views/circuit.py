@@ -69,7 +69,7 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
     lines = pd.DataFrame(
         [_line(edge, positions, largest) for edge in edges],
         columns=["x", "y", "x2", "y2", "x_arrow", "y_arrow", "edge", "into", "effect", "size", "selection", "verdict",
-                 "seen", "angle"],
+                 "seen", "angle", "arrow"],
     )  # fmt: skip
     scale_x = alt.Scale(domain=[-0.6, heads + 1.0], nice=False)
     scale_y = alt.Scale(domain=[-0.6, 2 * layers + 1.6], nice=False)
@@ -85,9 +85,10 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
         tooltip=["edge:N", "into:N", alt.Tooltip("effect:Q", format="+.3f"), "verdict:N",
                  alt.Tooltip("selection:Q", format=".2f")],
     )  # fmt: skip
-    arrows = alt.Chart(lines).mark_point(shape="triangle", filled=True, size=90).encode(
+    arrows = alt.Chart(lines).mark_point(shape="triangle", filled=True).encode(
         x=alt.X("x_arrow:Q", axis=None, scale=scale_x), y=alt.Y("y_arrow:Q", axis=None, scale=scale_y),
-        angle=alt.Angle("angle:Q", scale=None), color=alt.Color("verdict:N", scale=colour, legend=None),
+        angle=alt.Angle("angle:Q", scale=None), size=alt.Size("arrow:Q", scale=None),
+        color=alt.Color("verdict:N", scale=colour, legend=None),
         opacity=alt.Opacity("seen:Q", scale=None),
     )  # fmt: skip
     boxes = alt.Chart(nodes).encode(**axes)
@@ -104,11 +105,12 @@ def circuit_picture(edges: Sequence[CircuitEdge], layers: int, heads: int, *, ti
 
 def _line(edge: CircuitEdge, positions: dict[str, tuple[float, float]], largest: float) -> dict[str, Any]:
     (x, y), (x2, y2) = positions[edge.sender], positions[edge.receiver]
+    width = max(1.0, THICKEST * abs(edge.effect or 0.0) / largest)
     return {
         "x": x, "y": y, "x2": x2, "y2": y2, "x_arrow": x + ARROW * (x2 - x), "y_arrow": y + ARROW * (y2 - y),
         "angle": float(np.degrees(np.arctan2(COLUMN * (x2 - x), ROW / 2 * (y2 - y)))),  # clockwise from upward
         "edge": edge.name, "into": INPUTS[edge.input], "effect": edge.effect,
-        "size": max(1.0, THICKEST * abs(edge.effect or 0.0) / largest), "selection": edge.selection,
+        "size": width, "arrow": (8 + 1.6 * width) ** 2, "selection": edge.selection,
         "verdict": VERDICTS[edge.verdict], "seen": SEEN[VERDICTS[edge.verdict]],
     }  # fmt: skip
 

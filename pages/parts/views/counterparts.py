@@ -169,7 +169,10 @@ def match_sentence(chosen: Counterpart) -> str:
         if chosen.matched
         else "no significant counterpart that is the same in both halves of the inputs"
     )
-    interval = "" if chosen.low is None else f" (95 % CI {chosen.low:.2f} to {chosen.high:.2f}, n = {chosen.n} inputs)"
+    low, high = (f"{end or 0:.2f}" for end in (chosen.low, chosen.high))
+    if low == high:
+        low, high = (f"{end or 0:.3f}" for end in (chosen.low, chosen.high))
+    interval = "" if chosen.low is None else f" (95 % CI {low} to {high}, n = {chosen.n} inputs)"
     margin = chosen.margin or 0.0
     p = "" if chosen.p is None else f" Compared with random weights: p = {chosen.p:.2f}, corrected for all heads."
     return (

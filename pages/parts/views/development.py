@@ -80,9 +80,10 @@ def start() -> None:
         "all revisions from step0 to step1000.",
     )
     names = [line.strip() for line in typed.splitlines() if line.strip()]
-    if st.button("Measure", type="primary", disabled=not names):
+    tasks = pickers.pick_tasks("sst2")
+    if st.button("Measure", type="primary", disabled=not (names and tasks)):
         with clear_errors():
-            options = {"checkpoints": names, "tasks": [context.now().rows or "sst2"], "data": pickers.data_folder()}
+            options = {"checkpoints": names, "tasks": tasks, "data": pickers.data_folder()}
             job_progress.begin("development", options, f"Development from {names[0]} to {names[-1]}")
             st.rerun()
     job_progress.show_jobs("development")
@@ -115,7 +116,7 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
     orders = [record for record in records if isinstance(record, RoleBeginnings)]
     begun_heads = [record for record in records if isinstance(record, Beginning)]
     snapshots = list(dict.fromkeys(point.snapshot for point in sorted(points, key=lambda point: point.order)))
-    counted = f"n = {points[0].n} inputs" if points[0].n else "no intervals are stored"
+    counted = f"n = {points[0].n} inputs" if points[0].n else "confidence intervals were not measured"
     if not answered:
         sure = f"{len(snapshots)} snapshots from {snapshots[0]} to {snapshots[-1]} of the training; {counted}. {more}"
         show_own_answer(STUDY.question, [source], order_sentence(orders), sure, key="development")
@@ -135,10 +136,12 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
         "between two snapshots are not visible." + (" Bands are 95 % CIs." if points[0].n else "")
     )
     st.subheader("When each role appears", anchor=False)
-    column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first one by",
-                     "median": "median", "low": "95 % from", "high": "to",
-                     "first": "comes first (share of draws)"}  # fmt: skip
-    show_table(pd.DataFrame(orders, columns=list(column_titles)).round({"first": 2}).rename(columns=column_titles))
+    column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first head by",
+                     "median": "half of the heads by"}  # fmt: skip
+    if points[0].n:
+        column_titles |= {"low": "95 % from", "high": "to", "first": "comes first (share of draws)"}
+    orders_table = pd.DataFrame(orders, columns=list(column_titles)).replace({"score": ROLE_NAMES})
+    show_table(orders_table.round({"first": 2}).rename(columns=column_titles))
     begun = pd.DataFrame([_named(record) for record in begun_heads])
     with st.expander(f"Snapshot at which each of the {len(begun)} heads got its role", icon=":material/table:"):
         show_table(begun)
@@ -155,8 +158,8 @@ def show_shipped(name: str, runs: dict[str, list[CurvePoint]]) -> None:
     """Show one of the bundled runs, and what the runs with several seeds have in common."""
     run = url.pick(st.segmented_control, "Run", list(runs), key="run_of", required=True) if len(runs) > 1 else OWN
     if run == OWN:
-        source = f"pre-training of {name}, measured on 80 MRPC-like pairs (the chosen examples are not used here)"
-        show_curves(runs[run], source, more=f"Run lists {len(runs) - 1} other seeds." if len(runs) > 1 else "")
+        source = f"pre-training of {name}, measured on 80 MRPC-like pairs"
+        show_curves(runs[run], source, more=f"“Run” opens {len(runs) - 1} other runs." if len(runs) > 1 else "")
     else:
         st.markdown(plain(spread_sentence(_orders(name))))
         source = f"the recipe of {name} on 12 million tokens, {run}, whose weights are not bundled; MRPC-like pairs"

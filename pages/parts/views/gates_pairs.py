@@ -34,6 +34,7 @@ from pages.parts.widgets.tables import show_table
 
 MOST = 30  # pairs in a table
 SHOWN_PAIRS = 12  # pairs in the figure
+SAID_OF_CLASS = {"facilitating": "needed"}
 
 
 def draw_gates(stored: StoredRun) -> None:
@@ -44,16 +45,16 @@ def draw_gates(stored: StoredRun) -> None:
     left, right = st.columns(2)
     present = [name for name in CLASSES if name in set(frame["gate_class"])]
     picture = head_picture(
-        frame,
-        Shade("gate_class", label="class", categories=present, cell=LARGE),
+        frame.replace({"gate_class": SAID_OF_CLASS}),
+        Shade("gate_class", label="class", categories=[SAID_OF_CLASS.get(name, name) for name in present], cell=LARGE),
         title="Class of each head",
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")
     right.altair_chart(fits_picture(frame))
     st.caption(
-        "Facilitating heads are the needed heads. The gates of undecided heads are open in some fits and closed in "
-        "others."
+        "The gates of undecided heads are open in some fits and closed in others. Details calls needed heads "
+        "facilitating."
     )
     explain_difference(stored)
     with details():

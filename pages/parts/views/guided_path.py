@@ -103,10 +103,11 @@ def show(tools: DeltaGenerator) -> None:
               "recipe. Then check whether the score is above that of a constant prediction.")  # fmt: skip
         _step(3, "See what changed", steps_done[2], changed, "finetuning/change",
               "Below the scores of your run, press “How did attention change?”. Then find out which layers changed "
-              "most, and which heads did not change at all.")  # fmt: skip
+              "most, and which head changed most.")  # fmt: skip
         _step(4, "Ablate heads", steps_done[3], ablated, "interventions/ablation",
               "Choose your fine-tuned checkpoint and disable each head in turn (On a task). Then find out which "
-              "heads the model needs, and whether the difference is significant.")  # fmt: skip
+              "heads the model needs, and whether the difference is significant. The bundled ablation is of one of "
+              "the models of step 2, on fewer examples, so its score differs.")  # fmt: skip
         with figure:
             _figure(changed, is_mine=steps_done[2])
 

@@ -1,5 +1,7 @@
 """Head statistics: entropy, where attention goes, and how far heads attend."""
 
+from math import log
+
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -22,7 +24,6 @@ def show(tools: DeltaGenerator) -> None:
         names = [name for name in STATISTICS if name in {score.statistic for score in measured.scores}]
         statistic = url.pick(
             row.selectbox, "Statistic", names, key="statistic", width=420,
-            format_func=lambda name: f"{name}: {STATISTICS[name]}",
         )  # fmt: skip
         scores = attending.pick_place(row, [score for score in measured.scores if score.statistic == statistic])
         ordered = sorted((score for score in scores if score.value is not None), key=lambda score: score.value or 0)
@@ -31,6 +32,7 @@ def show(tools: DeltaGenerator) -> None:
             f"{statistic.capitalize()} ranges from {least.value:.2f} ({least.name}) to {most.value:.2f} ({most.name})."
         )
         ends = "" if most.low is None else f"{most.name}: 95 % CI {most.low:.2f} to {most.high:.2f}."
+        ends += f" Uniform attention to 20 tokens has an entropy of {log(20):.2f}." * (statistic == "entropy")
         attending.answered(
             measured, scores, top, f"Which heads have the highest {statistic}?", sentence,
             f"{statistic.capitalize()}: {STATISTICS[statistic]}. {ends}", study,

@@ -119,6 +119,7 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_sheet(db, classes)
         return
     if not annotator:
+        st.subheader("Which pattern does each attention map show?", anchor=False)
         st.info("Enter your name above to label these maps. It is stored with each label.", icon=":material/badge:")
         pictures(db, labels.map_facts(db)["map_id"].head(SHOWN).tolist(), width=150)
         return

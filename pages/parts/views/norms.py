@@ -53,7 +53,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
         "Does attention change if the size of the value vectors counts?",
         [f"{name} · n = 1 input, so no test is possible"],
         special_sentence(*of_special) if special else "This input has no special tokens, so no share is compared.",
-        f"{MEANING['norms']} Single weights can change more than the share of a head.",
+        f"{MEANING['norms']} {_single_weights(shown.maps.weights, norms)}",
         key="norms",
     )
     maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
@@ -63,6 +63,12 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
         "outputs cancel"
     )
     _layers(layers, shown, "heads together")
+
+
+def _single_weights(weights: np.ndarray, norms: np.ndarray) -> str:
+    """Return where a single weight [layer, head, query, key] changes most, which the third grid shows."""
+    layer, head, *_ = np.unravel_index(int(np.nanargmax(np.abs(norms - weights))), weights.shape)
+    return f"The third grid shows single weights; the largest change of a single weight is in {Head(int(layer), int(head))}."
 
 
 def special_sentence(weights: np.ndarray, norms: np.ndarray) -> str:

@@ -553,7 +553,11 @@ def budget_sentence(scores: pd.DataFrame, head: Head) -> tuple[str, str]:
     rest = budget_parts(own, "classifying budget")
     if not rest.empty:
         other = rest.groupby("group", sort=False)["value"].sum().sort_values(ascending=False)
-        sure += f" The token that is classified gives most of its attention ({other.iloc[0]:.0%}) to {other.index[0]}."
+        others = {"all other tokens": "tokens of no other category (grey)"}
+        sure += (
+            f" The token that is classified gives most of its attention ({other.iloc[0]:.0%}) to "
+            f"{others.get(str(other.index[0]), other.index[0])}."
+        )
     return sentence, sure
 
 

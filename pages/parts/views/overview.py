@@ -19,6 +19,7 @@ from pages.parts.widgets.tables import show_table
 SURE = "hypothesis/held out and causal"
 SCORE_PARAMETERS = {"across", "up", "colour", "bars", "sure", "brushed"}
 BUDGET, PLANE, LIKENESS, COMPARE = "attention budget", "two scores", "alike heads", "two places"
+LAYOUTS = {PLANE: "two scores as axes", LIKENESS: "similar heads", COMPARE: "two tasks or models"}
 
 
 def rows_of(frame: pd.DataFrame, key: str) -> pd.DataFrame:
@@ -75,7 +76,10 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     shape = (int(task_scores["layer"].max()) + 1, int(task_scores["head"].max()) + 1)
     with st.container(horizontal=True, vertical_alignment="bottom"):
         usual = PLANE if SCORE_PARAMETERS & set(st.query_params) else layouts[0]  # a link to a score opens it
-        layout = url.pick(st.segmented_control, "Show", layouts, key="layout", default=usual, required=True)
+        layout = url.pick(
+            st.segmented_control, "Show", {name: LAYOUTS.get(name, name) for name in layouts}, key="layout",
+            default=usual, required=True,
+        )  # fmt: skip
         across_key = colour_key = keys[0]
         if layout in (PLANE, COMPARE):
             across_key = colour_key = choices.pick_score("Across", keys, choices.FIRST[0], key="across")

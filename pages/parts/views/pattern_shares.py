@@ -56,6 +56,7 @@ def bars(class_shares: Sequence[ClassShare], part: str, title: str, names: list[
             title=title,
             order=names,
             tooltip=["checkpoint", "low", "high", "maps"],
+            most=100,
         ),
         key=f"bars_{part}",
     )

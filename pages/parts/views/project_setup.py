@@ -129,6 +129,7 @@ def show(tools: DeltaGenerator) -> None:
         )
         links.link("annotate", "Draw maps", icon=":material/stylus:")
         return
+    st.subheader("Which projects are there, and who may label in them?", anchor=False)
     overview(db, all_projects)
     titles = {project.project: project for project in all_projects}
     chosen = url.pick(st.selectbox, "Project", list(titles), key="project", format_func=lambda name: titles[name].title)
@@ -136,7 +137,7 @@ def show(tools: DeltaGenerator) -> None:
     st.caption(
         plain(
             f"{counted(len(all_projects), 'projects')} · {date.today():%d %B %Y} · a label counts only in the "
-            f"project in which it was given (docs/how-to/labelling-team.md)"
+            f"project in which it was given"
         )
     )
 

@@ -58,7 +58,7 @@ def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layer
     bars = base.mark_rule(strokeWidth=3).encode(
         y=alt.Y("low:Q", title="change of the loss if the head is ablated"), y2="high:Q"
     )
-    middles = base.mark_point(filled=True, size=20).encode(y="middle:Q")
+    middles = base.mark_point(filled=True, size=30, color="#222222", opacity=1).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
     dashed = dashed.encode(y="margin:Q")
     title = "Change of the loss if each head is ablated (dashed: margin)"

@@ -36,7 +36,9 @@ def offer_better_model(result: StoredRun) -> None:
     """Offer a run with settings with which the model learns the task."""
     best = best_tuned(result)
     elsewhere = (
-        f"With other settings, the same model scores {100 * best:.1f} (see Fine-tuning > Train). " if best else ""
+        f"With other settings, fine-tuning the same checkpoint gives {100 * best:.1f} (see Fine-tuning > Train). "
+        if best
+        else ""
     )
     st.markdown(
         "Pruning cannot lower a score at chance level, so the curves of this run do not show how many weights the task "
