@@ -77,7 +77,7 @@ def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, m
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])  # AppTest cannot type one
     page = fine(opened("interventions"))
-    changes = "Without L2H2, the prediction changes from positive (81%) to negative (85%)."
+    changes = "If L2H2 is ablated, the prediction changes from positive (81%) to negative (85%)."
     assert changes in said(page).replace("\\", "")  # the example: a classifier above chance
     page.text_input(key="heads").set_value("")
     page.selectbox(key="checkpoint").set_value(planted["checkpoint"])
@@ -86,7 +86,7 @@ def test_a_classifier_says_what_changes_without_the_carrying_head(db, planted, m
     assert "No head has been ablated yet" in said(page)
     page.text_input(key="heads").set_value(str(CARRIER))
     fine(page.run())
-    assert f"Without {CARRIER}, the prediction changes from" in said(page)
+    assert f"If {CARRIER} is ablated, the prediction changes from" in said(page)
     table = page.dataframe[0].value
     assert table["before"].sum() == pytest.approx(1)
     assert abs(table["before"] - table["after"]).max() > 0.1

@@ -44,7 +44,9 @@ def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(add
     click(page, "L6H1", "L2H2,L6H1")
     said = page.get_by_text("the prediction", exact=False)
     said.wait_for(timeout=PATIENCE)
-    assert re.search(r"Without L2H2, L6H1, the prediction (stays|changes from \S+ \(\d+%\) to) \S+", said.inner_text())
+    assert re.search(
+        r"If L2H2, L6H1 are ablated, the prediction (stays|changes from \S+ \(\d+%\) to) \S+", said.inner_text()
+    )
     expect(page.get_by_text("Word predicted at position 4", exact=False)).to_have_count(1)
     expect(page.get_by_test_id("stDataFrame")).to_have_count(1)
     assert "heads=L2H2%2CL6H1" in page.url
@@ -53,7 +55,7 @@ def test_clicked_heads_are_disabled_and_the_words_before_and_after_are_shown(add
     assert below.endswith("change of the map: 0")
     assert float(above.rpartition(": ")[2]) > 0
     click(page, "L2H2", "L6H1")
-    assert "Without L6H1" in page.get_by_text("the prediction", exact=False).inner_text()
+    assert "If L6H1 is ablated" in page.get_by_text("the prediction", exact=False).inner_text()
 
 
 @pytest.mark.slow  # 9 CPU seconds; words and numbers are in test_disabling.py

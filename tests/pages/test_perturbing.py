@@ -114,11 +114,11 @@ def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa:
     found.text_input(key="text").set_value("the old engine ; ran all night")
     found.text_input(key="heads").set_value("L2-attention")
     fine(found.run())
-    assert "Without L2-attention, the prediction changes from" in said(found).replace("\\", "")
+    assert "If L2-attention is ablated, the prediction changes from" in said(found).replace("\\", "")
     found.text_input(key="heads").set_value(str(CARRIER))
     found.selectbox(key="operator").set_value("mean")
     fine(found.run())
-    assert "Without L2H3, the prediction" in said(found)
+    assert "If L2H3 is ablated, the prediction" in said(found)
 
 
 @pytest.mark.thorough

@@ -33,8 +33,6 @@ from pages.parts.widgets.pickers import task_name
 from pages.parts.widgets.pin import ask_pin_of_run
 from pages.parts.widgets.undoing import take_away
 
-GONE = "the weights of its checkpoint are not on this machine"
-
 # ---------------------------------------------------------------- the answer
 
 
@@ -89,7 +87,7 @@ def about(stored: StoredRun, headline: Headline, rows: str | None = None) -> lis
     parts += [
         stored.date,
         stored.origin,
-        GONE if gone(stored) else "",
+        "the weights of its checkpoint are not on this machine" if gone(stored) else "",
     ]
     return [part for part in parts if part]
 
@@ -163,7 +161,7 @@ def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
 
 def facts(headline: Headline, stored: StoredRun) -> list[str]:
     """Return all known facts about a result in a list: its certainty, and what it is about."""
-    return [fact for fact in (support(headline).removesuffix("."), *about(stored, headline)) if fact and fact != GONE]
+    return [fact for fact in (support(headline).removesuffix("."), *about(stored, headline)) if fact]
 
 
 def gone(stored: StoredRun) -> bool:

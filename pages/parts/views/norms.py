@@ -68,7 +68,8 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
 def _single_weights(weights: np.ndarray, norms: np.ndarray) -> str:
     """Return where a single weight [layer, head, query, key] changes most, which the third grid shows."""
     layer, head, *_ = np.unravel_index(int(np.nanargmax(np.abs(norms - weights))), weights.shape)
-    return f"The third grid shows single weights; the largest change of a single weight is in {Head(int(layer), int(head))}."
+    most = Head(int(layer), int(head))
+    return f"The third grid shows single weights; the largest change of a single weight is in {most}."
 
 
 def special_sentence(weights: np.ndarray, norms: np.ndarray) -> str:

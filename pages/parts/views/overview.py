@@ -77,7 +77,7 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom"):
         usual = PLANE if SCORE_PARAMETERS & set(st.query_params) else layouts[0]  # a link to a score opens it
         layout = url.pick(
-            st.segmented_control, "Show", {name: LAYOUTS.get(name, name) for name in layouts}, key="layout",
+            st.segmented_control, "Show", {name: plain(LAYOUTS.get(name, name)) for name in layouts}, key="layout",
             default=usual, required=True,
         )  # fmt: skip
         across_key = colour_key = keys[0]
