@@ -464,8 +464,8 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert headline.sentence.endswith("All other edges change it by less.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
-        "The logit difference is that between the two inputs of a pair. An edge matters if replacing it changes this "
-        "difference by more than the margin of 30%. All verdicts hold jointly with 95% confidence."
+        "An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "
+        "than the margin of 30%. All verdicts hold jointly with 95% confidence."
     )
     assert headline.baseline == ""
     assert said_of_stability(whole).startswith("2 are stable (different from 0 in 90% of half-samples)")

@@ -276,8 +276,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"{found} {circuit.open} {edges_are} undecided. All other edges change it by less.",
             circuit.n,
             "pairs of inputs",
-            f"The logit difference is that between the two inputs of a pair. An edge matters if replacing it changes "
-            f"this difference by more than the margin of {circuit.margin_share:.0%}. All verdicts hold jointly with "
+            f"An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "
+            f"than the margin of {circuit.margin_share:.0%}. All verdicts hold jointly with "
             f"{1 - circuit.alpha:.0%} confidence.",
         )
 

@@ -52,7 +52,7 @@ class ShapleyOptions(references.ReferenceOptions):
         int,
         Flag("number of random orders of heads per example; half of the orders are the other half in reverse", least=2),
     ] = 4
-    operator: Annotated[str, Flag("ablation method for heads that are absent: zero or mean")] = "zero"
+    operator: Annotated[str, Flag("ablation method for heads that are not in the coalition: zero or mean")] = "zero"
     judge_rows: Annotated[
         int, Flag("number of training examples on which pruning orders are compared; 0 skips the comparison", least=0)
     ] = 100

@@ -35,9 +35,9 @@ def offer_only_mine(class_set: str, container: Any = st) -> bool:
     return class_set not in labelled_folders() or container.toggle(
         "Train on my labels only",
         key="only_mine",
-        help=f"If off, the bundled labels are added, and each of your labels counts {OWN_COPIES} times. The "
-        "classifier is then also evaluated on held-out maps from you. Training on your labels alone is "
-        f"useful from about {ENOUGH_ALONE} labels.",
+        help=f"If off, the classifier is trained on the bundled labels and yours, and each of your labels counts "
+        f"{OWN_COPIES} times. Some of the maps that you labelled are held out to evaluate the classifier. "
+        f"Training on your labels alone is useful from about {ENOUGH_ALONE} labels.",
     )
 
 

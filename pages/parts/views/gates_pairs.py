@@ -91,7 +91,8 @@ def fits_picture(frame: pd.DataFrame) -> Layers:
     )  # fmt: skip
     scale = alt.Scale(range=colours_of(CLASSES), domain=list(CLASSES))
     drawn = base.mark_bar().encode(
-        x=alt.X("facilitating:Q", title=f"share of {frame['fits'].iloc[0]} fits (dashed: needed from here on)",
+        x=alt.X("facilitating:Q",
+                title=f"share of {frame['fits'].iloc[0]} fits (heads to the right of the dashed line are needed)",
                 scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
         color=alt.Color("gate_class:N", scale=scale, legend=None),
         tooltip=tips(frame, "name", "gate_class", "facilitating", "interfering", "irrelevant", "up", "down"),

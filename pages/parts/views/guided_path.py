@@ -204,7 +204,7 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
 def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
     """Show the change by depth with the published values, as a figure with its citation."""
     with st.container(border=True, key="path_figure"):
-        st.markdown(f"**Result: {'your' if is_mine else 'a bundled'} figure next to the figure in the paper**")
+        st.markdown(f"**{'Your' if is_mine else 'The bundled'} result, plotted with the values from the paper**")
         if stored is None:
             st.info("This figure shows the result of step 3.", icon=":material/insights:")
             return

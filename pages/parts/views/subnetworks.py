@@ -203,6 +203,8 @@ def show(tools: DeltaGenerator) -> None:
                 VIEWS[mode](result)
             else:
                 offer_better_model(result)
-                with st.expander("Figures of this run (not informative)", icon=":material/show_chart:"):
+                with st.expander(
+                    "Results of this run, which are not informative at chance level", icon=":material/show_chart:"
+                ):
                     VIEWS[mode](result)
     start_study("subnetworks", view="subnetworks")
