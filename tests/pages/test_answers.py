@@ -186,7 +186,7 @@ def test_bundled_results_of_the_path_are_of_its_model_and_the_figure_is_no_fifth
     assert len(results) == 3
     assert all("atlas-encoder" in text for text in results)
     assert [text[2:8] for text in texts if text.startswith("**Step ")] == ["Step 1", "Step 2", "Step 3", "Step 4"]
-    assert "**Result: a bundled figure next to the figure in the paper**" in texts
+    assert "**The bundled result, plotted with the values from the paper**" in texts
 
 
 def test_no_figure_stands_beside_the_answer_of_a_model_at_chance(db):
