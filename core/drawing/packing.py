@@ -39,10 +39,8 @@ class Packed:
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """Pack a grid of attention maps into at most `most` bytes of text, with the highest precision that fits.
-
-    Raises InputError if tokens and scores alone need more.
-    """
+    """Pack a grid of attention maps into at most `most` bytes, with the highest precision that fits. Raises InputError
+    if nothing fits."""
     for bits, block in _ways(grid.panes, most):
         # Estimate the packed size in bytes from a sample of each stack
         guess = 0.0
@@ -78,10 +76,8 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Pack several grids of attention maps into at most `most` bytes in total, in proportion to their sizes.
-
-    Raises InputError if one of them does not fit.
-    """
+    """Pack several grids of attention maps into at most `most` bytes, in proportion to their sizes. Raises InputError
+    if a grid does not fit."""
     least = min(LEAST_BYTES, most // max(1, len(grids)))
     sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]
     room = most - least * len(grids)

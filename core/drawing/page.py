@@ -85,10 +85,7 @@ class _Placed:
 
 
 def html_page(title: str, parts: Iterable[Part], *, lead: str = "", most: int = MOST_BYTES) -> str:
-    """Create a self-contained HTML page of text, charts, tables and attention maps.
-
-    Raises InputError if the maps do not fit into `most` bytes.
-    """
+    """Create a self-contained HTML page of text, charts, tables and maps. Raises InputError if the maps do not fit."""
     parts = list(parts)
     packed = iter(pack_together([grid for part in parts for grid in _grids_of(part)], most))
     placed = [
@@ -156,10 +153,8 @@ def as_script_data(value: Any) -> str:
 
 
 def policy(scripts: Sequence[str], *, charts: bool = False) -> str:
-    """Create a content security policy for a page, which allows these scripts only and no requests, frames or forms.
-
-    `charts`: allow what Vega needs to compile expressions and to write its style element.
-    """
+    """Create a content security policy that allows only these scripts and no requests, frames or forms. With `charts`,
+    it also allows what Vega needs."""
     hashes = " ".join(
         f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" for script in scripts
     )
@@ -273,9 +268,6 @@ def maps_page(
     note: str = "",
     most: int = MOST_BYTES,
 ) -> str:
-    """Create a self-contained HTML page of attention maps.
-
-    If maps do not fit into `most` bytes, the page states what is omitted. Raises InputError if nothing fits.
-    """
+    """Create a self-contained HTML page of attention maps. If not all maps fit, the page says what is omitted."""
     grid = grid_of(panes, source, head=head, opened=opened, note=note)
     return html_page(f"Attention maps: {source.input[:120]}", [grid, described(panes, source)], most=most)

@@ -201,10 +201,7 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Find the parts of an RO-Crate that were altered after export, by their hashes.
-
-    Raises InputError if the folder is not an RO-Crate.
-    """
+    """Find the parts of an RO-Crate that were altered after export. Raises InputError for another folder."""
     read(folder)
     metadata, body = _json(folder / METADATA), _json(folder / FILE)
     try:

@@ -99,10 +99,7 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Save the facts about an attention head with a note as a finding, and return the ID of the finding.
-
-    `source` has the checkpoint and the command that prints the scores.
-    """
+    """Save the facts about an attention head with a note as a finding, and return the ID of the finding."""
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
                criterion.high, criterion.adjusted, criterion.n)

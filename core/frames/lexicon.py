@@ -59,10 +59,8 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Return every possible lemma of a word, the word itself first. Some forms are not words, so look up each one.
-
-    "stolen" yields steal; "running" yields run, runn and runne.
-    """
+    """Return every possible lemma of a word, such as run, runn and runne for "running". Some are not words, so look up
+    each one."""
     word = word.lower().replace("’", "'")
     forms = [word, *_irregular().get(word, ())]
     for ending, stems in _INFLECTED_ENDINGS:
@@ -224,10 +222,7 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose the frame elements of a target word from its parse: subjects, objects, complements, obliques, modifiers.
-
-    The names are those most frequently annotated at the position.
-    """
+    """Propose the frame elements of a target word from its parse, named by what is most frequent at each position."""
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
     # Dependents of a target in the order of PLACES; a target without a subject takes one from its context

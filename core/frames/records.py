@@ -33,9 +33,7 @@ class Element:
 
     def is_core(self, rule: CoreRule) -> bool:
         """Return True if the element is core by a rule: "core_sets" (the code of the paper), "core_type" or "any".
-
-        Elements without this information count as core, because their source has selected them.
-        """
+        Unknown coreness counts as core."""
         if rule == "core_sets":
             return self.in_core_set is not False
         return rule == "any" or self.coreness is None or self.coreness.startswith("Core")
@@ -196,10 +194,8 @@ def _written(token: str) -> tuple[str, ...]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Return the spans where a phrase occurs as whole words, or as characters in scripts without word separators.
-
-    Hangul counts as such a script, because Korean particles are attached to words.
-    """
+    """Return the spans where a phrase occurs as whole words, or as characters in scripts without word separators and in
+    Korean."""
     if not phrase:
         return []
     starts = [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
@@ -234,8 +230,7 @@ def spaced_places(text: str, phrase: str) -> list[Span]:
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """Return the span of a phrase in a text ("walk#2": its second occurrence). Raises InputError unless it is
-    unique."""
+    """Return the span of a phrase in a text ("walk#2": its second occurrence). Raises InputError if not unique."""
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""

@@ -18,10 +18,8 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_rows(file: str | Path) -> FrameReading:
-    """Read annotated sentences from a JSONL file. Invalid lines are skipped and listed with the reason.
-
-    Raises InputError if the file cannot be read or has no valid line.
-    """
+    """Read annotated sentences from a JSONL file. Invalid lines are skipped and listed. Raises InputError if no line is
+    valid."""
     try:
         text = read_text(file, given=True)
     except OSError as error:

@@ -202,10 +202,7 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
 
 
 def doubted(snapshot: Snapshot) -> list[Suspect]:
-    """Find likely label errors with tree classifiers trained on other inputs, in order of decreasing margin.
-
-    Raises InputError for too few labels.
-    """
+    """Find likely label errors with tree classifiers trained on other inputs. Raises InputError for too few labels."""
     snapshot = snapshot.without_ties()  # ties are adjudicated because annotators differ
     label_names, groups, origins = (snapshot.column(name) for name in ("class", "group", "checkpoint"))
     patterns.training.check_labels(label_names, snapshot.classes, groups, folds=FOLDS)
@@ -226,10 +223,7 @@ def doubted(snapshot: Snapshot) -> list[Suspect]:
 
 
 def queue_doubts(db: Database, class_set: str, suspects: Sequence[Suspect], *, annotator: str) -> int:
-    """Queue likely label errors for adjudication, and return how many of them were not queued before.
-
-    Raises InputError if a suggested class is not in the class set.
-    """
+    """Queue likely label errors for adjudication and return how many are new. Raises InputError for unknown classes."""
     classes = known_class_set(db, class_set)
     wrong = [suspect.suggested for suspect in suspects if suspect.suggested not in classes.names]
     if wrong:

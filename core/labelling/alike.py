@@ -36,10 +36,7 @@ def alike_maps(db: Database, names: Sequence[str]) -> list[list[str]]:
 
 
 def groups(statistics: np.ndarray) -> list[np.ndarray]:
-    """Group attention maps by the similarity of their statistics, and return the indices in each group.
-
-    Large clusters are divided in the order of the leaves of Ward's hierarchical clustering.
-    """
+    """Group attention maps by the similarity of their statistics, and return the indices in each group."""
     from scipy.cluster.hierarchy import leaves_list, ward  # 0.2 s of start-up
 
     nearest = cluster_maps(statistics, smallest=SMALLEST).nearest

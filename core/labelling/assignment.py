@@ -147,10 +147,8 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people with a valid reservation of this map and no answer, in the order of assignment.
-
-        `latest` is the expiry of a reservation that starts now.
-        """
+        """Return the people with a valid reservation of this map and no answer. `latest` is the expiry of a reservation
+        that starts now."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]

@@ -195,10 +195,7 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the attention maps as one self-contained HTML file. The file states what does not fit into `megabytes`.
-
-        Raises InputError if the file cannot be written.
-        """
+        """Save the attention maps as one self-contained HTML file, which states what does not fit into `megabytes`."""
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
         )

@@ -51,10 +51,7 @@ def as_share(estimate: Estimate) -> Estimate:
 
 
 def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
-    """Return the F1 score on n examples with a 95 % confidence interval, derived from that of a proportion.
-
-    Counts follow from F1 and accuracy: FP + FN = n (1 - accuracy), and TP = F1 (FP + FN) / (2 (1 - F1)).
-    """
+    """Return the F1 score on n examples with a 95 % confidence interval. The counts follow from F1 and accuracy."""
     wrong = n * (1 - accuracy)
     if f1 >= 1 or wrong <= 0:
         return Estimate(f1)

@@ -147,10 +147,7 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Compute the content of a report: its steps, values and claims, and the numbers of heads for heatmaps.
-
-    `parts` selects parts of the plan (empty: all).
-    """
+    """Compute the content of a report: steps, values, claims, numbers of heads. `parts` selects parts of the plan."""
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}

@@ -62,10 +62,8 @@ def is_checkpoint(name: str, published: str) -> bool:
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """Decide whether a measured number agrees with a published number, and state the reason.
-
-    They agree if the measured 95 % interval, widened by the error of reading a plot, contains the published number.
-    """
+    """Decide whether a published number lies in the measured 95 % interval, widened by the error of reading a plot.
+    Also return the reason."""
     if figure is None:
         return Verdict.NONE, ""
     if figure.flaw:
@@ -95,10 +93,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair measured with published numbers of the same task, item and condition.
-
-    Published numbers without a measured one come last, with the reason from `missing` (by task).
-    """
+    """Pair measured with published numbers of the same task, item and condition. `missing` has the reasons for
+    unmeasured numbers, by task."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

@@ -155,8 +155,7 @@ class Study(Generic[O, P]):
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Yield each file path in the options, with True if the job writes to the path and False if it reads the
-        path."""
+        """Yield each file path in the options, with True if the job writes to it and False if the job reads it."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:

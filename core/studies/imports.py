@@ -60,10 +60,8 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
 
 
 def read_rows(db: Database, run: str) -> list[Row]:
-    """Return the rows of a stored run that match the columns and types of its study.
-
-    Rows that do not fit are reported (`core.store.bodies.leave_out`) and left out. Bundled rows are not checked.
-    """
+    """Return the rows of a stored run that match the columns and types of its study. Other rows are reported. Bundled
+    rows are not checked."""
     about = runs.study_and_title(db, run)
     texts = runs.row_texts(db, run) if about else []
     if about is None or not texts:

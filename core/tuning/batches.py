@@ -41,10 +41,8 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
 def batches(
     lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
 ) -> list[list[int]]:
-    """Divide example indices into batches in random order, reproducible by (seed, epoch).
-
-    If `bucketed`, examples are shuffled, sorted by length within pools and batched, and the batches shuffled.
-    """
+    """Divide example indices into random batches, reproducible by (seed, epoch). If `bucketed`, batches have similar
+    lengths."""
     rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
     order = list(range(len(lengths)))
     rng.shuffle(order)
@@ -61,10 +59,7 @@ def batches(
 def collate(
     examples: Sequence[Example], *, padding: int, segments: bool, pad_to: int = 0, device: torch.device | str = "cpu"
 ) -> tuple[dict[str, Int[Tensor, "batch position"]], Shaped[Tensor, " batch"]]:
-    """Pad a batch of examples on the right to equal length, and return the model inputs and the labels.
-
-    `padding` is the ID of the padding token, and `segments` states whether the model takes token types.
-    """
+    """Pad a batch on the right to equal length, and return model inputs and labels. `segments` adds token types."""
     width = max(pad_to, *(len(example) for example in examples))
     inputs = {
         "input_ids": _padded([example.encoding.ids for example in examples], width, padding),

@@ -142,10 +142,7 @@ def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Te
 
 
 def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -> Float[Tensor, "input output"]:
-    """Compute the logits of examples in eval mode without gradients, as float32 on the CPU.
-
-    `base` provides padding and token types.
-    """
+    """Compute the logits of examples in eval mode without gradients, as float32 on the CPU."""
     was_training, device = model.training, next(model.parameters()).device
     logits: dict[int, Tensor] = {}
     model.eval()

@@ -135,10 +135,8 @@ NO_MAPS = GridTabs({})
 
 
 def write_report(folder: Path, about: About, records: Records, *, figures: bool = False) -> Path:
-    """Write a report to a folder as report.html, report.md and Parquet files, and return the path of report.html.
-
-    `figures` also writes the plots as SVG. Raises StoreError if the folder cannot be written.
-    """
+    """Write a report to a folder as HTML, Markdown and Parquet files, and return the path of report.html. `figures`
+    adds the plots as SVG."""
     page = folder / "report.html"
     for name, content in parquet_files(records).items():
         write_whole(folder / name, content, StoreError)

@@ -132,10 +132,8 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Divide the training examples into folds with similar class frequencies, and return the fold of each example.
-
-    Examples that share a sentence (ignoring case) are in one fold. Raises InputError if there are too few examples.
-    """
+    """Divide the training examples into folds with similar class frequencies. Examples that share a sentence are in the
+    same fold."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
     task = task_of(options.task)

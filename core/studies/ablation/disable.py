@@ -340,11 +340,8 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Predict some examples with and without ablation. Return the predictions and the number format used.
-
-    If `unit` names targets, these are computed in float32. Otherwise, all targets are computed in the dtype of the
-    options.
-    """
+    """Predict some examples with and without ablation, in float32 if `unit` names targets. Return the predictions and
+    the number format."""
     checkpoint, gold = opened.checkpoint, np.array([row.label for row in rows])
     shape, positions = (checkpoint.layers, checkpoint.heads), np.array(unit.positions)
     grouped = list[AblationTarget]()

@@ -35,10 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define the head scores of an ablation study, one per template and ablation method.
-
-    Each template holds the name, label and formula of a score, with {} in place of the method.
-    """
+    """Define the head scores of an ablation study, with a name, label and formula per template and method."""
     return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
 
 
@@ -384,11 +381,8 @@ class MeanOverHeads(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """The effect of ablating a head by one method: the mean change of the loss, with a corrected p-value.
-
-    For the method `constant`, the fields `fit_...` are the squared errors of the mean, of zero and of the fitted
-    constant.
-    """
+    """The effect of ablating a head by one method. For `constant`, the fields `fit_...` are squared errors of the mean,
+    zero and the constant."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")

@@ -280,10 +280,8 @@ def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
 
 
 def constant_loss(task: Task, gold: np.ndarray) -> float:
-    """Compute the loss of the best constant prediction: the entropy of the labels in nats, or the variance of scores.
-
-    Raises InputError if all labels or scores are equal.
-    """
+    """Compute the loss of the best constant prediction: label entropy in nats, or variance of scores. Raises InputError
+    if it is 0."""
     if task.is_score:
         spread = float(np.var(gold))
     else:

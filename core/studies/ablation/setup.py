@@ -32,10 +32,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return dev examples, and training examples that share no sentence with the fine-tuning data of the checkpoint.
-
-    Raises InputError if the checkpoint does not record its fine-tuning data.
-    """
+    """Return dev examples and train examples without sentences from the fine-tuning data. Raises InputError if these
+    data are unknown."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -105,10 +103,7 @@ class Opened:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier named in the options, in float32. Raises CheckpointError if it cannot be opened.
-
-    The dtype of the options applies only to layers that an ablation recomputes.
-    """
+    """Open the classifier named in the options, in float32. The option dtype applies only to recomputed layers."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))

@@ -56,10 +56,8 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Compute one score for every input and attention head. Undefined scores are NaN.
-
-    Raises InputError if the score requires the maps of several inputs.
-    """
+    """Compute one score for every input and attention head, or NaN. Raises InputError if the score requires several
+    inputs."""
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
         run_norms(checkpoint, encodings, [scores])
@@ -69,10 +67,7 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose inputs for a gallery: those with the highest values, the lowest values, and one at each decile.
-
-    The result is sorted from the highest value. Each input is chosen once, and inputs with NaN are left out.
-    """
+    """Choose the inputs with the highest and lowest values and one at each decile for a gallery, sorted by value."""
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]
     count, places = len(order), {}

@@ -228,10 +228,8 @@ class RoleMeasure:
         self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
-        """Measure head roles on repeated random sequences and on controls, and compute copying scores.
-
-        Raises InputError if the vocabulary has too few whole words.
-        """
+        """Measure head roles on repeated random sequences and on controls, and compute copying scores. Raises
+        InputError if there are too few words."""
         checkpoint = self.checkpoint
         plain = checkpoint.encode("word")
         ordinary = plain.ordinary

@@ -118,10 +118,8 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A score of a head's output: "copying", or "relation" for the word pairs named by `feature`.
-
-    n: number of tokens or pairs. reads: what turns hidden states into logits.
-    """
+    """A score of a head's output: "copying", or "relation" for the word pairs named by `feature`. n counts tokens or
+    pairs."""
 
     reads: str | None = None
 

@@ -166,10 +166,8 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score the attention of all heads along the frame links of one sentence. Raises InputError without links.
-
-    If no other positions in this sentence have the same distances, `null` provides the attention in other sentences.
-    """
+    """Score the attention of all heads along the frame links of one sentence. `null` provides the baseline if the
+    sentence has none."""
     if not links:
         raise InputError(
             "The target and the element of a frame must be different words of the text; the marked words give no "

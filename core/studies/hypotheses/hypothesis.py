@@ -203,10 +203,8 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> None:
-        """Store the test result of each registered hypothesis, and the runs on which the result is based.
-
-        Nothing is stored for an imported run, or if the tested hypotheses differ from the registered ones.
-        """
+        """Store the test result and runs of each registered hypothesis, unless the run is imported or the hypotheses
+        have changed."""
         if is_imported(db, run.run) or not _is_as_registered(db, run.options):
             return
         registered = {stored.hypothesis for stored in hypotheses(db)}

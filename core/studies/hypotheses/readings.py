@@ -316,10 +316,8 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect among all heads in the same layer with random weights, or 0 without such runs.
-
-    Random heads of a layer are exchangeable, so an untrained head exceeds all k of them with probability 1 / (k + 1).
-    """
+    """Return the largest effect of k heads in a layer with random weights. An untrained head exceeds it with
+    probability 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 

@@ -128,10 +128,8 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Find earlier runs and unfinished jobs with the same weights, and count the test inputs that each has used.
-
-    If the examples of a run can no longer be read, their IDs are compared instead of their texts.
-    """
+    """Find earlier runs and jobs with the same weights, and count the test inputs that each has used, by text or else
+    by ID."""
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
     sentences_of = cache(_sentences_of)
@@ -271,10 +269,7 @@ SHARE = "score share"
 
 
 def proposals(scores: pd.DataFrame, head: Head) -> list[Proposal]:
-    """Propose hypotheses based on the scores of a head, starting with the score furthest above its baseline.
-
-    At least one is returned if the head has a score that a kind of hypothesis covers.
-    """
+    """Propose hypotheses based on the scores of a head, starting with the score furthest above its baseline."""
     mine = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
     above = (mine["value"] - mine["baseline"].fillna(0)).rename("above")
     ranked = mine.assign(above=above).dropna(subset=["above"]).sort_values("above", ascending=False, kind="stable")

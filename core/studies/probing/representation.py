@@ -188,10 +188,8 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Divide the entropy of each map row by that of uniform attention to the visible keys. Rows with one key give NaN.
-
-    All maps are treated as causal if the first map has no weight after the diagonal.
-    """
+    """Divide the entropy of each map row by that of uniform attention to the visible keys, or return NaN for rows with
+    one key."""
     logs = np.log(np.maximum(weights, 1e-30))
     entropy = -(weights * logs).sum(-1)
     keys = weights.shape[-1]

@@ -279,10 +279,8 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Choose the components of the good, bad and random subnetworks, with equal numbers of heads and sublayers.
-
-    The bad subnetwork consists of the components that are pruned first, completed by the least important survivors.
-    """
+    """Choose the components of the good, bad (pruned first) and random subnetworks, with equal numbers of heads and
+    sublayers."""
     kept: dict[str, list[str]] = {kind: [] for kind in SUBNETWORKS}
     rng = np.random.default_rng([21, order.seed])
     for is_block in (False, True):
@@ -398,10 +396,8 @@ class Full:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Prune a share of the smallest weights, fine-tune the model, and return its predictions for the dev examples.
-
-    `scope` is "global" (the smallest weights of all layers together) or "layer" (the same share of each layer).
-    """
+    """Prune a share of the smallest weights, globally or in each layer, then fine-tune the model and return its dev
+    predictions."""
     return studies.probing.trials.trial(
         on,
         recipe,
