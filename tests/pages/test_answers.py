@@ -347,8 +347,11 @@ def test_progress_shows_first_how_many_bundled_maps_are_labelled_by_whom_over_ti
     answer = next(text for text in said(app) if text.startswith("**"))
     assert answer == "**2,142 of 2,142 bundled maps have a label, and 928 have labels by two or more annotators.**"
     (chart,) = charts(app)
-    assert (chart["title"], chart["encoding"]["x"]["field"]) == ("Maps with a label over time, by annotator", "time")
-    assert chart["encoding"]["y"]["title"] == "maps with a label"
+    assert (chart["title"], chart["encoding"]["x"]["field"]) == (
+        "Number of labelled maps over time, by annotator",
+        "time",
+    )
+    assert chart["encoding"]["y"]["title"] == "number of labelled maps"
 
 
 def test_the_progress_of_labels_ends_at_the_number_of_maps_that_the_answer_names():

@@ -134,7 +134,7 @@ def test_a_head_shows_its_budget_as_one_bar_and_what_its_sink_does(filled):
     stored(filled, "sinks", "sink replaced by its mean", np.full((2, 3), 0.01), feature="separators", baseline=0.1)
     app = opened("heads/one")
     text = " ".join(one.value for one in app.markdown).replace("\\", "")
-    assert "What does this head write?" in [one.value for one in app.subheader]
+    assert "What does this head write to the output?" in [one.value for one in app.subheader]
     assert "france, books" in app.dataframe[0].value.to_numpy()
     assert "is a sink head: 55% of its attention goes to the separators. The sink is a no-op" in text
     captions = " ".join(one.value for one in app.caption).replace("\\", "")

@@ -148,7 +148,7 @@ def test_head_statistics_and_the_picture_of_heads(db):
     table = page.run().dataframe[0].value
     assert table["value"].between(0, 1).all()
     page = measured("heads/similar")
-    assert "Jensen-Shannon distance, mean over" in captions(page)
+    assert "Distances are Jensen-Shannon distances, averaged over" in captions(page)
     charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
     scatter = next(one for one in charts if one["layer"][0]["mark"]["type"] == "circle")
     titles = {layer["encoding"][axis]["title"] for layer in scatter["layer"] for axis in "xy"}

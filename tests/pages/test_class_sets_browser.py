@@ -28,7 +28,7 @@ def test_a_class_set_is_made_on_its_page_and_labelled_by_a_key_and_by_a_click(pa
         visit(page, f"{address}/annotate?view=classes")
         page.get_by_text("Create a class set of your own").click()
         typed(page, "Classes", "2")
-        typed(page, "Name of the set", "sea")
+        typed(page, "Name of the class set", "sea")
         for k, (name, eye) in enumerate([("Wave", "A wave."), (SCRIPT, "All else.")]):
             typed(page, "Class", name, k)
             typed(page, "Appearance", eye, k + 1)  # the first is of the form beside it

@@ -65,7 +65,7 @@ def test_clicked_heads_go_on_to_a_sweep_and_a_head_of_the_maps_comes_here(addres
     page.get_by_role("heading", name="Attention maps").wait_for(timeout=PATIENCE)
     expect(painted(page)).to_have_attribute("data-head", "L2H2")
     visit(page, f"{address}/interventions?text={MASKED}&heads=L2H2,L6H1")
-    page.get_by_role("button", name="Ablate these on the examples of a task").click()
+    page.get_by_role("button", name="Ablate these heads on the examples of a task").click()
     groups = page.get_by_label("Groups", exact=True)
     groups.wait_for(timeout=PATIENCE)
     settled(page)

@@ -24,9 +24,9 @@ def test_a_hypothesis_is_registered_and_tested_in_at_most_eight_clicks(tmp_path,
             step.click(timeout=PATIENCE)
             clicks += 1
             settled(page)
-        expect(page.get_by_text("The numbers behind the criteria")).to_be_visible(timeout=4 * PATIENCE)
+        expect(page.get_by_text("Measured values for each criterion")).to_be_visible(timeout=4 * PATIENCE)
         assert clicks <= MOST_CLICKS
-        page.get_by_text("The numbers behind the criteria").click()
+        page.get_by_text("Measured values for each criterion").click()
         opens = page.get_by_test_id("stExpander").get_by_role("link", name="Open")
         expect(opens).to_have_count(2)  # the run on the rows of the thought, and that on the judging ones
         expect(page.get_by_text("held out, explained", exact=False).first).to_be_visible()

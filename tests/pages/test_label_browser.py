@@ -303,7 +303,7 @@ def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path
     cell = max((row for row in rows if row["part"] == "confusion"), key=lambda row: row["n"])
     with serving(tmp_path) as address:
         visit(page, f"{address}/annotate?view=classifier")
-        page.get_by_text("Click a cell to see its maps.").wait_for(timeout=PATIENCE)
+        page.get_by_text("Click a cell of the matrix to see its maps.").wait_for(timeout=PATIENCE)
         said = f"predicted: {cell['predicted']}; truth: {cell['truth']};"
         page.locator(f'.mark-rect path[aria-label^="{said}"]').click(timeout=PATIENCE)
         said = f"{cell['n']} maps labelled {cell['truth']} and predicted {cell['predicted']}"

@@ -94,7 +94,7 @@ def test_only_a_training_with_epochs_says_that_its_first_is_not_done(filled, mon
     monkeypatch.setattr(classifier.job_progress, "show_job", lambda *_, **__: None)
     monkeypatch.setattr(classifier.job_progress, "options_of", lambda _: {"kind": kind, "log": str(tmp_path)})
     said = [one.value for one in opened("annotate/classifier").caption]
-    assert ("The first epoch has not finished yet." in said) == (kind == "paper")
+    assert ("The first epoch of the training has not finished yet." in said) == (kind == "paper")
 
 
 @pytest.mark.thorough

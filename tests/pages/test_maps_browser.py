@@ -497,7 +497,7 @@ def test_axe_finds_nothing_serious(browser, address, theme):
 def test_the_guided_path_goes_on_after_a_reload_and_from_another_page(page, address):
     best, _ = next_token_head()
     visit(page, f"{address}/?view=path")
-    field = page.get_by_label("Which head is it?")
+    field = page.get_by_label("Head that attends most to the next token")
     field.fill(best)
     field.press("Enter")
     expect(page.get_by_text("1 of 4 steps done")).to_be_visible()

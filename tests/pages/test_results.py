@@ -384,7 +384,9 @@ def test_the_overview_shows_how_much_is_known_of_heads_by_the_hypotheses_that_sh
     assert app.selectbox(key="colour").value == "hypothesis/criteria met"
     app.toggle(key="sure").set_value(True).run()
     assert not app.exception
-    nobody = "No head has a hypothesis that meets both criteria (held out and causal), so all heads are shown."
+    nobody = (
+        "No head has a hypothesis that was confirmed both on held-out examples and by ablation, so all heads are shown."
+    )
     assert nobody in said(app)
     app = opened("heads/overview", checkpoint="atlas-encoder-sst2", colour="hypothesis/criteria met", sure="true")
     assert not app.exception

@@ -40,7 +40,7 @@ def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
     for words in (
         "dashed: margin",
         "Examples needed for each head",
-        "Change estimated by the gradient and change measured on the first examples",
+        "Change in loss estimated by the gradient, and measured on the first examples",
     ):
         assert words in titles
 

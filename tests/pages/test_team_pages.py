@@ -115,7 +115,7 @@ def test_the_truth_page_weighs_labels_and_people(db, project):
     answer = " ".join(one.value.replace("\\", "") for one in page.markdown)
     assert re.search(r"\d of 4 maps have one class by majority vote; \d are tied", answer)
     charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
-    assert "Number of maps by class" in json.dumps(charts[0]["title"]), "the figure draws the sentence"
+    assert "Number of maps in each class" in json.dumps(charts[0]["title"]), "the figure draws the sentence"
     drawn = next(iter(charts[0]["datasets"].values())) if "datasets" in charts[0] else None
     assert drawn is None or sum(row["maps"] for row in drawn) == 4
     assert "Share of other annotators who gave the same label" in json.dumps(charts[1]["title"]).replace('", "', " ")

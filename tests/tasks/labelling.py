@@ -80,7 +80,7 @@ def lead_a_project(hands: Hands) -> None:
     hands.fill(page.get_by_role("textbox", name="Title").first, "Three of us", enter="Tab")
     hands.fill(page.get_by_role("spinbutton", name="Maps", exact=True), "6", enter="Tab")
     hands.fill(page.get_by_role("textbox", name="Who may label"), ", ".join(NAMES), enter="Tab")
-    hands.click(page.get_by_text("Gold, exemplars and repeats"))
+    hands.click(page.get_by_text("Gold maps, exemplars and repeated maps"))
     hands.fill(page.get_by_role("spinbutton", name="Gold maps", exact=True), "1", enter="Tab")
     hands.choose("Gold labels from", "expert")
     hands.click(page.get_by_role("button", name="Create project"))

@@ -49,7 +49,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         for name, label, formula, low, about in (
             ("raw", "raw attention", "mean weight on tokens of a type", 0.0, "token type"),
             ("effective", "effective attention", "mean effective weight on tokens of a type", None, "token type"),
-            ("correlation", "raw and effective", "Pearson r of raw and effective attention", -1.0, ""),
+            ("correlation", "raw and effective", "Pearson's r between raw and effective attention", -1.0, ""),
         )
     )
     said_at = 11

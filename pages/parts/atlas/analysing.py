@@ -51,7 +51,7 @@ def show_running(checkpoint: str) -> bool:
 
 def _show_plan(checkpoint: str) -> None:
     if can_download(checkpoint):
-        st.markdown(f"{plain(checkpoint)} is not on this machine. Download it first.")
+        st.markdown(f"The checkpoint {plain(checkpoint)} is not on this machine. Download it first.")
         return
     from pages.parts.widgets import job_progress  # what runs jobs, which a first visit spares
 
@@ -73,8 +73,8 @@ def _show_plan(checkpoint: str) -> None:
     more = f", and {', '.join(unknown)} without an estimate" if unknown else ""
     st.markdown(
         f"**{spoken}: about {job_progress.duration(max(plan.seconds(chosen), 1))}{more}**, and up to "
-        f"{least * plan.cores / 1e9:.1f} GB of memory. It can be stopped and continues after a restart; the views show "
-        "the results when it is done."
+        f"{least * plan.cores / 1000000000.0:.1f} GB of memory. You can stop the analysis, and it continues after "
+        "a restart. The views show its results when it is done."
     )
     if st.button("Run the analysis", type="primary", key="analysis_start", disabled=not chosen):
         with clear_errors():

@@ -37,13 +37,13 @@ def show_hypotheses(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
         _show_registered(registered, checkpoint)
     shipped = [(hypothesis, criteria) for hypothesis, criteria in _shipped(checkpoint) if hypothesis.subject == head]
     if shipped:
-        st.markdown("Registered and tested hypotheses in the bundled results:")
+        st.markdown("These hypotheses were registered and tested for the bundled results:")
         for hypothesis, criteria in shipped:
             _show_numbers(hypothesis.sentence, criteria)
         command = as_code(
             config.command_line("hypothesis", "verify", shown_folder(config.DATA / "hypotheses" / checkpoint))
         )
-        st.caption(f"To recompute their runs, use this command: {command}")
+        st.caption(f"To recompute the results of these tests, run this command: {command}")
     for job in st.session_state.get("_hypothesis_jobs", [])[-2:]:
         job_progress.show_job(job, rows=False)
     _show_proposals(checkpoint, head, scores, task)
@@ -96,17 +96,18 @@ def _show_registered(registered: Sequence[tuple[StoredHypothesis, StoredBatch]],
         rows.append({"says": hypothesis_of(hypothesis).sentence, **criteria, "": standing, "registered": stored})
     show_table(rows)
     st.caption(
-        "✓ met · ✗ not met · dot: not tested. A hypothesis cannot be changed. You can withdraw it in a terminal."
+        "✓ marks criteria that are met, ✗ criteria that are not met, and a dot criteria that have not been "
+        "tested. A registered hypothesis cannot be changed, but you can withdraw it in a terminal."
     )
     if now:
         ever = store.ever_registered(resources.database(), now)
-        st.caption(f"Number of hypotheses registered about these weights so far: {ever}. {CONTROLLED}")
+        st.caption(f"So far, {ever} hypotheses have been registered for the weights of this checkpoint. {CONTROLLED}")
     untested = [hypothesis for hypothesis, _ in registered if not hypothesis.criteria and not hypothesis.withdrawn]
     for hypothesis in untested[:1]:
         st.button("Test it", key=f"test_{hypothesis.hypothesis}", on_click=_test, args=(hypothesis.batch,))
     tested = [hypothesis for hypothesis, _ in registered if hypothesis.criteria]
     if tested:
-        with st.expander("The numbers behind the criteria", icon=":material/table:"):
+        with st.expander("Measured values for each criterion", icon=":material/table:"):
             for hypothesis in tested:
                 judged = [Criterion.of(row) for row in hypothesis.criteria]
                 _show_numbers(hypothesis_of(hypothesis).sentence, judged)
@@ -117,11 +118,11 @@ def _show_runs(criteria: Sequence[Criterion]) -> None:
     """Show links to the runs behind the criteria."""
     for run in dict.fromkeys(criterion.run for criterion in criteria if criterion.run):
         decided = ", ".join(criterion.criterion for criterion in criteria if criterion.run == run)
-        st.caption(plain(f"{decided}: by"))
+        st.caption(plain(f"Result of the test for {decided}:"))
         try:
             show_briefly(run)
         except StoreError:
-            st.caption("a result that has been deleted.")
+            st.caption("The result of this test has been deleted.")
 
 
 def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
@@ -129,7 +130,10 @@ def _show_numbers(sentence: str, criteria: Sequence[Criterion]) -> None:
     st.markdown(f"**{plain(sentence)}**: {plain(met or 'no criterion is met')}")
     show_table([_numbers(criterion) for criterion in criteria])
     if any(criterion.measured_by.startswith("features") for criterion in criteria):
-        st.caption("For a word feature, p is the larger of two p-values: over inputs and over word types.")
+        st.caption(
+            "If a hypothesis is about a token type, p is the larger of two p-values: one over inputs and "
+            "one over word types."
+        )
 
 
 def _shipped(checkpoint: str) -> list[tuple[Hypothesis, list[Criterion]]]:
@@ -195,7 +199,7 @@ def _show_form(checkpoint: str, head: Head) -> None:
         )
     usual = usual_rows(key, ROWS)
     thought = st.text_input("Examples that suggested the hypothesis", value=usual[0], key=f"hypothesis_thought_{key}")
-    judged = st.text_input("Examples to test it on", value=usual[1], key=f"hypothesis_judged_{key}")
+    judged = st.text_input("Examples on which the hypothesis is tested", value=usual[1], key=f"hypothesis_judged_{key}")
     if st.button("Register and test", key="hypothesis_register", type="primary"):
         with clear_errors():
             proposal = Proposal(head, key, {name: value for name, value in values.items() if value.strip()})

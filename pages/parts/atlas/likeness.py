@@ -21,7 +21,7 @@ def places(name: str, task: str | None, task_scores: pd.DataFrame, shape: tuple[
     place_scores = _stored(name, task) or _shipped(task_scores)
     if not place_scores:
         st.info(
-            "No distances between heads are stored yet. Measure head statistics below; they include the distances.",
+            "No distances between heads are stored yet. Measure head statistics below, which include these distances.",
             icon=":material/info:",
         )
     note = (

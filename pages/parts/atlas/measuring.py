@@ -27,9 +27,14 @@ EFFECTS = (
 
 def offer_to_measure(checkpoint: str, *, scores: pd.DataFrame) -> None:
     """Show studies to choose from, and the progress of those that were started."""
-    with st.expander("Measure more of this checkpoint", expanded=scores.empty, icon=":material/play_circle:"):
+    with st.expander(
+        "Measure more scores of the heads in this checkpoint", expanded=scores.empty, icon=":material/play_circle:"
+    ):
         if scores.empty:
-            st.info("No results of this checkpoint are stored yet. Measure them here.", icon=":material/database:")
+            st.info(
+                "No results of this checkpoint are stored yet. Choose scores and press “Measure”.",
+                icon=":material/database:",
+            )
         places = st.columns(2)
         with places[0]:
             chosen = url.pick_many(
@@ -64,9 +69,12 @@ def offer_missing(checkpoint: str, task: str | None, *, task_scores: pd.DataFram
     class_set, data = shipped_set(causal=causal).name, pickers.data_folder()
     unmeasured = missing(checkpoint, task, measured=measured_studies, class_set=class_set, data=data)
     if unmeasured:
-        st.markdown(f"Not measured yet: {', '.join(gives(measurement.study) for measurement in unmeasured)}.")
+        st.markdown(
+            "These scores have not been measured yet: "
+            f"{', '.join(gives(measurement.study) for measurement in unmeasured)}."
+        )
         st.caption(_time_of(checkpoint, unmeasured))
-        if st.button("Measure all of it", key="measure_missing", icon=":material/play_circle:"):
+        if st.button("Measure all missing scores", key="measure_missing", icon=":material/play_circle:"):
             with clear_errors():
                 options = measure_heads.MeasureHeadsOptions(checkpoint, tuple(unmeasured))
                 job_progress.begin(STUDY, options, measure_heads.STUDY.title(options))

@@ -47,7 +47,7 @@ def _tips() -> list[alt.Tooltip]:
         alt.Tooltip("value:Q", title="share", format=".1%"),
         alt.Tooltip("interval:N", title="95 % CI"),
         alt.Tooltip("baseline:Q", title="share under uniform attention", format=".1%"),
-        alt.Tooltip("times:Q", title="share / share under uniform attention", format=".2f"),
+        alt.Tooltip("times:Q", title="share of attention divided by the share under uniform attention", format=".2f"),
     ]
 
 

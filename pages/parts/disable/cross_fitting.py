@@ -32,9 +32,9 @@ SCORES = ("initialisation", "seed", "accuracy", "f1", "pearson", "train_rows", "
 
 def show_crossed() -> None:
     st.caption(
-        "With a few hundred dev examples, most heads remain undecided. Cross-fitting uses all train examples "
-        "instead: a model is fine-tuned on all parts of the train set but one, and its heads are ablated on the "
-        "remaining part."
+        "With a few hundred dev examples, the test is undecided for most heads. Cross-fitting uses all train "
+        "examples instead. Each model is fine-tuned on all folds of the train set except one, and its heads are "
+        "ablated on the remaining fold."
     )
     with drawer("Run on another task", "cross-fitted"):
         start_training("cross-fitted", FOLDS, limit="limit", verb="Sweep", title="Cross-fitted ablation on")

@@ -50,7 +50,7 @@ def show_live() -> None:
             "Heads to change",
             key="heads",
             default=(chosen.head if chosen.text else view_context.head) or "",  # the example's head is of its sentence
-            placeholder="for example L1H2, L7H6, L3-attention, L3-feedforward, L3-layer",
+            placeholder="Heads, sublayers or layers, such as L1H2, L3-attention, L3-feedforward, L3-layer",
             help="Enter heads, sublayers or layers to ablate, separated by commas. To see how the predicted word "
             "of a masked language model changes, put [MASK] into the sentence.",
         )
@@ -95,8 +95,9 @@ def _compared(live_change: LiveChange) -> None:
     with left:
         _picture(effects.moved, heads)
         st.caption(
-            "Outlined: the ablated heads, which change by definition (often by more than the scale shows). Other heads "
-            "up to the layer of the first ablated head cannot change. Click a head to ablate it."
+            "The ablated heads are outlined. Their attention changes by definition, often by more than the scale "
+            "shows. Other heads up to the layer of the first ablated head cannot change. Click a head to ablate "
+            "it."
         )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)
@@ -110,7 +111,7 @@ def _compared(live_change: LiveChange) -> None:
             show_own_answer(f"What changes if {live_change.typed} is ablated?", [about], outcome, sure, key="live")
     if heads:
         show_links(name, heads[0], current_view="interventions", text=live_change.text, pair=pair or "")
-        st.button("Ablate these on the examples of a task", icon=":material/playlist_play:", on_click=_on_rows)
+        st.button("Ablate these heads on the examples of a task", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
     st.caption(
         plain(

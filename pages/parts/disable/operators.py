@@ -64,7 +64,7 @@ def _shown(rows: list[Row], stored: StoredRun) -> None:
             pd.DataFrame(head_effects),
             Axes(x="operator", y="value", low="low", high="high", y_title="change of the loss"),
             rule=0.0,
-            title=f"{name} under each ablation method (95 % CI)",
+            title=f"{name} for each ablation method (95 % CI)",
             tooltip=["p"],
         )
         st.altair_chart(chart)
@@ -109,14 +109,14 @@ def _agreement(pairs: list[OperatorAgreement]) -> None:
     if not pairs:
         return
     st.markdown(
-        "**Do the ablation methods rank heads in the same order?** Kendall's tau of mean effects (1: same "
-        "order, 0: no relation)"
+        "**Do the ablation methods rank heads in the same order?** Kendall's tau between mean effects is 1 for "
+        "the same order and 0 for unrelated orders."
     )
     show_table(pd.DataFrame(pairs, columns=AGREEMENT))
     st.caption(
-        "The two methods are compared on different halves of the examples, because noise in the same examples would "
-        "look like agreement (column same_rows). “itself” compares a method with itself across halves, which is the "
-        "highest value that can be expected. 95 % CI over heads."
+        "Two methods are compared on different halves of the examples. On the same examples (column same_rows), "
+        "shared noise would look like agreement. “itself” compares a method with itself across halves, which is "
+        "the highest value that can be expected. The 95 % CI is over heads."
     )
 
 

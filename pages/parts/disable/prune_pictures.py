@@ -33,10 +33,14 @@ def show_importance() -> None:
         warn_by_other_run(stored)
         left, right = st.columns([3, 4])
         frame = pd.DataFrame(heads)
-        shade = Shade("gradient", label="gradient of the loss", cell=LARGE)
+        shade = Shade("gradient", label="gradient importance (gradient of the loss)", cell=LARGE)
         left.altair_chart(
             head_picture(
-                frame, shade, tooltip=("rank", "value"), highlight=asked_heads(), title="Gradient of the loss by head"
+                frame,
+                shade,
+                tooltip=("rank", "value"),
+                highlight=asked_heads(),
+                title="Gradient importance of each head",
             ),
             width="content",
         )
@@ -53,14 +57,15 @@ def show_importance() -> None:
                 st.markdown("**Does the gradient predict the effect of zeroing a head?**")
                 show_table(agreements, column_config={"p": st.column_config.NumberColumn(format="%.2g")})
                 st.caption(
-                    f"Spearman correlation over {len(heads)} heads between the gradient and the measured effect of "
-                    "zeroing each head. At 1, the gradient ranks heads as the effect does; at 0, it does not predict "
-                    "the effect."
+                    f"The table shows Spearman correlations over {len(heads)} heads between the gradient and the "
+                    "measured effect of zeroing each head. At 1, both rank heads in the same order. At 0, the "
+                    "gradient does not predict the effect."
                 )
         with details():
             st.markdown(
-                "Importance is the gradient of the loss with respect to a mask on a head (Michel et al. 2019). The "
-                "column “importance” has the values normalised within each layer; heads are pruned in this order."
+                "Gradient importance is the gradient of the loss with respect to a mask on a head (Michel et al. "
+                "2019). The column “importance” is normalised within each layer. Heads are pruned in the order of "
+                "this column."
             )
             columns = {"name": "head", "gradient": "gradient", "value": "importance", "rank": "rank"}
             show_table(frame[list(columns)].rename(columns=columns))
@@ -80,9 +85,9 @@ def show_curves() -> None:
         draw_curves(steps)
         with details():
             st.markdown(
-                "Heads are removed one after another, the least important first. The order is computed on train "
-                "examples and the curve on dev examples. Bands are 95 % CIs of the paired change. The baseline is a "
-                "random order."
+                "Heads are pruned one after another, the least important head first. The order is computed on "
+                "train examples, and the scores on dev examples. Bands are 95 % CIs of the paired change. The "
+                "baseline prunes heads in random order."
             )
             _save(steps, stored.of)
 
@@ -102,7 +107,7 @@ def draw_curves(steps: Sequence[PruneStep]) -> None:
                 y_title=f"{first.metric} × 100",
             ),
             rule=100 * first.baseline,
-            title="Score by share of removed heads (dashed: no heads removed)",
+            title="Score by share of pruned heads (dashed: model with all heads)",
         )
     )
 

@@ -116,12 +116,10 @@ def _split_halves(first: str, halves: Sequence[SplitHalf]) -> None:
             half.chosen, half.held_out, half.low, half.high, half.same
         )
         st.markdown(
-            f"The ablation with the largest gain in {plain(first)} on one half of the examples gains "
-            f"**{100 * gain:+.1f}** "
-            f"points there and **{100 * held_out:+.1f}** points on the other half. Over random splits, the middle 95 "
-            f"% of the second gain are between {100 * low:+.1f} and {100 * high:+.1f} (this is not a CI). "
-            f"{plain(half.name)} "
-            f"is chosen in {share_of_splits:.0%} of the splits."
+            f"On one half of the examples, the best ablation increases {plain(first)} by **{100 * gain:+.1f}** "
+            f"points. On the other half, the same ablation increases it by **{100 * held_out:+.1f}** points. In 95 "
+            f"% of random splits, this second gain is between {100 * low:+.1f} and {100 * high:+.1f} points (not a "
+            f"CI). {plain(half.name)} is the best ablation in {share_of_splits:.0%} of the splits."
         )
 
 
@@ -141,7 +139,8 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
         title = f"Change of {metric} when one head is disabled, from {untouched:.1f}"
         st.altair_chart(_picture(variants, metric, title), width="content")
         st.caption(
-            "Outlined: heads with a significant effect after correction, and heads named in the link to this page."
+            "Heads with a significant effect after correction are outlined, as are heads that the link to this "
+            "page names."
         )
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
@@ -149,7 +148,7 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
             x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100 without the head"
         )
         st.altair_chart(
-            ranked(scores, axes, title="Score with one head ablated (dashed: unmodified model)", rule=untouched)
+            ranked(scores, axes, title="Score after ablation of each head (dashed: unmodified model)", rule=untouched)
         )
     for head in asked_heads():
         for variant in variants:
@@ -200,7 +199,10 @@ def _few(variants: Sequence[AblatedTarget]) -> None:
     """Show how many targets have no interval, and the reason for the first one."""
     few = [note for variant in variants if (note := too_few_flips(variant.flipped, variant.n))]
     if few:
-        st.caption(f"{len(few)} of {len(variants)} ablations have no CI. Reason for the first one: {few[0]}.")
+        st.caption(
+            f"{len(few)} of {len(variants)} ablations have no CI. The reason for the first of these "
+            f"ablations is: {few[0]}."
+        )
 
 
 def _score(variant: AblatedTarget, baseline: Unmodified, metric: str) -> dict[str, Any]:
@@ -219,7 +221,7 @@ def _bars(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> N
             pd.DataFrame(shown),
             Axes(x="name", y="score", low="low", high="high", x_title="disabled", y_title=f"{metric} × 100"),
             rule=100 * untouched,
-            title="Score under each ablation (dashed: unmodified model)",
+            title="Score after each ablation (dashed: unmodified model)",
             tooltip=("flipped", "p"),
         )
     )
@@ -248,7 +250,7 @@ def _duplicates(variants: list[AblatedTarget], metric: str) -> None:
         pd.DataFrame(lines),
         Axes(x="group", y="change", low="low", high="high", colour="disabled", y_title=f"change of {metric}, points"),
         rule=0,
-        title="Change when near-duplicate heads are disabled",
+        title="Change in score if near-duplicate heads are disabled",
         tooltip=("heads",),
     )
     st.altair_chart(chart)
@@ -280,7 +282,7 @@ def _beside_another(stored: StoredRun) -> None:
     rows, other_rows = stored.result_rows, other_sweeps[other_run].result_rows
     pairs, agreement = shared_effects(rows, other_rows)
     if not pairs:
-        st.info("The two results have no head in common. Choose another result to compare with.")
+        st.info("The two results have no head in common. Choose another result for the comparison.")
         return
     changes = ["this", "other"]
     change_table = pd.DataFrame(pairs).astype(dict.fromkeys(changes, float))
@@ -354,9 +356,11 @@ def _everywhere(heads: list[Head]) -> None:
         for score in scores
     ]
     signed = ("change, points", "95% from", "95% to")
-    st.markdown(f"**{', '.join(map(str, heads))} in all stored results**")
+    st.markdown(f"**Ablations of {', '.join(map(str, heads))} in all stored results**")
     show_table(
         pd.DataFrame(lines),
         column_config={name: st.column_config.NumberColumn(format="%+.2f") for name in signed},
     )
-    st.caption("Each row is the ablation of one head. p values are corrected over all heads; CIs are not.")
+    st.caption(
+        "Each row is the ablation of one head. The p-values are corrected for the number of heads, but the CIs are not."
+    )

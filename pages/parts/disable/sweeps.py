@@ -76,8 +76,8 @@ def start_sweep() -> None:
         container=last,
     )
     st.caption(
-        "Ablation on a task needs a checkpoint that was fine-tuned on this task. You can train one on Fine-tuning > "
-        "Train."
+        "To ablate heads on a task, choose a checkpoint that was fine-tuned on this task. You can train such a "
+        "checkpoint on “Fine-tuning > Train”."
     )
 
 

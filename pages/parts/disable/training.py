@@ -36,7 +36,7 @@ def _start() -> None:
         heads = pickers.pick_text(
             "Heads held",
             key="heads",
-            placeholder="default: all heads but one in each layer",
+            placeholder="default: all heads except one in each layer",
             help="Enter the heads that get a fixed attention pattern. If this field is empty, all heads except "
             "the last head of each layer get one: they attend to the current, previous, next and first token "
             "in turn.",
@@ -92,10 +92,10 @@ def _results() -> None:
                 f"paired on the same dev examples · † predictions were constant in some run"
             )
         )
-        with st.expander("Runs and their checkpoints"):
+        with st.expander("Fine-tuning runs and their checkpoints"):
             columns = ["task", "initialisation", "seed", "held_heads", *METRICS, "folder"]
             show_table(table_one.runs_table(scores, columns))
             st.caption(
-                "If you open one of these checkpoints, its heads have learned attention again; the fixed "
-                "patterns apply only during training."
+                "The fixed attention patterns apply only during training. If you open one of these checkpoints, "
+                "all of its heads compute attention as usual."
             )

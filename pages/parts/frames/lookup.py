@@ -102,8 +102,8 @@ def mark(text: str) -> Marked | None:
     sentence = parsed(text)
     if len(sentence.spans) > MOST_WORDS:
         st.warning(
-            f"You can click words in sentences of up to {MOST_WORDS} words. This sentence has {len(sentence.spans)}; "
-            f"shorten it."
+            f"Words can be clicked only in sentences of up to {MOST_WORDS} words. This sentence has "
+            f"{len(sentence.spans)} words. Shorten it."
         )
         return None
     linked = _marking_clicked(sentence) or _linked(len(sentence.spans))
@@ -126,7 +126,8 @@ def mark(text: str) -> Marked | None:
     _say_unknown(sentence, marked[0], frame)
     if not all(marked):
         st.info(
-            "In the sentence, click the words of a frame’s target and of one of its elements.",
+            "In the sentence, click the word that evokes a frame (its target), and then the words of one frame "
+            "element.",
             icon=":material/touch_app:",
         )
         return None
@@ -303,7 +304,7 @@ def show_lookup() -> None:
         first, second, text = view_context.checkpoint, view_context.beside, view_context.text or ""
         if not text.strip():
             st.caption("Type a sentence and press Enter, or choose an example.")
-            st.subheader("In many sentences at once")
+            st.subheader("Search in many sentences at once")
             show_runs()
             return
         marked = mark(text)
@@ -315,7 +316,7 @@ def show_lookup() -> None:
             _offer_annotation(marked)
         chosen = [name for name in (first, second) if name]
         if not chosen:
-            st.info("Choose a checkpoint above.", icon=":material/arrow_upward:")
+            st.info("Choose a checkpoint at the top of the page.", icon=":material/arrow_upward:")
         looked_up = []
         for name in chosen:
             with shown, clear_errors():
@@ -472,8 +473,8 @@ def _pictures(name: str, readings: dict[str, Any], number: int, most: float, by:
             if not reading.visible:
                 st.caption(PROSE[direction])
                 st.markdown(
-                    ":gray-background[always 0] :gray[In a decoder, a query cannot attend to later tokens, and here "
-                    "every key comes after its query.]"
+                    ":gray-background[always 0] :gray[In a decoder, no query can attend to later tokens. In this "
+                    "sentence, every key comes after its query.]"
                 )
                 continue
             frame = pd.DataFrame(reading.rows(by))
@@ -535,9 +536,8 @@ def _table(name: str, rows: pd.DataFrame, reading: Any, marked: Marked) -> None:
             f", and the best of {reading.places} ranks has p = {1 / reading.places:.2f}, which is not significant"
         )
     st.caption(
-        f"{plain(name)} · {plain(marked.frame or 'no frame')} · n = 1 sentence, so heads are ranked but not tested · "
-        f"{comparison} · "
-        f"{date.today():%d %B %Y}"
+        f"{plain(name)} · {plain(marked.frame or 'no frame')} · one sentence (n = 1), so heads are ranked but not "
+        f"tested · {comparison} · {date.today():%d %B %Y}"
     )
 
 
@@ -548,7 +548,8 @@ def _strip(name: str, head: Head, shown: resources.Shown, links: Any, marked: Ma
         key=f"strip|{name}",
     )
     st.caption(
-        "Rows named “from” show the weights of a query over all keys, and the row named “to” the weights of all "
-        "queries on one key. Tokens of one word are averaged. The first token is marked as the attention sink."
+        "Rows named “from” show the attention of one query to all keys. The row named “to” shows the attention of "
+        "all queries to one key. Weights are averaged over the tokens of a word. The first token is marked as "
+        "attention sink."
     )
     show_links(name, head, current_view="linguistics/frames", text=marked.text)

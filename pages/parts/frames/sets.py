@@ -125,7 +125,8 @@ def _as_rows(name: str, content: bytes) -> str | None:
         for remark in (*reading.skipped, *reading.notes)[:10]:
             st.caption(f"{plain(remark.where)}: {plain(remark.why)}")
         st.caption(
-            f"{counted(len(reading.sentences), 'sentences')} read, {counted(len(reading.skipped), 'rows')} skipped."
+            f"The file has {counted(len(reading.sentences), 'sentences')}. {counted(len(reading.skipped), 'rows')} "
+            "could not be read and were skipped."
         )
         return write_rows(reading.sentences)
     return None
@@ -135,7 +136,8 @@ def _filter() -> dict[str, Any]:
     """Ask for the selection rules, with the values of the paper as defaults."""
     with st.container(border=True):
         st.caption(
-            "Which sentences are used, and how a head is scored. The defaults are those of Kovaleva et al. 2019."
+            "These settings select the sentences and define the score of a head. The defaults are those of "
+            "Kovaleva et al. 2019."
         )
         left, middle, right = st.columns(3)
         chosen: dict[str, Any] = {
@@ -188,7 +190,7 @@ def show_runs() -> None:
     stored_runs = {stored.run: stored for stored in known_runs("frame-heads")}
     if not stored_runs:
         st.info(
-            "No result is stored yet. Choose sentences and a checkpoint, and press “Find the heads”.",
+            "No result for frame heads is stored yet. Choose sentences and a checkpoint, and press “Find the heads”.",
             icon=":material/arrow_upward:",
         )
         return
@@ -224,7 +226,7 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     picture = head_picture(
         heads,
         Shade("value", label="weight", domain=(0, most), cell=LARGE if wide else 22),
-        title="Mean weight between target and element",
+        title="Mean attention weight between target and frame element",
         highlight=survivors,
         select=True,
         tooltip=("low", "high", "baseline", "exchanged", "excess", "q"),
@@ -233,10 +235,12 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     if wide:
         left, right = st.columns([3, 4])
     event = left.altair_chart(picture, width="content", on_select="rerun", key=f"set|{run}")
-    left.caption("Outlined: heads above all four baselines. Click a head to list its sentences.")
+    left.caption(
+        "Heads above all four baselines are outlined. Click a head to list the sentences by its attention weight."
+    )
     dots = dots_and_controls(
         ranked_heads(heads),
-        title="Heads that pass all four controls first, with 95 % CI over sentences",
+        title="Heads with 95 % CI over sentences (heads above all four baselines first)",
         value="mean weight",
         controls=list(CONTROLS.values()),
         passing="passes all four controls",
@@ -246,8 +250,9 @@ def show_result(run: str, rows: list[dict[str, Any]], most: float, *, wide: bool
     with details():
         _headline(summary, len(heads))
         st.caption(
-            f"Dashed line: the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). It is not a test: "
-            f"a fixed share of all heads is always above it (here {summary.above_99} of {len(heads)})."
+            f"The dashed line is the 99th percentile of the {len(heads)} heads ({summary.line_99:.3f}). It is not "
+            f"a significance test, because a fixed share of heads is always above it (here {summary.above_99} of "
+            f"{len(heads)})."
         )
         names = [name for name in TOLD if name in heads]
         config = {name: settings for name, settings in TOLD.items() if settings is not None}
@@ -289,17 +294,21 @@ def _headline(summary: FrameSummary, count: int) -> None:
     fixed = " · ".join(f"{name} {value:.2f}" for name, value in (summary.fixed or {}).items())
     direction = DIRECTIONS[summary.direction or "element_to_target"]
     st.caption(
-        f"n = {summary.n} {plain(summary.average)} with {summary.links} links; in {summary.links_before} of them the "
-        f"element comes first. Direction: {direction}. Pairs of tokens: {plain(summary.pairing)}. A head must exceed "
-        f"four baselines: the links moved to other positions at the same distances; links exchanged between "
-        f"sentences of equal length; other query words for the same key, by weight and by share of the row. "
-        f"Benjamini-Hochberg q ≤ 0.05 over {count} heads, {summary.draws} draws. Links can be moved in "
+        f"The result covers {summary.n} {plain(summary.average)} with {summary.links} frame links. In "
+        f"{summary.links_before} of these links, the frame element comes first. The direction of attention is "
+        f"{direction}, and the pairs of tokens are “{plain(summary.pairing)}”. Four baselines are computed: links "
+        "moved to other positions at the same distance, links exchanged between sentences of equal length, and "
+        "other query words for the same key (by weight and by share of the row). A head counts if its "
+        f"Benjamini-Hochberg q is at most 0.05 over {count} heads ({summary.draws} draws). Links can be moved in "
         f"{summary.movable} sentences and exchanged in {summary.exchangeable}. Heads with a fixed pattern would "
         f"score: {plain(fixed)}."
     )
     if (summary.kept or 0) < (summary.read or 0):
         reasons = ", ".join(f"{number} {reason}" for reason, number in (summary.dropped or {}).items())
-        st.caption(f"{summary.kept} of {summary.read} sentences passed the selection. Left out: {plain(reasons)}.")
+        st.caption(
+            f"{summary.kept} of {summary.read} sentences were selected. The other sentences were left out "
+            f"for these reasons: {plain(reasons)}."
+        )
 
 
 def _weaker(summary: FrameSummary, count: int) -> str:
@@ -324,7 +333,7 @@ def _sentences_of(run: str, sentences: list[FrameSentence], summary: FrameSummar
          "elements": ", ".join(sentence.elements), "frame": sentence.frame, "text": sentence.text}
         for sentence in sentences
     ]).sort_values("weight", ascending=False)  # fmt: skip
-    with st.expander(f"Sentences by the weight of {head}"):
+    with st.expander(f"Sentences ordered by the attention weight of {head}"):
         if not any(listed["text"]):
             st.caption("We may not redistribute these sentences, so only their IDs are shown.")
         event = show_table(

@@ -37,7 +37,7 @@ def _add(db: Database, classes: ClassSet, annotator: str) -> None:
         colour for colour in class_sets.colours(MOST + len(used_colours)) if colour.lower() not in used_colours
     )
     name = st.text_input("Name", key="class_form_name")
-    title = st.text_input("Title", key="class_form_title", placeholder="if empty, the name")
+    title = st.text_input("Title", key="class_form_title", placeholder="title (default: the name)")
     eye = st.text_input("Appearance", key="class_form_eye")
     key = st.selectbox(
         "Key",
@@ -88,7 +88,7 @@ def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
     if count:
         subject = "1 label is" if count == 1 else f"{count} labels are"
         fate = st.radio(
-            f"{subject} of this class. What should happen to the labels of this class?",
+            f"{subject} of this class. What should happen to these labels?",
             ["", *(class_name for class_name in classes.names if class_name != name)],
             index=None,
             format_func=lambda into: f"moved to {plain(classes.named(into).title)}" if into else RETIRED,
@@ -96,7 +96,7 @@ def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
         )
     else:
         fate = ""
-        st.caption("No label has this class.")
+        st.caption("No map has a label with this class.")
     if st.button("Delete the class", key="class_change", disabled=fate is None):
         with clear_errors():
             about = class_sets.delete_class(db, classes, name, annotator=annotator, into=fate or None)
@@ -114,8 +114,8 @@ def _pick(classes: ClassSet, label: str, key: str, *, besides: str | None = None
 def new_class_set(db: Database, annotator: str) -> str | None:
     """Show the form for a custom class set, and return its name once it is created."""
     left, middle, right, last = st.columns([2, 3, 2, 1])
-    name = left.text_input("Name of the set", key="new_set_name", max_chars=60)
-    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="if empty, the name")
+    name = left.text_input("Name of the class set", key="new_set_name", max_chars=60)
+    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="title (default: the name)")
     describes = right.selectbox("Maps of", list(DESCRIBES), format_func=DESCRIBES.__getitem__, key="new_set_describes")
     count = last.number_input(
         "Classes",
@@ -125,7 +125,9 @@ def new_class_set(db: Database, annotator: str) -> str | None:
         key="new_set_count",
         help=f"Choose {FEWEST} to {MOST} classes. Annotators give each map exactly one class.",
     )
-    source = st.text_input("Source of the classes", key="new_set_source", placeholder="default: made by hand")
+    source = st.text_input(
+        "Source of the classes", key="new_set_source", placeholder="default: made by hand for this project"
+    )
     members = [_member(k, colour) for k, colour in enumerate(class_sets.colours(int(count)))]
     if st.button("Create class set", type="primary", key="new_set_make"):
         with clear_errors():

@@ -55,7 +55,7 @@ def _watch(db: Database, class_set: str) -> None:
             st.caption(st.session_state["_label_trained"])
         only_mine = offer_only_mine(class_set)
         if st.button(
-            f"{new} new label{'' if new == 1 else 's'}: retrain",
+            f"Retrain with {new} new label{'' if new == 1 else 's'}",
             icon=":material/model_training:",
             key="retrain",
             disabled=not new,

@@ -108,7 +108,7 @@ def _how(before: Mapping[str, Any]) -> dict[str, Any]:
             "Seed of the order", 0, 10**6, int(before.get("seed", 0)), key="label_seed", **settings
         ),
         "leave_out": st.toggle(
-            "Leave out nearly uniform maps",
+            "Leave out maps with nearly uniform attention",
             bool(before.get("leave_out")),
             key="label_leave_out",
             help="Leaves out attention maps whose largest weight is below 0.1, because such maps show no pattern.",

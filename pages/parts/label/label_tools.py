@@ -68,7 +68,7 @@ def show_by_way(rows: pd.DataFrame) -> None:
     """Show speed and agreement of labels given together and one by one, once there are labels given together."""
     if not (rows["way"] == TOGETHER).any():
         return
-    st.subheader("Alike maps together, and maps one by one")
+    st.subheader("Label groups of similar maps, or maps one by one")
     show_table(
         agreement.by_way(rows),
         column_config={
@@ -106,12 +106,12 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
                 captions = ["drawn from the description"] * EXEMPLARS
                 show_pictures(pixels, captions, width=160 if columns else EXEMPLAR - 12)
             else:
-                st.caption("Fewer than two maps have been given this class yet.")
+                st.caption("No example is shown, because fewer than two maps have this class.")
     blank = classes.present(classes.codebook.blank) if classes.codebook else None
     belong = f"; their class is {plain(classes.named(blank).title)}" if blank else ""
     st.caption(
-        "Nearly uniform maps (largest weight below 0.1) look blank on the scale from 0 to 1, and striped if each map "
-        f"has its own colour scale{belong}. Rows are queries and columns are keys."
+        "Nearly uniform maps (largest weight below 0.1) look blank on the scale from 0 to 1. They look striped if "
+        f"each map has its own colour scale{belong}. Rows are queries and columns are keys."
     )
     show_borders(classes, width=EXEMPLAR if columns else 72)
 
@@ -201,7 +201,7 @@ def files(db: Database, class_set: str) -> None:
     st.download_button("Export labels", exported, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
     say_names_alike(db, class_set)
     upload = uploads.ask_file("Import labels", ["jsonl", "parquet"])
-    keep = st.toggle("If a row is invalid, import the others", value=True)
+    keep = st.toggle("Skip invalid rows and import the other rows", value=True)
     if upload and st.button("Import"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / f"upload{Path(upload.name).suffix.lower()}"
@@ -220,8 +220,8 @@ def say_names_alike(db: Database, class_set: str) -> None:
 def say_imported(report: label_files.Imported) -> None:
     """Show how many labels were imported and what was refused."""
     st.success(
-        f"{counted(report.rows, 'rows')} read: {report.new} new labels, {report.already} already stored, "
-        f"{counted(report.maps, 'new maps')}."
+        f"The file has {counted(report.rows, 'rows')}: {report.new} new labels, {report.already} labels that are "
+        f"already stored, and {counted(report.maps, 'new maps')}."
     )
     for note in report.notes:
         st.info(plain(note))

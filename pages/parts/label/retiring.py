@@ -15,8 +15,8 @@ def say_unknown(db: Database, class_set: str) -> None:
     for name, count in unknown.items():
         subject = "1 label is" if count == 1 else f"{count} labels are"
         st.warning(
-            f"{subject} of the class “{plain(name)}”, which is not in this class set, and not counted in any result. "
-            f"An admin can add the class on Annotate > Class sets, or retract these labels here.",
+            f"{subject} of the class “{plain(name)}”, which does not exist in this class set. Results do not count "
+            "these labels. An admin can add the class on “Annotate > Class sets”, or retract the labels here.",
             icon=":material/rule:",
         )
     if unknown and db.person.may("admin") and st.button("Retract labels with unknown classes"):

@@ -140,10 +140,10 @@ def show_figures(figures: Sequence[RetrainingChange], before: str | None) -> Non
     ]
     show_table(pd.DataFrame(rows), height=HIGHEST)
     st.caption(
-        "Both classifiers are evaluated on maps that were not used to train either of them, with the present labels. "
-        "Macro F1 is over classes with at least ten maps, or over all classes if fewer than two have ten maps. "
-        "Intervals are 95 % CIs over inputs; changes are paired by input. *worse* means that the whole interval of "
-        "the change is on the side of a worse score."
+        "Both classifiers are evaluated on the same maps, which neither of them was trained on, with the present "
+        "labels. Macro F1 is the mean over classes with at least ten maps, or over all classes if fewer than two "
+        "classes have ten maps. Intervals are 95 % CIs over inputs. Changes are paired by input. *worse* means "
+        "that the whole interval of the change is on the side of a worse score."
     )
 
 
@@ -158,7 +158,7 @@ def _show_changed(db: Database, report: Report) -> None:
     if not report.changed:
         return
     pairs = Counter((change.before, change.after) for change in report.changed).most_common()
-    st.markdown("**Maps whose suggestion has changed**")
+    st.markdown("**Maps for which the suggested class has changed**")
     show_table(pd.DataFrame([{"before": was, "now": now, "maps": count} for (was, now), count in pairs]))
     shown = report.changed[:MOST_PICTURES]
     captions = [

@@ -62,7 +62,7 @@ def pick_other() -> Input:
         if url.asks_link(key):
             st.session_state[key] = st.query_params.get(key, "")
     with st.container(horizontal=True):
-        text = st.text_input("Sentence to compare with", key="text2", label_visibility="collapsed",
+        text = st.text_input("Second sentence for the comparison", key="text2", label_visibility="collapsed",
                              placeholder="a sentence with the same number of tokens") or ""  # fmt: skip
         pair = st.text_input("Its second sentence", key="pair2", label_visibility="collapsed",
                              placeholder="second sentence, optional") or ""  # fmt: skip
@@ -74,7 +74,7 @@ def pick_other() -> Input:
 
 def offer_examples() -> None:
     """Offer example sentences if none is typed."""
-    st.info("Type a sentence above and press Enter, or start with one of these.", icon=":material/edit:")
+    st.info("Type a sentence above and press Enter, or start with one of these examples.", icon=":material/edit:")
     for column, (label, chosen) in zip(st.columns(len(EXAMPLES)), EXAMPLES.items(), strict=True):
         column.button(label, on_click=_fill, args=chosen, help=chosen[0], width="stretch")
 

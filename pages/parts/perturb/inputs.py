@@ -55,7 +55,7 @@ def pick_two() -> TwoInputs | None:
     with right:
         word, seed, typed = _told(kind)
     if not name or not text:
-        st.info("Type a sentence to begin.", icon=":material/edit:")
+        st.info("Type a sentence above to begin.", icon=":material/edit:")
         return None
     checkpoint = opened(name)
     mask = getattr(checkpoint.tokenizer, "mask_token", None)
@@ -137,7 +137,7 @@ def _shown(inputs: TwoInputs) -> None:
             Shade(
                 "moved", "1 − cosine", domain=(0.0, float(max(0.01, moved if np.isfinite(moved) else 1))), cell=LARGE
             ),
-            title="Change of the map of each head, on the words that both inputs share",
+            title="Change in the map of each head, on the words that both inputs share",
             tooltip=["on words without an aligned word, first input", "on words without an aligned word, second input"],
         )
         st.altair_chart(chart, width="content")
@@ -168,8 +168,8 @@ def show_choices(choices: Any, names: tuple[str, str] = ("first", "second")) -> 
     """Show the classes or most likely tokens of two runs; return how the prediction changed, or ""."""
     if not choices:
         st.info(
-            "No prediction is possible. Use a fine-tuned classifier, or a language model and a sentence with its "
-            "mask token."
+            "This checkpoint cannot make a prediction for this input. Use a fine-tuned classifier, or a language "
+            "model and a sentence with its mask token."
         )
         return ""
     table = pd.DataFrame(

@@ -71,7 +71,7 @@ def _told(study: str) -> dict[str, Any]:
         return {"edges": url.pick_many(st.multiselect, "Edges", edges, key="cuts", default=default)}
     if study == patch.STUDY.name:
         left, right = st.columns(2)
-        kind = left.selectbox("How the input is changed", perturb.DEFAULT,
+        kind = left.selectbox("Perturbation of the input", perturb.DEFAULT,
                               index=perturb.DEFAULT.index("drop"), key="made_by", bind="query-params")  # fmt: skip
         unit_kind = right.selectbox("Patched", patch.WHAT, key="patched_what", bind="query-params")
         return {"kind": kind, "what": unit_kind}
@@ -152,9 +152,10 @@ def _cut(rows: list[Row]) -> int:
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
             st.markdown(
-                f"Cutting {plain(contrast.first)} links in all layers changes the logits by {contrast.value:+.2g} more "
-                f"than cutting {plain(contrast.other)} links ({contrast.low:.2g} to {contrast.high:.2g}): "
-                f"{contrast.links} of each, at the same distances, in {contrast.n} rows."
+                f"Cutting {plain(contrast.first)} links in all layers changes the logits by {contrast.value:+.2g} "
+                f"more (95 % CI {contrast.low:.2g} to {contrast.high:.2g}) than cutting {plain(contrast.other)} "
+                f"links. In {contrast.n} examples, {contrast.links} links of each kind were cut, at the same "
+                "distances."
             )
     return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Unmodified.among(rows)))
 
@@ -201,9 +202,9 @@ def _separators(rows: list[Row]) -> int:
     if any(row.norm_on_separators is not None for row in layers):
         st.altair_chart(_weights_and_norms(layers))
         st.caption(
-            "If attention to separators is a no-op, their share of the norms (weight times the length of the "
-            "transformed value vector) is smaller than their share of the weights. Dashed: the share of separators "
-            "among all tokens."
+            "If attention to separators is a no-op, separators have a smaller share of the norms than of the "
+            "weights. A norm is the weight times the length of the transformed value vector. The dashed line is "
+            "the share of separators among all tokens."
         )
     columns = ["name", "separators_of_pieces", "weight_on_separators", "norm_on_separators", "gradient_separator",
                "gradient_other", "ratio", "ratio_low", "ratio_high"]  # fmt: skip
@@ -228,7 +229,7 @@ def _weights_and_norms(layers: Sequence[SeparatorLayer]) -> Any:
         pd.DataFrame(lines),
         Axes(x="name", y="share", low="low", high="high", colour="of", x_title="layer", y_title="share on separators"),
         rule=fmean(row.separators_of_pieces for row in layers if row.separators_of_pieces is not None),
-        title="Share of separators in the attention weights and in the norms (95 % CI)",
+        title="Share of separators in attention weights and in norms of weighted vectors (95 % CI)",
     )
 
 
@@ -245,12 +246,12 @@ def _sinks(rows: list[Row]) -> int:
                 axes,
                 rule=effects[0]["baseline"],
                 tooltip=["feature", "verdict"],
-                title="Change of the output by head (95 % CI). The line is the smallest change that counts.",
+                title="Change in the output by head (95 % CI; line: smallest change that matters)",
             )
         )
         _table([line for line in named if line["statistic"] == sinks.SHARE], only=SINK_COLUMNS)
     if layers := sinks.SinkLayer.among(rows):
-        st.markdown("All sinks of a layer removed together")
+        st.markdown("Effect of removing all sinks of a layer together")
         _table([asdict(layer) for layer in layers], only=SINK_LAYER_COLUMNS)
     massive = sinks.MassiveLayer.among(rows)
     axes = Axes(x="name", y="ratio", x_title="layer", y_title="largest activation / median magnitude")

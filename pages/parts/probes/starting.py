@@ -27,7 +27,7 @@ def _trees(container: Any) -> dict[str, Any]:
         "Treebank",
         key="treebank",
         bind="query-params",
-        placeholder="empty for the bundled treebank, which was parsed by machine",
+        placeholder="Leave empty for the bundled treebank, which was annotated automatically",
         help="A folder of a Universal Dependencies treebank with train, dev and test splits in CoNLL-U format.",
     )
     limit = container.number_input(

@@ -344,7 +344,8 @@ def against_baseline(scores: Sequence[Score], *, value: str, baseline: str) -> A
              "value": score.value, "baseline": score.baseline, "low": score.low, "high": score.high}
             for score in strongest
         ]),
-        title=f"The {len(strongest)} heads with the largest excess{' (n.s.: not significant)' if tested else ''}",
+        title=f"The {len(strongest)} heads furthest above their "
+              f"baseline{' (n.s.: not significant)' if tested else ''}",
         value=value,
         baseline=baseline,
     )  # fmt: skip

@@ -43,7 +43,7 @@ def heads_of(rows: Sequence[Row]) -> list[Score]:
     """Return the rows with one number per head, of the first statistic and feature (for importance the gradient, which
     can be compared across layers)."""
     rows = [
-        row | {"value": row["gradient"], "statistic": "gradient of the loss"}
+        row | {"value": row["gradient"], "statistic": "gradient importance (gradient of the loss)"}
         if row.get("statistic") == "importance" and row.get("gradient") is not None
         else row
         for row in rows

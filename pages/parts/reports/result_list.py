@@ -45,7 +45,7 @@ def show_results(tools: DeltaGenerator) -> None:
     """Show the table of results with a search, a filter by study, and actions on selected results."""
     stored = every_run()
     with tools:
-        words = pickers.pick_text("Search", key="search", placeholder="checkpoint, task or date", bare=True)
+        words = pickers.pick_text("Search", key="search", placeholder="Checkpoint, task or date of a result", bare=True)
         names = [EVERY, *sorted({result.study for result in stored})]
         study = url.pick(st.selectbox, "Study", names, key="of_study", label_visibility="collapsed", width=190)
     offer_undo()
@@ -57,7 +57,7 @@ def show_results(tools: DeltaGenerator) -> None:
                                 format_func=lambda k: f"part {k} of {parts}", label_visibility="collapsed",
                                 width=130))  # fmt: skip
     if not stored:
-        st.info("No result is stored yet. Run a study on its page.", icon=":material/inventory_2:")
+        st.info("No result is stored yet. Open the page of a study and run it.", icon=":material/inventory_2:")
         return
     shown = matching[(number - 1) * A_PART : number * A_PART]
     actions = st.container()

@@ -68,7 +68,8 @@ def clear_errors() -> Iterator[None]:
         log.exception("A page failed")
         if left_out():
             st.info(
-                "Some rows of this result could not be read, so parts of it cannot be shown.", icon=":material/info:"
+                "Some rows of this result could not be read, so parts of the result are not shown.",
+                icon=":material/info:",
             )
             return
         st.error(

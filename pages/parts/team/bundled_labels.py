@@ -27,8 +27,8 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
     if not is_bundled or stored_maps.class_counts(db, class_set).keys() & present_names(db, class_set).keys():
         return db, False
     st.caption(
-        ":material/inventory_2: Your database has no labels yet, so this page shows the bundled labels, which are by "
-        "an AI model. To see your own labels, label maps or import the bundled ones on Annotate > Label."
+        ":material/inventory_2: Your database has no labels yet, so this page shows the bundled labels, which an "
+        "AI model gave. To see your own labels, label maps or import the bundled labels on “Annotate > Label”."
     )
     return resources.bundled_labels_database(class_set), True
 
@@ -55,13 +55,13 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
     annotators = current.groupby("map_id")["annotator"].nunique()
     st.subheader("Which maps need a decision?")
     st.markdown(
-        f"**The bundled labels of {counted(len(maps), 'maps')} differ, of {int((annotators > 1).sum()):,} maps with "
-        f"labels by two or more annotators.**"
+        f"**Among {int((annotators > 1).sum()):,} maps with labels by two or more annotators, "
+        f"{counted(len(maps), 'maps')} have different labels.**"
     )
     st.caption(
-        f"Here are {len(maps[:SHOWN])} of them, each with the number of labels of each class. A decision settles the "
-        "class of a map, also if most labels agree. The bundled labels cannot be changed here: import them on Annotate "
-        "> Label first."
+        f"This table shows {len(maps[:SHOWN])} of these maps with the number of labels for each class. A decision "
+        "determines the class of a map even if most labels agree. To change bundled labels, first import them on "
+        "“Annotate > Label”."
     )
     show_disputed(labels, current, maps[:SHOWN], named=named)
 
@@ -109,11 +109,11 @@ def labels_over_time(labels: pd.DataFrame) -> alt.Chart:
     ]
     drawn = pd.concat(ends, ignore_index=True)[["annotator", "time", "maps"]]
     return (
-        alt.Chart(drawn, title="Maps with a label over time, by annotator")
+        alt.Chart(drawn, title="Number of labelled maps over time, by annotator")
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(
             x=alt.X("time:T", title="time, UTC"),
-            y=alt.Y("maps:Q", title="maps with a label"),
+            y=alt.Y("maps:Q", title="number of labelled maps"),
             color=category(drawn, "annotator", names),
             tooltip=["annotator", "time", "maps"],
         )

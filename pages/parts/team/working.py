@@ -55,4 +55,4 @@ def work(db: Database, project: projects.Project, annotator: str, beside: DeltaG
         )
     )
     if not people.sign_in_configured():
-        st.caption("Sign-in is not set up, so names are not verified. Enter the same name each time.")
+        st.caption("Sign-in is not set up, so names of annotators are not verified. Enter the same name each time.")

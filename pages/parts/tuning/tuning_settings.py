@@ -38,7 +38,7 @@ def pick_data() -> str | None:
     )
     if source == SOURCES[1]:
         return st.text_input("Folder", str(glue or ""), key="data", bind="query-params",
-                             placeholder="the folder that contains SST-2, MRPC ...") or None  # fmt: skip
+                             placeholder="Folder with the GLUE tasks (SST-2, MRPC, ...)") or None  # fmt: skip
     return "hub" if source == SOURCES[2] else None
 
 
@@ -61,6 +61,6 @@ def pick_settings(preset: str) -> dict[str, Any]:
         format_func=POOLING_NAMES.__getitem__,
     )
     chosen["keep"] = places[1].selectbox(
-        "Use the weights of the epoch that is", ["last", "best"], key=f"keep_{preset}", bind="query-params"
+        "Epoch from which the weights are taken", ["last", "best"], key=f"keep_{preset}", bind="query-params"
     )
     return {name: value for name, value in chosen.items() if value != getattr(base, name)}

@@ -53,7 +53,7 @@ def skills(truth) -> None:
     """Show the skill of each annotator as a bar, highest first."""
     with_skill = [person for person in truth.people if person.skill == person.skill]
     if not with_skill:
-        st.caption("Annotators can be compared once two of them have labelled the same map.")
+        st.caption("Annotators can be compared as soon as two of them have labelled the same map.")
         return
     frame = pd.DataFrame([
         {"annotator": f"{person.name} (n = {person.compared:,})", "share": person.skill} for person in with_skill[::-1]
@@ -61,7 +61,9 @@ def skills(truth) -> None:
     st.altair_chart(
         bars(frame, Axes(x="share", y="annotator"), title=SKILLS[truth.method], domain=(0, 1)), key="skills"
     )
-    st.caption("n: maps that another annotator labelled too. The other annotators can be wrong as well.")
+    st.caption(
+        "The column n counts the maps that another annotator also labelled. The other annotators can be wrong as well."
+    )
 
 
 def class_counts(truth) -> Layers:
@@ -69,7 +71,7 @@ def class_counts(truth) -> Layers:
     counts = truth.labels.fillna("(tied)").value_counts()
     order = [*truth.probabilities.columns, "(tied)"]
     frame = pd.DataFrame([{"class": name, "maps": int(counts.get(name, 0))} for name in order])
-    return values_with_intervals(frame, Axes(x="class", y="maps", x_title=""), title="Number of maps by class")
+    return values_with_intervals(frame, Axes(x="class", y="maps", x_title=""), title="Number of maps in each class")
 
 
 def gallery(db, truth, rows: pd.DataFrame) -> None:
@@ -77,7 +79,7 @@ def gallery(db, truth, rows: pd.DataFrame) -> None:
     ties = list(truth.ties)
     st.markdown(f"**{counted(len(ties), 'ties')}" + (f", the first {MOST_TIES}**" if len(ties) > MOST_TIES else "**"))
     if not ties:
-        st.caption("No map is tied: each has one class that is more likely than the others.")
+        st.caption("No map is tied, because every map has one class that is more likely than all other classes.")
         return
     first_pass = rows[(rows["pass"] == 1) & (rows["queue_order"] != "adjudication")]
     given = first_pass.groupby("map_id")["class"].apply(lambda classes: " or ".join(dict.fromkeys(classes)))
@@ -97,7 +99,7 @@ def person_part(db, truth, class_set: str, names: list[str]) -> None:
             Axes(x="given", y="true"),
             value="share",
             order=names,
-            title=f"Labels by {who} for maps of each true class",
+            title=f"Labels that {who} gave to maps of each true class",
         ),
         width="content",
     )
@@ -107,7 +109,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     """Show alpha with its interval, and kappa of two annotators and of pairs of classes."""
     all_ = alpha_of_people(votes)
     if not all_.maps:
-        st.caption("Agreement can be shown once two people have labelled the same map.")
+        st.caption("Agreement can be shown as soon as two annotators have labelled the same map.")
         return
     between = f"95 % {all_.low:.2f} to {all_.high:.2f} over inputs, {counted(all_.maps, 'maps')}, "
     between += counted(all_.raters, "annotators")
@@ -119,8 +121,9 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
     with clear_errors():
         pair_agreement = agreement.agreement(votes, first, second)
         st.caption(
-            f"kappa {pair_agreement.kappa:.3f} (95 % {pair_agreement.low:.2f} to {pair_agreement.high:.2f} over "
-            f"inputs), equal {pair_agreement.share:.0%}, {counted(pair_agreement.maps, 'maps')}"
+            f"Cohen's kappa {pair_agreement.kappa:.3f} (95 % CI {pair_agreement.low:.2f} to "
+            f"{pair_agreement.high:.2f} over inputs), {pair_agreement.share:.0%} equal labels, "
+            f"{counted(pair_agreement.maps, 'maps')}"
         )
         pairs = agreement.pair_agreements(votes, first, second, names)
         rows = [{"classes": " / ".join(p.classes), "maps": p.maps, "differ": p.differ, "kappa": p.kappa} for p in pairs]
@@ -128,7 +131,7 @@ def agreement_part(votes: pd.DataFrame, names: list[str]) -> None:
         show_table(rows, container=by_pair)
         by_class = agreement.class_agreements(votes, first, second, names)
         show_table([vars(each) for each in by_class], container=by_name)
-        with st.expander("Agreement of each pair of people"):
+        with st.expander("Agreement between each pair of annotators"):
             everybody = [vars(each) for each in agreement.rater_pairs(votes)]
             show_table(pd.DataFrame(everybody))
 
@@ -147,16 +150,20 @@ def doubts_part(db, class_set: str) -> None:
         return
     suspects = cached_doubts[1]
     st.caption(
-        f"{counted(len(suspects), 'labels')} may be wrong: a classifier that was not trained on the input is "
-        f"confident of another class (confident learning)."
+        f"{counted(len(suspects), 'labels')} may be wrong, because a classifier that was not trained on their "
+        "input predicts another class with high confidence (confident learning)."
     )
     show_table([vars(suspect) for suspect in suspects[:MOST]])
     by = people.annotator_name(key="doubts_by")
-    if suspects and db.person.may("annotator") and st.button("Add them to the adjudication queue", disabled=not by):
+    if (
+        suspects
+        and db.person.may("annotator")
+        and st.button("Add these maps to the adjudication queue", disabled=not by)
+    ):
         with clear_errors():
             st.success(
-                f"{adjudicating.queue_doubts(db, class_set, suspects, annotator=by)} were added to the "
-                f"adjudication queue."
+                "Maps added to the adjudication queue: "
+                f"{adjudicating.queue_doubts(db, class_set, suspects, annotator=by)}"
             )
     links.link("projects/adjudication", "Decide on them", icon=":material/gavel:")
 
@@ -203,8 +210,8 @@ def show(tools: DeltaGenerator) -> None:
     with maps:
         show_table(table.head(MOST), height=300)
         st.caption(
-            f"The {counted(min(MOST, len(table)), 'maps')} with the lowest probability. To train on these "
-            "probabilities (soft labels), choose the method on Annotate > Classifier, "
+            f"The table shows the {counted(min(MOST, len(table)), 'maps')} with the lowest probability of their "
+            "class. To train on these probabilities (soft labels), choose the method on “Annotate > Classifier”, "
             "under “Combine several labels of a map by”."
         )
         show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
@@ -217,9 +224,9 @@ def show(tools: DeltaGenerator) -> None:
     with details():
         st.markdown(plain(advice.sentence))
         st.caption(
-            "Majority vote: an annotator is compared with the other annotators of the same maps; their own label does "
-            "not count. Dawid-Skene and MACE estimate the classes and the skills together, so own labels count. The "
-            "confusions under *Annotators* compare annotators with classes in which their own label counts."
+            "With the majority vote, an annotator is compared with the other annotators of the same maps, without "
+            "the annotator's own label. Dawid-Skene and MACE estimate classes and skills together, so the "
+            "annotator's own label counts. It also counts in the confusions under *Annotators*."
         )
 
 

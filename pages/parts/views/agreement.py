@@ -79,7 +79,7 @@ def disputed(db, rows, class_set: str) -> None:
     maps = agreement.disputed(rows)
     st.subheader("To adjudicate")
     if not maps:
-        st.caption("All maps with different labels have been decided.")
+        st.caption("All maps that have different labels have been decided.")
         return
     st.caption("1 map has labels that differ." if len(maps) == 1 else f"{len(maps)} maps have labels that differ. The "
                f"first {len(maps[:MOST])} are shown.")  # fmt: skip
@@ -98,8 +98,8 @@ def show(tools: DeltaGenerator) -> None:
     standing = current_labels(db, class_set)
     if standing.empty:
         st.info(
-            "No labels with this class set have been stored yet. Label maps on Annotate > Label, or add the bundled "
-            "annotations there.",
+            "No labels with this class set have been stored yet. Label maps or add the bundled annotations on "
+            "“Annotate > Label”.",
             icon=":material/stylus:",
         )
         return
@@ -107,8 +107,8 @@ def show(tools: DeltaGenerator) -> None:
     say_names_alike(db, class_set)
     if len(raters) < 2:
         st.info(
-            "To measure agreement, a second person must label the maps, or you must label them a second time (choose "
-            "pass 2 on Annotate > Label).",
+            "To measure agreement, a second annotator must label the maps, or you must label them a second time "
+            "(pass 2 on “Annotate > Label”).",
             icon=":material/group:",
         )
     else:

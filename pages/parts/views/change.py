@@ -89,7 +89,7 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     chart = line_with_band(
         pd.DataFrame(_layers(scores, statistic, bundled=bundled)),
         Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=likeness.title),
-        title="Mean over the heads of a layer, with 95 % CI",
+        title="Mean change over the heads of a layer (95 % CI)",
     )
     right.altair_chart(chart)
 
@@ -197,7 +197,7 @@ def start() -> None:
         list(dict.fromkeys(folders)),
         key="after",
         accept_new_options=True,
-        placeholder="fine-tuned checkpoints or folders",
+        placeholder="Names or folders of fine-tuned checkpoints",
     )
     limit = right.number_input(
         "Rows",
@@ -214,7 +214,9 @@ def start() -> None:
     ready_options = options if before and after else None
     job_progress.offer_start("change", ready_options, "Compare", title=lambda: f"Change of {before}", container=last)
     if not folders:
-        st.caption("No checkpoint has been fine-tuned here yet. Fine-tuning > Train trains one in minutes.")
+        st.caption(
+            "No checkpoint has been fine-tuned here yet. You can train one in a few minutes on “Fine-tuning > Train”."
+        )
 
 
 def results() -> None:
@@ -242,7 +244,7 @@ def results() -> None:
             )
         )
         with more:
-            st.markdown("**Examples on which a head changed most**")
+            st.markdown("**Examples on which the attention of a head changed most**")
             strongest(scores, compared)
 
 

@@ -159,7 +159,7 @@ def draw(stored: StoredRun) -> None:
     axes = Axes(x="edges", y="kept", low="low", high="high", colour="circuit", x_title="edges in the circuit",
                 y_title="share of the logit difference")  # fmt: skip
     faithfulness_chart = line_with_band(
-        pd.DataFrame(points), axes, title="Faithfulness on held-out pairs", rule=1.0, log=True
+        pd.DataFrame(points), axes, title="Faithfulness of the circuit on held-out pairs", rule=1.0, log=True
     )
     left.altair_chart(faithfulness_chart)
     with left:
@@ -169,7 +169,7 @@ def draw(stored: StoredRun) -> None:
     with right:
         with st.container(horizontal=True, vertical_alignment="center"):
             telling = [edge for edge in ranked if edge.verdict != "does not matter"]
-            is_all = st.toggle("Draw the strongest edges", not telling, key="circuit_all", bind="query-params",
+            is_all = st.toggle("Draw only the strongest edges", not telling, key="circuit_all", bind="query-params",
                                help="If off, the graph shows only edges that matter and undecided edges.")  # fmt: skip
             if is_all:
                 size = st.slider("Edges", 1, most, min(USUAL, most), key="circuit_size", bind="query-params")
@@ -180,7 +180,7 @@ def draw(stored: StoredRun) -> None:
             shown, title = ranked[:size], f"The {size} strongest edges"
         graph = circuit_picture(shown, layers, heads, title=title)
         st.altair_chart(graph, width="stretch", key="circuit_picture")
-        st.caption("A thicker edge has a larger effect. FF is the feed-forward sublayer of a layer.")
+        st.caption("Thicker edges have larger effects. FF is the feed-forward sublayer of a layer.")
     with details():
         _details(stored, summary, ranked, curve, [graph, faithfulness_chart])
 
@@ -219,12 +219,12 @@ def _details(
     """Show stability, and the tables of edges, layers and pairs."""
     rows = stored.result_rows
     if summary.cpr is not None and summary.random_cpr is not None:
-        st.markdown(f"Area under the curve: {summary.cpr:.2f} (random edges: {summary.random_cpr:.2f}).")
+        st.markdown(f"The area under the curve is {summary.cpr:.2f}, and {summary.random_cpr:.2f} for random edges.")
     st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
     estimator = ranked[0].estimator or "mean, with the interval of another mean; run the study again"
     st.markdown(
-        f"Effects are estimated by one {plain(estimator)}. The confidence intervals of measured effects hold jointly "
-        f"for all edges. Effects are clipped so that a few pairs cannot decide the result."
+        f"The effects of edges are estimated by one {plain(estimator)}. The confidence intervals of measured "
+        "effects hold jointly for all edges. Effects are clipped, so that a few pairs cannot decide the result."
     )
     show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
     if means := EdgeMean.among(rows):
@@ -269,7 +269,8 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
         column.markdown(plain(f"{letter}: {texts[0]}" + (f" / {texts[1]}" if texts[1] else "")))
         column.altair_chart(_map(str(stored.of), texts, Head.parse(head), f"{head} on {letter}"), width="content")
     st.caption(
-        f"Logit difference: {pair.first_m:+.2f} on A, {pair.second_m:+.2f} on B. Use of the pair: {plain(pair.use)}."
+        f"The logit difference is {pair.first_m:+.2f} on input A and {pair.second_m:+.2f} on input B. This pair is "
+        f"used for: {plain(pair.use)}."
     )
 
 

@@ -17,7 +17,7 @@ def show(tools: DeltaGenerator) -> None:
         class_set = label_tools.pick_class_set(db, bare=True)
     classes = label_tools.classes_now(db, class_set)
     described = {True: "decoders", False: "encoders", None: "any model"}[classes.causal]
-    st.subheader("Which classes can a map have?", anchor=False)
+    st.subheader("Which classes can an attention map have?", anchor=False)
     st.markdown(
         f"**With the class set “{plain(classes.title)}”, every map gets exactly one of {len(classes)} classes.** The "
         "number is the key that gives the class on Annotate > Label."

@@ -110,8 +110,8 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
         )
         if score.identity_f1 is not None:
             column.caption(
-                f"Baseline that knows only the head, not the map: macro F1 {score.identity_f1:.3f} (95 % CI "
-                f"{score.identity_low:.3f}–{score.identity_high:.3f})."
+                "A baseline that sees only the name of the head, not the map, has a macro F1 of "
+                f"{score.identity_f1:.3f} (95 % CI {score.identity_low:.3f}–{score.identity_high:.3f})."
             )
     left, right = st.columns([1, 1])
     with left:
@@ -128,9 +128,10 @@ def show_results(db: Database, classifier: KnownClassifier) -> None:
             for score in checkpoints
         ]).dropna(axis=1, how="all").round(3))  # fmt: skip
         st.caption(
-            "Unsure: share of maps for which no class has a probability of one half. Outside: share of maps that are "
-            "unlike the training maps; they can still be classified well. Macro F1 is over classes with at least ten "
-            "maps, so the rows can be higher than the score above, which is over all classes."
+            "“Unsure” is the share of maps for which no class has a probability of at least one half. “Outside” "
+            "is the share of maps that are unlike the training maps. Such maps can still be classified well. "
+            "Macro F1 in the rows is over classes with at least ten maps, so it can be higher than the score "
+            "above, which is over all classes."
         )
     left, right = st.columns(2)
     with left:
@@ -182,7 +183,7 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
     picked = st.altair_chart(chart, width="content", on_select="rerun", selection_mode="cell", key="confusion_cell")
     cells = picked.selection.get("cell", [])
     if not cells:
-        st.caption("Click a cell to see its maps.")
+        st.caption("Click a cell of the matrix to see its maps.")
         return
     clicked = record_of(ClickedCell, cells[0])
     truth, predicted = clicked.truth, clicked.predicted
@@ -194,7 +195,7 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
 
 def _curve(steps: Sequence[LearningPoint], identity: float | None) -> None:
     if not steps:
-        st.caption("This training did not compute a learning curve.")
+        st.caption("No learning curve was computed when this classifier was trained.")
         return
     st.altair_chart(
         line_with_band(
@@ -228,8 +229,9 @@ def _calibration(bins: Sequence[Calibration]) -> None:
         )
     )
     st.caption(
-        f"n = {sum(calibration.n for calibration in bins)} maps · expected calibration error {bins[0].error:.3f}; on "
-        f"the dashed diagonal, confidence equals accuracy."
+        f"The expected calibration error is {bins[0].error:.3f} (n = "
+        f"{sum(calibration.n for calibration in bins)} maps). On the dashed diagonal, confidence equals "
+        "accuracy."
     )
 
 
@@ -246,13 +248,13 @@ def _log(folder: str) -> None:
         lines = [line for file in files for line in lines_of(read_text(file, given=True))]
         rows = [json.loads(line) for line in lines if line.endswith("}")]
         if not rows:
-            st.caption("The first epoch has not finished yet.")
+            st.caption("The first epoch of the training has not finished yet.")
             return
         epochs = pd.DataFrame(rows)
         newest = record_of(Epoch, rows[-1])
         st.caption(
-            f"{plain(newest.unit)}: epoch {newest.epoch} of {plain(newest.of)}, loss {newest.loss:.3f}, "
-            f"macro F1 on the training maps {newest.f1:.3f}"
+            f"{plain(newest.unit)}: epoch {newest.epoch} of {plain(newest.of)} has a loss of {newest.loss:.3f} and "
+            f"a macro F1 on the training maps of {newest.f1:.3f}."
         )
         left, right = st.columns(2)
         left.altair_chart(line_with_band(epochs, Axes(x="epoch", y="loss", colour="unit"), title="Loss (nats)"))
@@ -369,7 +371,7 @@ def show(tools: DeltaGenerator) -> None:
             show_results(db, shipped)
             if nobody:
                 st.caption(
-                    "To train your own classifier, label maps on Annotate > Label, or add the bundled annotations."
+                    "To train your own classifier, label maps on “Annotate > Label”, or add the bundled annotations."
                 )
         else:
             st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")

@@ -105,8 +105,8 @@ def start() -> None:
     view_context = context.now()
     if not view_context.beside or view_context.beside == view_context.checkpoint:
         st.caption(
-            "Choose another checkpoint under “compare with” in the line above. Each of its heads is then matched "
-            "with a head of this checkpoint."
+            "Choose another checkpoint under “compare with” at the top of the page. Each head of that checkpoint "
+            "is then matched with a head of this one."
         )
         return
     options = {
@@ -198,7 +198,7 @@ def results(stored: StoredRun) -> None:
     rows = stored.result_rows
     summaries = {summary.compare: summary for summary in CounterpartsSummary.among(rows)}
     if not summaries:
-        st.info("This stored comparison contains no heads. Run it again.")
+        st.info("This stored comparison contains no heads. Run the comparison again.")
         return
     recurring(rows)
     other_checkpoint = next(iter(summaries))

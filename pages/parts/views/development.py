@@ -100,13 +100,15 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
     colours = colours_of([role.removeprefix(CLASS_SHARE) for role in labels])
     scale = alt.Scale(domain=list(labels.values()), range=colours)
     chart = alt.Chart(frame.assign(role=frame["role"].map(labels))).mark_line(point=True).encode(
-        x=alt.X("snapshot:O", sort=list(snapshots), title="share of training (snapshots are not evenly spaced)",
+        x=alt.X("snapshot:O", sort=list(snapshots), title="share of training steps (snapshots are not evenly spaced)",
                 axis=alt.Axis(labelAngle=0, labelOverlap=True)),
         y=alt.Y("heads:Q", title="number of heads"),
         color=alt.Color("role:N", scale=scale, title="mostly to", legend=alt.Legend(**SYMBOLS)),
         tooltip=["role", "snapshot", "heads"],
     )  # fmt: skip
-    return chart.properties(title="Number of heads that attend mostly to one kind of token, over training", height=240)
+    return chart.properties(
+        title="Number of heads that attend mostly to one kind of token, during training", height=240
+    )
 
 
 def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = False, more: str = "") -> None:
@@ -128,7 +130,7 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
     frame = pd.DataFrame([vars(point) for point in points if point.score == score])
     frame[["value", "low", "high"]] = frame[["value", "low", "high"]].astype(float)
     label = _label(score)
-    chart = small_multiples(frame, label=label, title=f"{label}: every head over training (dashed: threshold)",
+    chart = small_multiples(frame, label=label, title=f"{label} of every head during training (dashed: threshold)",
                             bound=bound_of(score))  # fmt: skip
     st.altair_chart(chart, width="content")
     st.caption(
@@ -207,7 +209,8 @@ def show(tools: DeltaGenerator) -> None:
             return
         if chosen == SHIPPED:
             st.info(
-                f"No scores over training are bundled for {plain(name)}. Choose atlas-encoder or atlas-decoder above."
+                f"No scores during training are bundled for {plain(name)}. Choose atlas-encoder or atlas-decoder "
+                "at the top of the page."
             )
             return
         say_missing(name)

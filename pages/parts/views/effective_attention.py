@@ -42,7 +42,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
         }
         for layer, head in np.ndindex(*weights.shape[:2])
     )
-    picture = head_picture(rows, Shade("r", domain=(0, 1)), title="Pearson r of raw and effective attention")
+    picture = head_picture(rows, Shade("r", domain=(0, 1)), title="Pearson's r between raw and effective attention")
     st.altair_chart(picture, width="content")
     st.caption(
         f"{plain(name)} · {len(raw.maps)} tokens · "
@@ -55,9 +55,9 @@ def lengths_picture(frame: pd.DataFrame, width: int | None) -> Layers:
     frame = frame.assign(side=frame["length"] > (width or 0), n=[f"n = {inputs}" for inputs in frame["inputs"]])
     task = category(frame, "task") if frame["task"].nunique() > 1 else alt.value("#0072B2")
     longest = max(float(frame["length"].max()), width or 0)
-    x = alt.X("length:Q", title="length of the input, tokens", scale=alt.Scale(domain=[0, longest + 4], nice=False))
+    x = alt.X("length:Q", title="length of the input in tokens", scale=alt.Scale(domain=[0, longest + 4], nice=False))
     base = alt.Chart(frame).encode(x=x, color=task)
-    r = alt.Y("r:Q", title="mean Pearson r over heads", scale=alt.Scale(domain=[0, 1.08]),
+    r = alt.Y("r:Q", title="mean of Pearson's r over heads", scale=alt.Scale(domain=[0, 1.08]),
               axis=alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], format=".2f"))  # fmt: skip
     layers = [
         base.mark_line().encode(y=r, detail=["task:N", "side:N"]),
@@ -71,7 +71,9 @@ def lengths_picture(frame: pd.DataFrame, width: int | None) -> Layers:
     if width:
         edge = alt.Chart(pd.DataFrame({"length": [width]})).mark_rule(strokeDash=[5, 4], color="gray")
         layers.append(edge.encode(x="length:Q"))
-    return alt.layer(*layers).properties(title="Pearson r of raw and effective attention, by length", height=300)
+    return alt.layer(*layers).properties(
+        title="Pearson's r between raw and effective attention, by input length", height=300
+    )
 
 
 def draw(stored: StoredRun) -> None:
@@ -144,7 +146,7 @@ def _by_type(stored: StoredRun) -> list:
         shade = Shade(kind, kind, kind == "difference", (-most, most) if kind == "difference" else (0.0, most))
         figures.append(head_picture(frame, shade, title=f"{kind.capitalize()} attention"))
         row.container(width="content").altair_chart(figures[-1], width="content", key=f"type_{kind}")
-    st.caption("Difference: effective minus raw attention.")
+    st.caption("The difference is effective attention minus raw attention.")
     return figures
 
 

@@ -91,8 +91,8 @@ def ready_to_pin() -> None:
     studies = shipped_record.runs()["study"].drop_duplicates()
     newest = [stored_runs[0] for study in studies if has_headline(study) and (stored_runs := known_runs(study))]
     if newest:
-        st.subheader("Which results could I pin?")
-        st.caption("The newest bundled results, one of each study:")
+        st.subheader("Examples of results that can be pinned")
+        st.caption("These are the newest bundled results, one from each study:")
         links.link("results", "All results")
     for stored in newest[:MOST_OFFERED]:
         headline = headline_of(stored.run)
@@ -104,7 +104,10 @@ def ready_to_pin() -> None:
 
 
 def show(tools: DeltaGenerator) -> None:
-    st.caption("Pinned results with their notes. They remain here if the original result is deleted.")
+    st.caption(
+        "This page lists pinned results with their notes. A pinned result remains here even if the "
+        "original result is deleted."
+    )
     with clear_errors():
         offer_undo()
         pinned = findings(resources.database())

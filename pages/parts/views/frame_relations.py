@@ -39,8 +39,8 @@ def show_search() -> None:
         for row in releases.itertuples():
             skipped = frames.skipped_of(db, row.release)
             st.caption(
-                f"{plain(row.release)}: {row.annotations:,} sentences; {len(skipped)} parts of the files "
-                f"could not be read and were skipped. {CITATION}"
+                f"{plain(row.release)} has {row.annotations:,} annotated sentences. {len(skipped)} parts of its "
+                f"files could not be read and were skipped. {CITATION}"
             )
             if skipped:
                 with st.expander(f"Skipped in {plain(row.release)}"):
@@ -65,7 +65,7 @@ def _search(releases: list[str]) -> None:
     }
     if not any(value.strip() for value in search_terms.values()):
         st.caption(
-            "To search, type the beginning of a frame, a lexical unit or an element, or some words of a sentence."
+            "To search, type the beginning of a frame, a lexical unit or a frame element, or some words of a sentence."
         )
         return
     hits = frames.find_annotations(
@@ -79,7 +79,7 @@ def _search(releases: list[str]) -> None:
     chosen = event["selection"]["rows"]
     left, middle, right = st.columns(3)
     count = counted(len(hits), "sentences")
-    left.button(f"Use as a set ({count})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
+    left.button(f"Use these sentences as a set ({count})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
                 icon=":material/playlist_add:",
                 help="Tests all heads on these sentences. The mode “A set of sentences” also applies its own "
                      "filters, such as the length of the longest sentence.")  # fmt: skip
@@ -87,7 +87,7 @@ def _search(releases: list[str]) -> None:
                            on_click="ignore", icon=":material/download:")  # fmt: skip
     right.button("Open the selected sentence", on_click=_look_up, disabled=not chosen, icon=":material/search:",
                  args=(hits["text"].iloc[chosen[0]].strip() if chosen else "",))  # fmt: skip
-    st.caption(f"The {len(hits)} shortest matching sentences are shown, at most {frames.MOST}. {CITATION}")
+    st.caption(f"This table shows the {len(hits)} shortest matching sentences (at most {frames.MOST}). {CITATION}")
 
 
 def _use_as_set(rows: str) -> None:
@@ -101,7 +101,10 @@ def _look_up(text: str) -> None:
 
 def _index() -> None:
     folder = st.text_input(
-        "Folder of the release", value=sets.settings_folder(), key="index_folder", placeholder="/data/fndata-1.7"
+        "Folder of the FrameNet release",
+        value=sets.settings_folder(),
+        key="index_folder",
+        placeholder="/data/fndata-1.7",
     )
     db = resources.database()
     if st.button("Index", disabled=not folder.strip(), icon=":material/play_arrow:"):

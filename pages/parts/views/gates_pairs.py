@@ -64,16 +64,16 @@ def draw_gates(stored: StoredRun) -> None:
             title = "Change of the loss if one needed head is ablated alone (95 % CI)"
             st.altair_chart(values_with_intervals(needed, axes, rule=0.0, title=title))
             st.caption(
-                "A needed head can have no effect, or lower the loss, if it alone is ablated, because the other heads "
-                "still work. Gates show which heads are needed while many other heads are closed."
+                "Ablating only one needed head can have no effect, or even lower the loss, because other heads "
+                "replace it. Gates show which heads the task needs while many other heads are closed."
             )
         for check in TogetherCheck.among(rows):
             if check.effect is not None and check.random is not None:
                 verdict = "undecided" if check.verdict == "open" else check.verdict
                 st.markdown(
                     f"Ablating all {check.count} **{plain(check.name)}** heads together changes the loss by "
-                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; margin {check.margin:.3f}: "
-                    f"{plain(verdict)}). Ablating an equal number of random heads changes the loss by "
+                    f"{check.effect:+.3f} (95 % CI {_ends(check.low, check.high)}; {plain(verdict)} at a margin of "
+                    f"{check.margin:.3f}). Ablating an equal number of random heads changes the loss by "
                     f"{check.random:+.3f}."
                 )
         _agreements(rows)
@@ -113,7 +113,7 @@ def draw_pairs(stored: StoredRun) -> None:
         frame.head(SHOWN_PAIRS),
         axes,
         rule=0.0,
-        title="The largest interactions (above 0: redundant, below: cooperating)",
+        title="The largest interactions (above 0: redundant heads, below 0: cooperating heads)",
     )
     st.altair_chart(chart)
     with details():
@@ -142,9 +142,7 @@ def draw_shapley(stored: StoredRun) -> None:
         axes = Axes(x="removed", y="value", low="low", high="high", colour="order", x_title="removed heads",
                     y_title="logit difference")  # fmt: skip
         right.altair_chart(
-            line_with_band(
-                pd.DataFrame(steps), axes, title="Score if heads are pruned in two orders, on held-out examples"
-            )
+            line_with_band(pd.DataFrame(steps), axes, title="Score on held-out examples for two pruning orders")
         )
     with details():
         st.markdown(

@@ -147,13 +147,14 @@ def _show_step(step: "GenerationStep", shown: pd.DataFrame) -> None:
     """Show the probability of the new token and of others, and the key that each head attends to most."""
     left, right = st.columns([1, 2])
     left.markdown(
-        f"**“{plain(step.token)}” had probability {step.probability:.3f} (predicted from the token before).**"
+        f"**From the token before it, the model predicted “{plain(step.token)}” with a probability of "
+        f"{step.probability:.3f}.**"
     )
     show_table(pd.DataFrame(step.likely, columns=["token", "probability"]), container=left, key="likely", height=220)
     if step.ends:
-        right.caption("This token ends the text. The model does not read it, so it has no attention.")
+        right.caption("This token ends the text. The model does not read this token, so no head attends from it.")
         return
-    right.markdown(f"**What each head attends to most from “{plain(step.token)}”**")
+    right.markdown(f"**Token to which each head attends most from “{plain(step.token)}”**")
     show_table(shown, container=right, key="newest_row", height=220)
 
 

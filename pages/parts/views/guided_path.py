@@ -64,7 +64,7 @@ def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bund
     ]
     axes = Axes(x="depth", y="value", low="low", high="high", colour="of", x_title="depth (0: first layer, 1: last)",
                 y_title="1 − cosine")  # fmt: skip
-    return line_with_band(pd.DataFrame(lines), axes, title="How much fine-tuning changed each layer's maps")
+    return line_with_band(pd.DataFrame(lines), axes, title="How much fine-tuning changed the maps of each layer")
 
 
 def _turned(likeness: float | None) -> float | None:
@@ -90,8 +90,9 @@ ROWS = "sst2"
 def show(tools: DeltaGenerator) -> None:
     """Show the steps, each with its page and status, and the figure."""
     st.caption(
-        "This guided path follows Kovaleva et al. 2019 in four steps: look at maps, fine-tune, compare, ablate. It "
-        "takes about an hour. You can leave at any time; your progress is saved."
+        "This guided path follows Kovaleva et al. 2019 in four steps: look at maps, fine-tune a model, compare "
+        "both models, and ablate heads. It takes about an hour. Your progress is saved, so you can leave at any "
+        "time."
     )
     bar, figure = st.container(), st.container()
     with clear_errors():
@@ -148,13 +149,16 @@ def _look() -> bool:
     right = _share(typed, scores) == float(np.nanmax(scores))
     with _box(1, "See what the heads attend to", is_done=right):
         st.markdown(
-            "Each small map is one head: rows are the tokens that attend (queries), columns the tokens that are "
-            "attended to (keys). Find the head that attends most to the next token. *Order by* sorts the heads."
+            "Each small map shows one head. Rows are the tokens that attend (queries), and columns are the tokens "
+            "that are attended to (keys). Find the head that attends most to the next token. *Order by* sorts the "
+            "heads."
         )
         link_column, field = st.columns([2, 3], vertical_alignment="bottom")
         with link_column:
             links.link("maps", "Open Attention maps", checkpoint=ENCODER, text=example.TEXT, pair=example.PAIR)
-        typed = field.text_input("Which head is it?", before, key="path_head", placeholder="like L1H2", max_chars=12)
+        typed = field.text_input(
+            "Head that attends most to the next token", before, key="path_head", placeholder="like L1H2", max_chars=12
+        )
         if typed.strip():
             _judge(typed, scores)
     remember({"path_head": typed}, key="remember_path")
@@ -176,10 +180,12 @@ def _judge(typed: str, scores: np.ndarray) -> None:
         st.error(plain(f"There is no head {typed.strip()[:12]!r}. Type a head such as L1H2, with layer 1 to "
                        f"{len(scores)} and head 1 to {scores.shape[1]}."), icon=":material/info:")  # fmt: skip
     elif share == most:
-        st.success(f"Yes: {share:.2f} of its weight goes to the next token, which is more than for any other head.")
+        st.success(
+            f"Correct. This head gives {share:.2f} of its attention to the next token, more than any other head."
+        )
     else:
         st.info(
-            f"Not yet: this head puts {share:.2f} of its weight on the next token, but another head puts more on it."
+            f"Not yet. This head gives {share:.2f} of its attention to the next token, but another head gives more."
         )
 
 
@@ -206,7 +212,7 @@ def _figure(stored: StoredRun | None, *, is_mine: bool) -> None:
     with st.container(border=True, key="path_figure"):
         st.markdown(f"**{'Your' if is_mine else 'The bundled'} result, plotted with the values from the paper**")
         if stored is None:
-            st.info("This figure shows the result of step 3.", icon=":material/insights:")
+            st.info("This figure shows the result of step 3 of the guided path.", icon=":material/insights:")
             return
         scores = stored.among(ChangeScore)
         whose = "yours" if is_mine else "the bundled result"

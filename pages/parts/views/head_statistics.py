@@ -37,7 +37,9 @@ def show(tools: DeltaGenerator) -> None:
             measured, scores, top, f"Which heads have the highest {statistic}?", sentence,
             f"{statistic.capitalize()}: {STATISTICS[statistic]}. {ends}", study,
         )  # fmt: skip
-        figure = attending.heatmap(scores, "value", statistic, title=f"{statistic.capitalize()} of each head")
+        figure = attending.heatmap(
+            scores, "value", statistic, title=f"Value of the statistic “{statistic}” for each head"
+        )
         st.altair_chart(figure, width="content", key="picture")
         with details():
             attending.table(measured, scores, ["value", "low", "high", "n"], by="value", key="heads")

@@ -108,7 +108,7 @@ def show_shipped() -> None:
     timed = shipped_record.runs()
     if timed.empty:
         return
-    st.subheader("How long did the bundled results take?")
+    st.subheader("Computing time of the bundled results")
     timed = timed[timed["seconds"].notna()]
     longest = timed.loc[timed["seconds"].idxmax()]
     st.markdown(

@@ -70,7 +70,7 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
     queue_name, maps_payload = payload_of(db, settings, classes, suggesting, names)
     if not names:
         st.success(
-            "You have labelled all maps of this selection. Draw more maps, or change the selection.",
+            "You have labelled all maps in this selection. Draw more maps, or change the selection.",
             icon=":material/done_all:",
         )
     send_maps(maps_payload)
@@ -110,7 +110,7 @@ def show(tools: DeltaGenerator) -> None:
             training = st.container(width="content")
     if project:
         if not annotator:
-            st.info("Enter your name above. It is stored with each label.", icon=":material/badge:")
+            st.info("Enter your name above. Your name is stored with each label.", icon=":material/badge:")
             return
         working.work(db, project, annotator, codebook)
         return
@@ -140,13 +140,13 @@ def show_bundled_sheet(db, classes) -> None:
     left, right = st.columns([5, 2], vertical_alignment="center")
     if examples:
         left.markdown(
-            f"**{len(examples)} of the {total:,} bundled attention maps, each with the class that an AI model "
-            "gave it.** *Label these maps* adds all bundled maps to your database, so that you can label them too. To "
-            "label other maps, draw some under *Maps and files*."
+            f"**This page shows {len(examples)} of the {total:,} bundled attention maps, each with the class that "
+            "an AI model gave it.** *Label these maps* adds all bundled maps to your database, so that you can "
+            "label them. To label other maps, draw some under *Maps and files*."
         )
     else:
         left.info(
-            "No map is stored yet. Draw some from a checkpoint, under *Maps and files*.",
+            "No maps are stored yet. Draw maps from a checkpoint under *Maps and files*.",
             icon=":material/add_photo_alternate:",
         )
     right.button("Label these maps", type="primary", icon=":material/stylus:", width="stretch", disabled=not examples,

@@ -59,8 +59,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
     layers = maps.layers / np.maximum(maps.layers.sum(-1, keepdims=True), 1e-12)
     st.markdown(
-        "**All heads of a layer together**: the norm of the summed outputs of all heads, in which opposite "
-        "outputs cancel"
+        "**All heads of a layer together**: the norm of the sum of all head outputs, in which opposite outputs cancel"
     )
     _layers(layers, shown, "heads together")
 
@@ -129,7 +128,8 @@ def _layers(maps: np.ndarray, shown: resources.Shown, title: str) -> None:
     layers = shown.maps.attending or range(len(maps))
     maps_grid.show_grid([pane], caption=title, key=title.replace(" ", "_"), head=f"Layer {layers[0] + 1}")
     st.caption(
-        f"{len(layers)} layers, one map each · {len(shown.maps.tokens)} tokens · n = 1 input, so no test is possible"
+        f"{len(layers)} layers with one map each · {len(shown.maps.tokens)} tokens · one input (n = 1), so no test "
+        "is possible"
     )
 
 
@@ -159,4 +159,4 @@ def show(tools: DeltaGenerator) -> None:
         if view_context.checkpoint and text.strip() and is_on:
             SHOWN[kind](view_context.checkpoint, text, view_context.pair_or_none)
         else:
-            st.info("Type a sentence and switch on “Compute” to see this analysis.", icon=":material/play_circle:")
+            st.info("Type a sentence and switch on “Compute” to see this measure.", icon=":material/play_circle:")

@@ -168,7 +168,10 @@ def _show_scores(differences: pd.DataFrame, partner: Head, other_checkpoint: str
         )
         return
     sure, tested = int(differences["sure"].eq(True).sum()), int(differences["sure"].notna().sum())
-    st.markdown(f"**{sure} of {tested} scores** differ significantly (5 % level, corrected over all scores).")
+    st.markdown(
+        f"**{sure} of {tested} scores** differ significantly between the two heads (5 % level, corrected "
+        "for the number of scores)."
+    )
     shown = pd.DataFrame(
         {
             "what": [label_of(key) for key in differences["score"]],
@@ -184,8 +187,9 @@ def _show_scores(differences: pd.DataFrame, partner: Head, other_checkpoint: str
     )
     show_table(shown, height=260, column_config={"there minus here": st.column_config.NumberColumn(format="%+.3g")})
     st.caption(
-        "In brackets: 95 % CI over inputs. Each difference is tested by a z test that treats the inputs of the two "
-        "heads as independent (Bonferroni-corrected over scores). The clearest differences come first."
+        "The brackets contain 95 % CIs over inputs. Each difference is tested by a z-test that treats the inputs "
+        "of both heads as independent (Bonferroni-corrected for the number of scores). The most significant "
+        "differences come first."
     )
 
 
@@ -239,7 +243,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
     """Show one chart per unit of effects, and one of edges, if they were measured."""
     effects_by_unit, edges = effects(scores, head), edges_of(checkpoint, head)
     if not effects_by_unit and not edges:
-        st.info("No effect of this head is stored. Run an ablation or a circuit search.", icon=":material/info:")
+        st.info("No effect of this head is stored yet. Run an ablation or a circuit search.", icon=":material/info:")
         links.link("interventions/ablation", checkpoint=checkpoint, head=str(head))
         return
     for unit, frame in effects_by_unit.items():
@@ -307,8 +311,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
         texts = _own_sentences() if source == OWN else _rows(task if task and is_task(task) else "sst2")
     if not texts:
         st.info(
-            "Switch on the gallery to see the inputs with the highest score, the lowest score, and the deciles "
-            "between them.",
+            "Switch on the gallery to see inputs with the highest score, the lowest score and the deciles in between.",
             icon=":material/gallery_thumbnail:",
         )
         return Gallery()
@@ -316,7 +319,7 @@ def show_gallery(checkpoint: str, head: Head, task: str | None) -> Gallery:
     values = resources.input_scores(checkpoint, texts, key)[:, head.layer, head.head]
     shelf = studies.attention.gallery.chosen(values)
     if not shelf:
-        st.info("This score is not defined on any input. Choose another score.", icon=":material/info:")
+        st.info("This score is undefined on all inputs. Choose another score.", icon=":material/info:")
         return Gallery()
     shelved = []
     for example in shelf:
@@ -493,16 +496,16 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
     bars = {name: parts for key, name in BARS.items() if len(parts := budget_parts(own, key))}
     if not bars:
         return
-    st.markdown("**Share of attention by query and by what is attended to**")
+    st.markdown("**Share of attention by kind of query and kind of key**")
     st.altair_chart(budget_bars(bars))
     st.caption(
-        "The start token is [CLS] or the first token. The token that is classified ([CLS] in encoders, the last token "
-        "in decoders) is a query of its own, so its bar can differ from the other bar. A key counts in the first "
-        "category of the legend that fits. Hover to see all categories."
+        "The start token is [CLS] or the first token. The classification token ([CLS] in encoders, the last token "
+        "in decoders) is shown as a separate query. A key counts in the first category of the legend that fits. "
+        "Hover over a bar to see all categories."
     )
     classes = {name: parts for name in QUERY_CLASSES if len(parts := budget_parts(own, f"budget of {name}"))}
     if classes:
-        with st.expander("By part of speech of the query"):
+        with st.expander("Share of attention by part of speech of the query"):
             st.altair_chart(budget_bars(classes))
             apart = own[own["score"].str.startswith("budget/distance of a part of speech/")].sort_values("value")
             for row in apart.tail(1).itertuples():
@@ -523,7 +526,7 @@ def show_writes(checkpoint: str, head: Head) -> None:
     written = [one for one in stored.among(Written) if (one.layer, one.head) == (head.layer, head.head)]
     if not written:
         return
-    st.subheader("What does this head write?", anchor=False)
+    st.subheader("What does this head write to the output?", anchor=False)
     names = {"source": "attends most to", "times": "examples", "promoted": "promoted tokens",
              "suppressed": "suppressed tokens", "agreement": "agreement with removal",
              "by_weights": "promoted by weights alone"}  # fmt: skip

@@ -60,7 +60,10 @@ def only_sure(task_scores: pd.DataFrame) -> pd.DataFrame:
         return task_scores
     sure = tested[tested["value"] == 1]
     if sure.empty:
-        st.caption("No head has a hypothesis that meets both criteria (held out and causal), so all heads are shown.")
+        st.caption(
+            "No head has a hypothesis that was confirmed both on held-out examples and by ablation, so all "
+            "heads are shown."
+        )
         return task_scores
     places = set(zip(sure["layer"], sure["head"], strict=True))
     return task_scores[

@@ -52,13 +52,13 @@ def _heads(inputs: TwoInputs) -> None:
     _say(inputs, difference)
     left, right = st.columns(2)
     with left:
-        st.markdown("**First-order estimate** (from one gradient, for comparison only)")
+        st.markdown("**First-order estimate of patching effects** (from one gradient, for comparison only)")
         linear = capture.patching.first_order(checkpoint, pairs, lambda logits, _: difference.of(logits), before)[
             0
         ].numpy()
         _picture(linear / full_difference, "recovered logit difference, estimated")
     with right:
-        st.markdown("**Exact effect** (every head patched in turn)")
+        st.markdown("**Exact effect of patching** (every head is patched in turn)")
         with st.spinner("Patching every head ..."):
             every = capture.sweeping.every_head(checkpoint.layers, checkpoint.heads, checkpoint.attending)
             swept = capture.patching.patch(checkpoint, pairs, every, before)
@@ -106,8 +106,8 @@ def _parts(inputs: TwoInputs) -> None:
         pd.DataFrame(rows),
         value="share",
         label="recovered logit difference",
-        title=f"{SHOWN[kind]} of the first input, patched at one word (1: the difference is fully recovered; below "
-        f"0: it increases)",
+        title=f"{SHOWN[kind]} of the first input, patched at one word (1: logit difference fully recovered, below "
+        "0: it increases)",
     )
     st.altair_chart(chart, width="content")
     st.caption(plain(f"n = 1 pair; only words of the second input with an aligned word in the first · {inputs.name}"))
@@ -121,7 +121,8 @@ def _say(inputs: TwoInputs, difference: Any) -> None:
         f"the logit of {choice_names[0]} minus that of {choice_names[1]}" if len(set(choice_names)) > 1 else "the score"
     )
     st.markdown(
-        f"Compared by {plain(about)}: {difference.first:.2f} on the first input, {difference.second:.2f} on the second."
+        f"The inputs are compared by {plain(about)}, which is {difference.first:.2f} on the first input and "
+        f"{difference.second:.2f} on the second input."
     )
 
 
@@ -136,7 +137,7 @@ def show_cutting() -> None:
     name, text, pair = view_context.checkpoint, view_context.text, view_context.pair_or_none
     right = st.container()
     if not name or not text:
-        st.info("Type a sentence to begin.", icon=":material/edit:")
+        st.info("Type a sentence above to begin.", icon=":material/edit:")
         return
     with clear_errors():
         checkpoint = opened(name)
@@ -159,7 +160,7 @@ def _pick(checkpoint: Any, encoding: Any) -> tuple[Callable[[Any], Any], frozens
         "In layers (empty: all)", [str(k + 1) for k in range(checkpoint.layers)], key="layers", bind="query-params"
     )
     renormalised = st.checkbox(
-        "Redistribute the weight to the other keys",
+        "Redistribute the attention weight to the other keys",
         value=True,
         key="renormalised",
         bind="query-params",

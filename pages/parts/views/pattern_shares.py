@@ -108,7 +108,8 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(plain(f"These shares are uncertain · {score}"), icon=":material/help:", color="orange")
         st.caption(
-            "Label 50 maps of this checkpoint under Annotate > Label (about four minutes), then retrain.",
+            "On “Annotate > Label”, label 50 attention maps of this checkpoint (about four minutes), and then "
+            "retrain the pattern classifier.",
             width="content",
         )
 
@@ -240,7 +241,7 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
     if change := change_said(MovedShare.among(rows), corrected=part == "corrected"):
         st.markdown(plain(" ".join(change)))
     with details():
-        st.markdown("**The most frequent pattern of each head**")
+        st.markdown("**The most frequent attention pattern of each head**")
         heads(majority, names)
         if part == "corrected":
             bars(shares, "share", "Share of each pattern as classified, not corrected", names)
@@ -253,8 +254,9 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
             st.caption(plain(f"{sentence}."))
         cropped, small = (sum(int(getattr(note, name) or 0) for note in notes) for name in ("cropped", "small"))
         st.caption(
-            f"Intervals show the variation between inputs. {cropped} inputs were longer than the classifier allows and "
-            f"were cropped. {small} inputs were too short to show a pattern and were left out."
+            f"Confidence intervals cover the variation between inputs. {cropped} inputs were longer than the "
+            f"classifier allows and were cropped. {small} inputs were too short to show a pattern and were left "
+            "out."
         )
         if (codebook := codebook_of(stored.settings.class_set)) and codebook.counted:
             st.caption(codebook.counted)

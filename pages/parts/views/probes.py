@@ -43,7 +43,7 @@ def show_sentence(result: StoredRun) -> None:
     """Show a sentence of the test split with its trees; words can be clicked."""
     trees = result.among(DrawnTree)
     if not trees:
-        st.info("All sentences of this result are too long to draw.", icon=":material/info:")
+        st.info("All sentences of this result are too long to be drawn as trees.", icon=":material/info:")
         return
     sentences = {str(number): " ".join(tree.words) for number, tree in enumerate(trees, 1)}
     number = url.pick(st.selectbox, "Sentence", sentences, key="sentence")
@@ -63,8 +63,8 @@ def show_sentence(result: StoredRun) -> None:
         tree_picture(tree), on_select="rerun", selection_mode="word", key=f"tree_{number}", width="content"
     )
     st.caption(
-        "Above the words: the best tree of this probe. Below: the gold tree. A vertical line marks the root. Click a "
-        "word to see only its arcs."
+        "The tree above the words is the best tree of this probe, and the tree below is the gold tree. A vertical "
+        "line marks the root. Click a word to see only its arcs."
     )
     clicked = [int(point["word"]) for point in picked.selection.get("word") or []]  # type: ignore[union-attr]
     chosen = clicked[0] if clicked else None
@@ -86,7 +86,7 @@ def show_syntax(result: StoredRun) -> None:
     bars = values_with_intervals(
         frame,
         Axes(x="name", y="value", low="low", high="high", x_title="", y_title="words with the correct head, % (UAS)"),
-        title="Words with the correct syntactic head",
+        title="Share of words with the correct syntactic head",
         rule=100 * max(defined(score.value) for score in scores if score.kind == "baseline"),
         tooltip=["note", "kind"],
     )
@@ -100,15 +100,15 @@ def show_syntax(result: StoredRun) -> None:
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
     with details():
         st.markdown(
-            f"The spanning tree of the best single head, {plain(best.name)}, joins {best.value:.0%} of words with "
-            f"their syntactic head{less}{f' ({interval})' if less and interval else ''}. UAS is the unlabelled "
-            "attachment score, the share of words whose predicted syntactic head is correct."
+            f"The spanning tree from the best single head, {plain(best.name)}, joins {best.value:.0%} of words "
+            f"with their syntactic head{less}{f' ({interval})' if less and interval else ''}. UAS (unlabelled "
+            "attachment score) is the share of words whose predicted syntactic head is correct."
         )
         picture = head_picture(
             pd.DataFrame(result.among(HeadTree)),
             Shade("value", label="undirected UAS"),
             tooltip=("low", "high"),
-            title="Spanning tree of each head alone: undirected UAS on test",
+            title="Undirected UAS of the spanning tree from each head (test split)",
         )
         st.altair_chart(picture, width="content")
         left_out = "; ".join(f"{row.name} {row.n} ({row.note})" for row in result.among(LeftOutSentences)) or "none"
@@ -167,9 +167,9 @@ def show_layers(result: StoredRun) -> None:
     picture = layer_picture(probe_layers, value, VALUES[value])
     st.altair_chart(picture, width="content")
     st.caption(
-        "“Rules part”: the probe is trained on sentences on which a linear and a hierarchical rule agree, and tested "
-        "on sentences on which the linear rule is wrong. 0 means that it learned the linear rule, 1 the hierarchical "
-        "rule. Hover over a cell to see its CI, control task and baselines."
+        "In “Rules part”, the probe is trained on sentences on which a linear and a hierarchical rule agree. It "
+        "is tested on sentences on which the linear rule is wrong. A score of 0 means that the probe learned the "
+        "linear rule, and 1 the hierarchical rule. Hover over a cell to see its CI, control task and baselines."
     )
     weights = result.among(MixingWeight)
     centres, mixed = ([weight for weight in weights if weight.kind == kind] for kind in ("centre", "mixing"))
@@ -177,7 +177,7 @@ def show_layers(result: StoredRun) -> None:
         mixing = line_with_band(
             pd.DataFrame(mixed),
             Axes(x="layer", y="value", colour="property", y_title="weight"),
-            title="Weight of each layer in the learned mixture",
+            title="Weight of each layer in the learned mixture of layers",
             rule=mixed[0].uniform,
         )
         st.altair_chart(mixing)
@@ -197,7 +197,7 @@ def show_representation(result: StoredRun) -> None:
     first = line_with_band(
         pd.DataFrame(alike),
         Axes(x="layer", y="value", low="low", high="high", colour="similarity", y_title="mean cosine"),
-        title="Mean cosine similarity of token vectors, by layer",
+        title="Mean cosine similarity between token vectors, by layer",
     )
     spread = line_with_band(
         pd.DataFrame([layer for layer in layers if "entropy" in layer.similarity]),
@@ -269,8 +269,8 @@ def show(tools: DeltaGenerator) -> None:
         if result is not None:
             draw(result)
             st.caption(
-                "A probe is a small classifier that predicts one property from what a model computes. A high accuracy "
-                "shows that the property is encoded, not that the model uses it."
+                "A probe is a small classifier that predicts one property from what a model computes. A high "
+                "accuracy shows that the model encodes the property, but not that it uses the property."
             )
     start_study(study, view=study)
 

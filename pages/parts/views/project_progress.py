@@ -39,8 +39,8 @@ def figures(project: projects.Project, advance: ProjectProgress) -> None:
     st.progress(min(1.0, share))
     if 0 < len(advance.people) < project.rules["k"]:
         st.warning(
-            f"Each map needs labels by {int(project.rules['k'])} different people. Number of people "
-            f"who have labelled so far: {len(advance.people)}. The project cannot be completed without more people.",
+            f"Each map needs labels by {int(project.rules['k'])} different annotators. The number of annotators so "
+            f"far is {len(advance.people)}. The project cannot be completed without more annotators.",
             icon=":material/group_add:",
         )
 
@@ -54,7 +54,7 @@ def pictures(advance: ProjectProgress) -> None:
             alt.Chart(maps, title="Maps by labels")
             .mark_bar()
             .encode(
-                x=alt.X("labels:O", title="labels of the map", axis=alt.Axis(labelAngle=0)),
+                x=alt.X("labels:O", title="number of labels of a map", axis=alt.Axis(labelAngle=0)),
                 y="maps:Q",
                 tooltip=["labels", "maps"],
             )
@@ -62,11 +62,11 @@ def pictures(advance: ProjectProgress) -> None:
     with right:
         curve = advance.curve.dropna()
         if curve.empty:
-            st.caption("Agreement can be shown once some maps have two labels.")
+            st.caption("Agreement can be shown as soon as some maps have two labels.")
             return
         scale = alt.Scale(domain=[min(0.0, float(curve["alpha"].min())), 1.0])
         st.altair_chart(
-            alt.Chart(curve, title="Agreement as labels accumulate (Krippendorff's alpha)")
+            alt.Chart(curve, title="Agreement by number of labels (Krippendorff's alpha)")
             .mark_line(point=True)
             .encode(
                 x=alt.X("labels:Q", title="labels given"),
@@ -111,7 +111,7 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     open_ = {project.project: project for project in projects.projects(db) if project.state != "archived"}
     if not open_:
-        st.caption("There is no project yet. Create one on Projects > Setup.")
+        st.caption("There is no labelling project yet. Create one on “Projects > Setup”.")
         links.link("projects/setup")
         show_label_progress(db)
         return

@@ -118,7 +118,7 @@ def show(tools: DeltaGenerator) -> None:
     with buttons.popover("Erase a person", icon=":material/person_remove:"):
         erase_person(db, by)
     if not all_projects:
-        st.subheader("How do I start a project?", anchor=False)
+        st.subheader("How do I start a labelling project?", anchor=False)
         st.markdown(
             "There is no project yet. In a project, every map is labelled by the same number of people.\n\n"
             "1. Draw maps from a checkpoint on Annotate > Label, or upload them under *Maps from elsewhere*.\n"
@@ -147,9 +147,9 @@ def show(tools: DeltaGenerator) -> None:
 
 def maps_from_elsewhere(db: Database) -> None:
     st.caption(
-        "Upload two files. The .npz file has one float array [query, key] per map. The .jsonl file has one line of "
-        "metadata per map: key, checkpoint, layer and head (from 0), and optionally task, row_id, tokens, separators "
-        "and causal."
+        "Upload two files. The .npz file has one float array [query, key] per map. The .jsonl file has one line "
+        "of metadata per map: key, checkpoint, layer and head (counted from 0). The fields task, row_id, tokens, "
+        "separators and causal are optional."
     )
     maps, facts = (uploads.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Metadata", "jsonl")))
     if maps and facts and st.button("Import maps"):
@@ -159,8 +159,8 @@ def maps_from_elsewhere(db: Database) -> None:
                 file.write_bytes(upload.getvalue())
             count, new = import_maps(db, *files)
             st.success(
-                f"{counted(count, 'maps')} read, {new} of them new. Create a project with them, or label them "
-                f"on Annotate > Label."
+                f"The upload has {counted(count, 'maps')}, of which {new} are new. Create a project with these "
+                "maps, or label them on “Annotate > Label”."
             )
 
 
@@ -176,7 +176,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
     say_names_alike(db, class_set)
     upload = uploads.ask_file("Label Studio's JSON", ["json"])
     users = st.text_input(
-        "Names of its users",
+        "Names of the Label Studio users",
         placeholder="3=ada, 4=bob",
         help="Enter a name for each user ID of Label Studio that has no e-mail address.",
     )
@@ -203,7 +203,8 @@ def erase_person(db: Database, by: str) -> None:
         with clear_errors():
             erased_person = kinds[kind](db, str(name), annotator=by)
             st.success(
-                f"The name was replaced by {plain(erased_person.pseudonym)} in {counted(erased_person.events, 'rows')}."
+                f"The name was replaced by {plain(erased_person.pseudonym)} in "
+                f"{counted(erased_person.events, 'rows')} of the database."
             )
     for erased in erasure.erasures(db):
         st.caption(
@@ -240,7 +241,7 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
     class_set = right.selectbox("Class set", class_sets, format_func=lambda name: classes_now(db, name).title)
     recipe = _recipe(facts)
     rules = _rules(recipe.seed)
-    with st.expander("Gold, exemplars and repeats"):
+    with st.expander("Gold maps, exemplars and repeated maps"):
         recipe, rules = _with_known_maps(recipe, rules, [name for name in known_people(db) if name])
     codebook = st.text_area("Instructions for annotators, in addition to the codebook", height=68, key="project_words")
     if st.button("Create project", type="primary", key="make_project"):
@@ -273,7 +274,7 @@ def _recipe(facts: pd.DataFrame) -> ProjectRecipe:
     count = how_many.number_input("Maps", 0, 1_000_000, 300)
     seed = seeded.number_input("Seed", 0, 10**6, 0, key="project_seed")
     leave_out = uniform.toggle(
-        "Leave out nearly uniform maps",
+        "Leave out maps with nearly uniform attention",
         key="project_uniform",
         help="Leaves out attention maps whose largest weight is below 0.1, because such maps show no pattern.",
     )
@@ -289,7 +290,7 @@ def _rules(seed: int) -> Rules:
     lapse = left.number_input("Minutes until a reservation expires", 1, 7 * 24 * 60, 15)
     ahead = right.number_input("Reserved maps per person", 1, 48, GROUP if order == "clusters" else 8)
     typed_names = st.text_input(
-        "Who may label", placeholder="names separated by commas; leave empty for everybody with the role annotator"
+        "Who may label", placeholder="names separated by commas (default: everybody with the role annotator)"
     )
     who = tuple(dict.fromkeys(name.strip() for name in typed_names.split(",") if name.strip()))
     return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)
@@ -338,7 +339,7 @@ def order_again(db: Database, project: projects.Project, by: str) -> None:
     """Show a button that reorders maps by the uncertainty of the classifier."""
     suggesting = classifiers.suggesting(db, project.class_set) or ""
     why = None if suggesting else "First choose a classifier for suggestions on Annotate > Classifier."
-    if st.button("Order maps by the present classifier, most uncertain first", disabled=not suggesting, help=why):
+    if st.button("Order maps by the uncertainty of the present classifier", disabled=not suggesting, help=why):
         with clear_errors():
             count = order_anew(db, project.project, lambda names: hints_of(db, suggesting, names), annotator=by)
             st.success(f"{count} maps that still need labels have been reordered.")
@@ -359,7 +360,7 @@ def people_of(db: Database, project: projects.Project, by: str) -> None:
     """Show everybody who was assigned a map with their status, and admit or exclude one person."""
     board = assignment_service.board_of(db, project.project)
     if not board.people:
-        st.caption("No maps have been assigned yet.")
+        st.caption("No maps of this project have been assigned yet.")
         return
     status = {name: board.status(name) for name in board.people}
     rows = [

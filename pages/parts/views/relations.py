@@ -44,12 +44,12 @@ def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequen
     for checkpoint_task, task_scores in attending.by_place(scores).items():
         first = task_scores[0]
         if first.best_distance_accuracy is None:
-            st.caption("The baseline is the mean weight on the other words of the other sentence.")
+            st.caption("The baseline is the mean attention weight on the other words of the other sentence.")
             return
         st.caption(
-            f"{plain(measured.title(checkpoint_task))}: the accuracy of always guessing the word at distance "
-            f"{first.best_distance:+d} is {first.best_distance_accuracy:.3f}. The accuracy of the previous word is "
-            f"{first.previous_accuracy:.3f}, of the next word {first.next_accuracy:.3f}."
+            f"{plain(measured.title(checkpoint_task))}: always predicting the word at distance "
+            f"{first.best_distance:+d} has an accuracy of {first.best_distance_accuracy:.3f}. Always predicting "
+            f"the previous word has {first.previous_accuracy:.3f}, and the next word {first.next_accuracy:.3f}."
         )
 
 
@@ -59,7 +59,9 @@ def say_shared(scores: Sequence[RelationScore]) -> None:
         checkpoint_scores = [score for score in scores if score.checkpoint == checkpoint]
         if len({score.task for score in checkpoint_scores}) > 1:
             shared = ", ".join(map(str, attending.shared_heads(checkpoint_scores))) or "none"
-            st.caption(f"{plain(Path(str(checkpoint)).name)}: heads that are significant in all these tasks: {shared}.")
+            st.caption(
+                f"These heads of {plain(Path(str(checkpoint)).name)} are significant on all these tasks: {shared}."
+            )
 
 
 def _start_trees() -> None:
@@ -68,7 +70,7 @@ def _start_trees() -> None:
         "Universal Dependencies folder",
         key="treebank",
         bind="query-params",
-        placeholder="for example UD_English-EWT; leave empty for the bundled treebank",
+        placeholder="folder such as UD_English-EWT (default: the bundled treebank)",
         help="A treebank folder with one *-dev.conllu file and one *-test.conllu file. Leave this field empty to "
         "use the bundled treebank.",
     )
@@ -114,10 +116,11 @@ def _draw_trees(stored: StoredRun) -> None:
         for note in attending.notes(dependency_scores):
             st.caption(plain(note))
         st.caption(
-            "For each relation, the best head, direction and fixed distance are selected on dev and evaluated on "
-            "test. The value is the accuracy, with a 95 % CI over sentences. q tests whether the head attends along "
-            "the relation more than distance and part of speech predict. Forward means that the dependent attends to "
-            "its syntactic head. The downloaded file has both directions."
+            "For each relation, the best head, direction and fixed distance are selected on the dev split and "
+            "evaluated on the test split. The value is the accuracy, with a 95 % CI over sentences. The q-value "
+            "tests whether the head attends along the relation more than distance and part of speech predict. "
+            "“Forward” means that the dependent attends to its syntactic head. The downloaded file has both "
+            "directions."
         )
         show_files(pd.DataFrame(scores).dropna(axis=1, how="all"), [figure], "dependencies")
 
@@ -155,7 +158,7 @@ def show(tools: DeltaGenerator) -> None:
         if measured is not None and measured.scores:
             _draw(measured, top, row)
         elif measured is not None:
-            st.info("No input has any of these relations. Choose other relations, or use longer texts.")
+            st.info("No input contains any of these relations. Choose other relations, or use longer texts.")
 
 
 def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, row: DeltaGenerator) -> None:
@@ -202,10 +205,9 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_baselines(measured, scores)
         say_shared([score for score in along if score.statistic == way])
         st.caption(
-            "Excess: the weight minus the weight at the same distance elsewhere in the input, per token. A head is "
-            "significant if its excess is significant and is not explained by the query, the key (such as any noun) "
-            "or the distance. The "
-            f"test needs at least {FEWEST} inputs."
+            "The excess is the weight per token minus the weight at the same distance elsewhere in the input. A "
+            "head is significant if its excess is significant, and if the query, the key (such as any noun) and "
+            f"the distance do not explain it. The test needs at least {FEWEST} inputs."
         )
         for note in measured.notes:
             st.caption(plain(note))

@@ -61,7 +61,7 @@ def summary(records: Records, about: About) -> None:
     st.caption(plain(f"Published numbers compared with ours: {compared} · {len(records.steps)} steps · {about.day}"))
     st.code(command_of(about.options), language=None, wrap_lines=True)
     if failed:
-        with st.expander(f"{counted(len(failed), 'steps')} gave no result"):
+        with st.expander(f"{counted(len(failed), 'steps')} of the report failed"):
             show_table(pd.DataFrame(failed))
 
 
@@ -83,7 +83,7 @@ def grid(records: Records) -> None:
         if (not outcomes or claimed.outcome in outcomes) and source in ("", claimed.source)
     ]
     if not claims:
-        st.info("No claim has these outcomes. Choose another outcome or source.", icon=":material/filter_alt:")
+        st.info("No claim has the chosen outcomes. Choose another outcome or source.", icon=":material/filter_alt:")
         return
     frame = cells_of(claims)
     styled = frame.style.map(_tinted, subset=[name for name in frame.columns if name != "claim"])
@@ -124,8 +124,8 @@ def _behind(claims: Sequence[ClaimRecord]) -> None:
         st.caption(plain(f"{of_task}{claimed.outcome}. {numbers_of(claimed)}"))
     if any("cosine" in numbers_of(claimed) for claimed in claims):
         st.caption(
-            "A cosine of 1 means that fine-tuning did not change attention. Fine-tuning > Change in attention shows "
-            "1 − cosine, so larger numbers there mean more change."
+            "A cosine of 1 means that fine-tuning did not change attention. “Fine-tuning > Change in attention” "
+            "shows 1 − cosine, so larger numbers there mean more change."
         )
     if first.known_error:
         st.caption(plain(f"Known error of the source: {first.known_error}"))
@@ -151,7 +151,7 @@ def downloads(records: Records, about: About) -> None:
 def claims_table(records: Records) -> None:
     """Show one line per claim, one column per checkpoint; each sentence links to its figure."""
     checkpoints = list(dict.fromkeys(claimed.checkpoint for claimed in records.claims))
-    st.header("Claims of the papers, and whether they hold here", anchor="claims")
+    st.header("Published claims and whether they hold for these models", anchor="claims")
     heads = ["claim", "source", *(plain(short(name)) for name in checkpoints)]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     for claims in records.by_claim().values():
@@ -162,7 +162,7 @@ def claims_table(records: Records) -> None:
         lines.append("| " + " | ".join([f"[{plain(first.sentence)}](#{first.exhibit})", source, *cells]) + " |")
     st.markdown("\n".join(lines))
     st.caption(plain(together(records.claims)))
-    with st.expander("The numbers behind each outcome"):
+    with st.expander("Measured values for each claim"):
         names = ["claim", "checkpoint", "task", "outcome", "numbers", "n", "needed", "run"]
         frame = pd.DataFrame([asdict(claimed) | {"numbers": numbers_of(claimed)} for claimed in records.claims])
         wide = {
@@ -207,7 +207,7 @@ def _exhibit(exhibit: Exhibit, records: Records) -> None:
     if measured:
         show_table(_table(measured))
     if printed:
-        with st.expander(f"{len(printed)} published numbers that were not measured here"):
+        with st.expander(f"{len(printed)} published numbers without a measurement here"):
             show_table(_table(printed))
     if exhibit.errors:
         st.markdown("Known errors of the sources:\n" + "\n".join(f"- {plain(error)}" for error in exhibit.errors))
@@ -239,7 +239,7 @@ def chosen_options() -> dict[str, Any] | None:
     data_folder = right.text_input(
         "Data",
         str(glue or ""),
-        placeholder="a folder; leave empty for the bundled samples",
+        placeholder="path of a folder (default: the bundled samples)",
         key="data",
         bind="query-params",
         help="A folder that contains the GLUE tasks, the sentence lists of the papers and a treebank. They may be "
@@ -341,8 +341,9 @@ def results(mode: str) -> None:
             exhibits(records)
         with details():
             st.markdown(
-                "Every figure, table and claim of Kovaleva et al. 2019 and its GPT-2 replication, and what Michel, "
-                "Clark and Brunner et al. measured, compared with ours."
+                "This report compares our results with every figure, table and claim of Kovaleva et al. 2019 and "
+                "of its GPT-2 replication. It also covers measurements by Michel et al., Clark et al. and Brunner "
+                "et al."
             )
             summary(records, about)
             downloads(records, about)

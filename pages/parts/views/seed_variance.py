@@ -55,7 +55,7 @@ def _results() -> None:
             _spread(spread)
         stable = [head for head in StableHead.among(rows) if head.runs == head.n]
         st.markdown(
-            f"Heads that are among the most important ones in every run: "
+            "Heads that are among the most important heads in every run: "
             f"**{plain(', '.join(h.name for h in stable) or 'none')}**."
         )
         with st.expander("Runs and heads"):
@@ -80,12 +80,13 @@ def _spread(spread: SeedSpread) -> None:
     constant = f" {spread.constant} runs predict one label for all rows." if spread.constant else ""
     if spread.deviation is None:
         st.markdown(
-            f"{plain(spread.metric)} {plain(spread.ends)}, so the standard deviation over runs is undefined.{constant}"
+            f"The {plain(spread.metric)} {plain(spread.ends)}, so its standard deviation over runs is "
+            f"undefined.{constant}"
         )
         return
     st.markdown(
-        f"Standard deviation over {spread.n} runs: **{100 * spread.deviation:.1f}** points of {plain(spread.metric)} "
-        f"({plain(spread.ends)}){beside}.{constant}"
+        f"The standard deviation over {spread.n} runs is **{100 * spread.deviation:.1f}** points of "
+        f"{plain(spread.metric)}, which {plain(spread.ends)}{beside}.{constant}"
     )
 
 
@@ -115,8 +116,8 @@ def _sources(sources: list[SeedSource]) -> None:
         f"{plain(bar['seed'])} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None
     )
     st.caption(
-        f"F test for each kind of seed, corrected for three tests: {p_values}. Nine runs can detect only large "
-        f"effects, so a seed may matter even if its share is not significant."
+        f"An F-test for each kind of seed, corrected for three tests, has these p-values: {p_values}. Nine runs "
+        "can detect only large effects, so a seed may matter even if its share is not significant."
     )
 
 
@@ -150,6 +151,6 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
     rule = top * overlaps[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
     st.caption(
-        "“classifier”: the seed of the initial weights of the classifier. “none”: runs without a common seed. “same "
-        "run”: one run, with importance computed on two halves of the examples."
+        "“classifier” compares runs with the same initial weights of the classifier. “none” compares runs without "
+        "a common seed. “same run” compares two halves of the examples in one run."
     )

@@ -56,7 +56,7 @@ def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layer
     tips = [alt.Tooltip(name) for name in ("name", "verdict", "examples", "low", "high")]
     base = alt.Chart(drawn).encode(x=x, color=colour, tooltip=tips)
     bars = base.mark_rule(strokeWidth=3).encode(
-        y=alt.Y("low:Q", title="change of the loss if the head is ablated"), y2="high:Q"
+        y=alt.Y("low:Q", title="change in loss if the head is ablated"), y2="high:Q"
     )
     middles = base.mark_point(filled=True, size=30, color="#222222", opacity=1).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
@@ -72,7 +72,7 @@ def rows_taken(verdicts: Sequence[SequentialTestVerdict]) -> Any:
     return head_picture(
         pd.DataFrame(verdicts, columns=columns),
         Shade("rows"),
-        title="Examples needed for each head (outlined: matters)",
+        title="Number of examples needed for each head (outlined: head matters)",
         highlight=[Head(int(verdict.layer or 0), int(verdict.head or 0)) for verdict in sure],
         tooltip=("verdict", "effect"),
     )
@@ -93,8 +93,8 @@ def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialT
             y_title="measured change of the loss",
         ),
         tooltip=("name", "verdict"),
-        title=f"Change estimated by the gradient and change measured on the first examples (Spearman {correlation}, "
-        f"n = {len(verdicts)})",
+        title="Change in loss estimated by the gradient, and measured on the first examples (Spearman "
+        f"{correlation}, n = {len(verdicts)})",
     )
 
 
@@ -131,7 +131,7 @@ def _start() -> None:
     margin = right.number_input(
         "Margin, in units of the "
         "loss", min_value=0.0, value=None, format=
-            "%.4f", placeholder="default: 5 % of the loss of a constant prediction",
+            "%.4f", placeholder="default: 5 % of the loss of the best constant prediction",
         help=SAID["margin"].help, key="race_margin", bind="query-params",
     )  # fmt: skip
     heads = ""
@@ -168,8 +168,8 @@ def draw(stored: StoredRun) -> None:
     st.altair_chart(intervals(verdicts, race.margin))
     method = next((title for operator, title in SWEPT.items() if operator == race.operator), race.operator)
     st.caption(
-        "Bars are confidence intervals. Most bars end close to the margin, because the test stops for a head as soon "
-        f"as its whole interval lies inside the margin. Ablation method: {plain(method)}."
+        "Bars are confidence intervals. Most bars end close to the margin, because the test of a head stops as "
+        f"soon as the whole interval lies inside the margin. The ablation method is: {plain(method)}."
     )
     explain_difference(stored)
     with details():

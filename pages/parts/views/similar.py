@@ -124,8 +124,8 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
             classes, names = pattern_classes(checkpoint)
             if not classes:
                 st.info(
-                    f"No pattern classes of {plain(checkpoint)} are stored yet. Compute them on Statistics > "
-                    f"Pattern shares first."
+                    f"No pattern classes of {plain(checkpoint)} are stored yet. First compute them on “Statistics "
+                    "> Pattern shares”."
                 )
                 links.link("statistics/shares")
                 continue
@@ -159,10 +159,11 @@ def picture_of_heads(measured: attending.ShownScores[PlaceScore], places: list[P
         first = task_scores[0]
         count = first.queries or first.n  # earlier results say no queries, and mean them by n
         shown.caption(
-            f"Jensen-Shannon distance, mean over {count} rows of maps (Clark et al. report the sum over rows) · "
-            f"positions by metric scaling, stress {first.stress:.2f} (0: exact distances, above 0.2: rough) · "
-            "kinds of heads: more than half of the weight on the previous or next token; more than 0.6 on separators "
-            "or the first position; broad: normalised entropy above 0.85"
+            f"Distances are Jensen-Shannon distances, averaged over {count} rows of maps (Clark et al. report the "
+            f"sum over rows). Positions come from metric scaling with a stress of {first.stress:.2f} (0: exact "
+            "distances, above 0.2: rough). A head is “previous” or “next” if more than half of its weight is on "
+            "that token, “separator” or “first” if more than 0.6 is, and “broad” if its normalised entropy is "
+            "above 0.85."
         )
     return drawn
 

@@ -57,8 +57,9 @@ def _picture(checkpoint: str, text: str, pair: str | None) -> None:
     said = f"“{plain(text)}”" + (f" and “{plain(pair)}”" if pair else "")
     st.caption(
         f"The {shown.maps.layers} x {shown.maps.heads} heads of {plain(Path(checkpoint).name)} on "
-        f"{'this input' if is_chosen else 'an example'}: {said}. Each row is a token that attends, each column a token "
-        "that is attended to. Click a head to enlarge it. This is one input, so nothing is tested."
+        f"{'this input' if is_chosen else 'an example'}: {said}. Each row is a token that attends, and each column "
+        "is a token that is attended to. Click a head to enlarge it. One input (n = 1) allows no significance "
+        "test."
     )
     maps_grid.show_grid([pane], caption=f"{text} | {pair}" if pair else text, key="start_grid",
                         head=telling_head(shown.scores, shown.maps.part))  # fmt: skip

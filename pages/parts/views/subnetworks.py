@@ -46,7 +46,7 @@ def offer_better_model(result: StoredRun) -> None:
         + "Run the study with settings with which the model learns the task: mean pooling, six epochs, and all train "
         "examples."
     )  # fmt: skip
-    st.button("Run with better settings", icon=":material/play_arrow:", type="primary", key="run_learning",
+    st.button("Run the study with these settings", icon=":material/play_arrow:", type="primary", key="run_learning",
               help="Before pruning, the model is fine-tuned with mean pooling for six epochs on all train "
                    "examples.", on_click=_run_learning, args=(result,))  # fmt: skip
 
@@ -133,7 +133,9 @@ def show_networks(result: StoredRun) -> None:
     subnetworks = result.among(Subnetwork)
     networks = [network for network in subnetworks if network.kind == "subnetwork"]
     if not networks:
-        st.info("This result does not include good, bad and random subnetworks.", icon=":material/info:")
+        st.info(
+            "This result does not include the subnetworks of good, bad and random components.", icon=":material/info:"
+        )
         return
     bars = values_with_intervals(
         _in_percent(pd.DataFrame(networks)),
@@ -149,7 +151,7 @@ def show_networks(result: StoredRun) -> None:
     for network in subnetworks:
         if network.kind == "difference":
             value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
-            st.markdown(f"{plain(network.name.capitalize())}: {value:+.1f} points ({low:+.1f} to {high:+.1f})")
+            st.markdown(f"{plain(network.name.capitalize())}: {value:+.1f} points (95 % CI {low:+.1f} to {high:+.1f})")
     gone = next(network.share for network in networks if network.name == "good")
     say(
         f"{caption_of(result)} · the subnetworks lack {float(gone or 0):.0%} of heads "
@@ -168,7 +170,7 @@ def _classes(classes: Sequence[SurvivorClass]) -> None:
             pd.DataFrame(classes),
             replace(axes, y_title="share in survivors minus share in other heads"),
             rule=0.0,
-            title="Pattern classes of surviving heads, compared with other heads",
+            title="Pattern classes of surviving heads and of other heads",
         )
     )
     say(f"n = {max(pattern_class.n for pattern_class in classes)} inputs; classes by the bundled pattern classifier")
@@ -184,11 +186,11 @@ def _survivors(components: Sequence[SubnetworkComponent]) -> None:
         pd.DataFrame(lines),
         Shade("value", label="survived", domain=(0, 1), cell=34),
         tooltip=("place", "n"),
-        title="Share of seeds in which a head is kept after pruning",
+        title="Share of seeds in which each head survives pruning",
     )
     st.altair_chart(picture, width="content")
     surviving_blocks = [block.name.split("-")[0] for block in components if "-" in block.name and block.value > 0]
-    st.caption(f"Surviving feed-forward sublayers: {plain(', '.join(surviving_blocks) or 'none')}")
+    st.caption(f"Feed-forward sublayers that survive pruning: {plain(', '.join(surviving_blocks) or 'none')}")
 
 
 VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_networks}

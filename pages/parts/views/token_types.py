@@ -147,7 +147,7 @@ def show(tools: DeltaGenerator) -> None:
             return
         measured = measured.where(is_chosen)
         if not measured.scores:
-            st.info("No input has any of these token types. Choose other types, or use longer texts.")
+            st.info("No input contains any of these token types. Choose other types, or use longer texts.")
             return
         _draw(measured, study, top, row)
 
@@ -172,7 +172,7 @@ def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerato
     )
     label = "difference" if scores[0].checkpoint == DIFFERENCE else LABELS[value]
     figures = [
-        attending.heatmap(scores, value, label, title=f"Attention to {what}: {label}", diverging=value == "effect")
+        attending.heatmap(scores, value, label, title=f"Attention to {what} ({label})", diverging=value == "effect")
     ]
     left, right = st.columns([3, 2])
     left.altair_chart(figures[0], width="content", key="picture")
@@ -185,10 +185,10 @@ def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerato
             columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
             attending.table(measured, scores, columns, by=value, key="heads")
             st.caption(
-                "The baseline is the attention to the same number of random tokens at the same positions. A head is "
-                "significant if its attention exceeds this baseline, and also exceeds what position predicts (for "
-                "subjects and objects: position and part of speech). The test needs at least "
-                f"{FEWEST} inputs."
+                "The baseline is attention to the same number of random tokens at the same positions. A head is "
+                "significant if its attention exceeds this baseline and also exceeds what position predicts. For "
+                f"subjects and objects, position and part of speech predict it. The test needs at least {FEWEST} "
+                "inputs."
             )
             for note in measured.notes:
                 st.caption(plain(note))
@@ -196,11 +196,12 @@ def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerato
         with token:
             classifying(measured)
             st.caption(
-                "Attention from [CLS] in encoders and from the last token in decoders, as in Kovaleva et al., Fig 7."
+                "The plot shows attention from [CLS] in encoders and from the last token in decoders, as in Fig 7 "
+                "of Kovaleva et al."
             )
         with layers:
             for special in printed_layers():
                 if special in names:
                     by_layer(measured, special)
             say_drift(measured)
-            st.caption("The lines of the paper were read from its Fig 6 and are for bert-base-uncased on QQP.")
+            st.caption("The lines for the paper were read from its Fig 6, which shows bert-base-uncased on QQP.")

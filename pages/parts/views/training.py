@@ -55,7 +55,7 @@ def picture(job: str) -> None:
         for key, row in under_way.items():
             live = record_of(LiveRun, row)
             left = "" if live.left is None else f" · about {job_progress.duration(live.left)} left"
-            st.markdown(f"**{plain(key)}** · step {plain(live.step)} of {live.steps}{left}")
+            st.markdown(f"**{plain(key)}** · training step {plain(live.step)} of {live.steps}{left}")
             places = st.columns(2)
             if live.losses:
                 losses = pd.DataFrame(live.losses)
@@ -134,7 +134,7 @@ def results() -> None:
             st.warning(plain(sentence), icon=":material/warning:")
         table_one.show_bars(scores, bundled=not options.data)
         explain_scores(stored)
-        st.subheader("Scores next to Table 1 of the papers")
+        st.subheader("Scores compared with Table 1 of the papers")
         table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
         table = table.rename(index={"constant": "best constant prediction", "rows": "examples for training / dev"})
         st.table(table if options.data else table.rename(columns=sampled))
@@ -160,9 +160,9 @@ def results() -> None:
                 "or cite” above and press “Run again”."
             )
             return
-        st.caption("These checkpoints are in the list of checkpoints on every page.")
+        st.caption("You can choose these checkpoints in the list of checkpoints on every page.")
         first = next((score for score in runs if score.initialisation == "pretrained"), runs[0])
-        if st.button("How did attention change?", icon=":material/compare:", key="compare_attention"):
+        if st.button("Show how attention changed", icon=":material/compare:", key="compare_attention"):
             with clear_errors():
                 change_options = {"before": stored.of, "after": [str(first.folder)]}
                 job_progress.begin("change", change_options, f"Change of {stored.of}")

@@ -58,8 +58,8 @@ def show_long(name: str, chosen: Input) -> None:
     if (head_name := (view or opened).get("head", first)) != "none":
         _window(name, chosen, Head.parse(head_name), blocks.tokens, _corner(view, blocks.block, len(blocks.tokens)))
     st.caption(
-        f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · "
-        "n = 1 input, so no test is possible"
+        f"{plain(name)} · {layers} layers of {heads} heads · {len(blocks.tokens):,} tokens · one input (n = 1), so "
+        "no test is possible"
     )
 
 
@@ -159,14 +159,15 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
     result = compared(name, chosen, shown, kind, words)
     if shown.encoding.cut:
         st.warning(
-            f"The input is longer than {len(shown.encoding)} tokens, the maximum for this checkpoint. The last "
-            f"{plain(shown.encoding.cut)} tokens were cut off. Shorten the text to see all of it.",
+            f"The input is longer than {len(shown.encoding)} tokens, which is the maximum for this checkpoint. The "
+            f"last {plain(shown.encoding.cut)} tokens were cut off. Shorten the text to see the attention of all "
+            "tokens.",
             icon=":material/content_cut:",
         )
     if shown.encoding.unknown > 0.5:
         st.warning(
-            f"{shown.encoding.unknown:.0%} of the tokens are unknown to the tokenizer of this checkpoint, so its "
-            f"maps are not informative for this text.",
+            f"The tokenizer of this checkpoint does not know {shown.encoding.unknown:.0%} of the tokens, so the "
+            "attention maps are not informative for this text.",
             icon=":material/help:",
         )
     telling, opened = telling_head(shown.scores, shown.maps.part), maps_grid.opened_view()

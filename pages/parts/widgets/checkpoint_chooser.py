@@ -107,7 +107,7 @@ def offer(name: str, key: str, former: str | None) -> None:
                 verb = "Try again"
             elif fetch is not None and fetch.state == "stopped":
                 arrived = f" at {plain(fetch.doing)}" if fetch.doing else ""
-                st.markdown(f":material/pause_circle: The download of {called} was stopped{arrived}.")
+                st.markdown(f":material/pause_circle: The download of {called} has been stopped{arrived}.")
                 verb = "Continue"
             else:
                 st.markdown(
@@ -134,7 +134,7 @@ def _return_to(key: str, former: str) -> None:
 
 def _type_other(key: str, former: str | None) -> None:
     typed = st.text_input(
-        "Hub name or folder", key=f"fetch_other_{key}", label_visibility="collapsed",
+        "Name on the hub, or folder", key=f"fetch_other_{key}", label_visibility="collapsed",
         placeholder="owner/name, owner/name@revision, or the path of a folder; press Enter",
     )  # fmt: skip
     if typed and typed.strip():

@@ -68,7 +68,7 @@ def show_bar(view: View) -> bool:
     used = {*shown, "pair", *(["head"] if "head in its picture" in view.uses else [])}
     unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in used]
     if unread:
-        st.caption(f"{view.title} does not use the chosen {', '.join(unread)}.")
+        st.caption(f"The view “{view.title}” does not use the chosen {', '.join(unread)}.")
     return None not in reads.values()
 
 
@@ -141,7 +141,10 @@ def _text(usual: dict[str, Any]) -> str:
     text = st.text_input("Sentence", key="text", placeholder="Type a sentence and press Enter", on_change=_new_text,
                          label_visibility="collapsed", max_chars=None) or ""  # fmt: skip
     if length and not text:
-        st.caption(f":material/link_off: This link leaves out a sentence of {plain(length)} characters: paste it.")
+        st.caption(
+            f":material/link_off: The link does not contain its sentence, which has {plain(length)} "
+            "characters. Paste the sentence here."
+        )
     return text
 
 

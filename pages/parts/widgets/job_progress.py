@@ -191,7 +191,9 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                 # Who did what, and what was tried again
                 db = resources.database()
                 workers = by_worker(db, job)
-                with st.expander(f"Workers: {len(workers)}; retried parts of the job: {int(workers['retries'].sum())}"):
+                with st.expander(
+                    f"{len(workers)} worker processes; {int(workers['retries'].sum())} retried parts of the job"
+                ):
                     show_table(workers, column_config={"seconds": st.column_config.NumberColumn(format="%.1f")})
                     show_table(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]])
 

@@ -30,7 +30,7 @@ def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = 
         if name and name not in names:
             names.append(name)
     if not names:
-        st.info("No checkpoints are bundled in this installation. Type a folder or a hub ID.")
+        st.info("This installation has no bundled checkpoints. Type the path of a folder or a hub ID.")
     chosen = url.pick(
         st.selectbox,
         label,
@@ -39,7 +39,7 @@ def pick_checkpoint(label: str = "Checkpoint", *, key: str, usual: str | None = 
         default=usual or (config.ENCODER if config.ENCODER in names or not names else names[0]),
         accept_new_options=True,
         help=checkpoint_chooser.HELP,
-        placeholder="a folder or a hub ID",
+        placeholder="path of a folder, or a hub ID",
     )
     if names and checkpoint_chooser.is_wanted(chosen):
         checkpoint_chooser.offer(chosen, key, None)
@@ -82,7 +82,7 @@ def pick_tasks(default: str, *, key: str | None = None) -> list[str]:
         format_func=rows_name,
         accept_new_options=True,
         help=TASK_HELP,
-        placeholder="tasks, or the path of your own CSV file",
+        placeholder="Names of tasks, or the path of your own CSV file",
     )
     own_rows.offer_own_rows(lambda path: st.session_state.update({key: [path]}), key=key)
     return tasks
@@ -127,7 +127,7 @@ def ask_folder(container: Any = st, *, key: str = "data", label: str = "Data") -
         value=data_folder() or "",
         key=key,
         bind="query-params",
-        placeholder="a folder with the GLUE tasks as TSV files; leave empty for the bundled samples",
+        placeholder="folder with the GLUE tasks as TSV files (default: the bundled samples)",
     )
     folder = (given or "").strip() or None
     if bool(folder) != bool(data_folder()):  # the pickers' names go by ATLAS_GLUE

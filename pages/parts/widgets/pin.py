@@ -20,8 +20,8 @@ def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
 
 
 def ask_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
-    title = st.text_input("Title", key=f"{key}_title", placeholder="the title of the result", max_chars=200)
-    note = st.text_area("Note", key=f"{key}_note", placeholder="what the result shows", max_chars=5000)
+    title = st.text_input("Title", key=f"{key}_title", placeholder="title of the pinned result", max_chars=200)
+    note = st.text_area("Note", key=f"{key}_note", placeholder="note on what the result shows", max_chars=5000)
     who = people.annotator_name(key=f"{key}_who")
     if st.button("Pin", key=f"{key}_pin", icon=":material/push_pin:", type="primary"):
         with clear_errors():
