@@ -98,7 +98,7 @@ def test_a_sentence_too_long_for_a_link_is_named_by_its_length_and_never_opens_t
     assert link["cut"] == "2000"
     other = opened("maps", **link)
     assert other.text_input(key="text").value == ""
-    assert "leaves out a sentence of 2000 characters" in said(other)
+    assert "does not contain its sentence, which has 2000 characters" in said(other)
 
 
 @pytest.mark.thorough

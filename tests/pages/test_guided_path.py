@@ -41,9 +41,9 @@ def test_its_question_is_judged_and_its_steps_are_done_when_their_results_are_st
     assert not app.exception
     name, share = next_token_head()
     for typed, said in (
-        ("L1H1", "another head puts more on it"),
+        ("L1H1", "another head gives more"),
         ("L9H1", "There is no head"),
-        (name, f"Yes: {share:.2f}"),
+        (name, f"This head gives {share:.2f} of its attention"),
     ):
         app.text_input(key="path_head").set_value(typed).run()
         shown = [one.value for kind in (app.info, app.error, app.success) for one in kind]

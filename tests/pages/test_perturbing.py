@@ -43,7 +43,7 @@ def test_two_inputs_side_by_side(page):
 def test_the_carrying_head_brings_the_first_answer_back(page):
     page.segmented_control(key="mode").set_value("Patching")
     fine(page.run())
-    assert "Compared by the logit of" in said(page)
+    assert "The inputs are compared by the logit of" in said(page)
     assert "n = 1 pair, so there is no CI" in said(page)
     page.segmented_control(key="patched").set_value("parts")
     fine(page.run())

@@ -31,7 +31,7 @@ def test_a_strange_one_says_what_to_do():
     assert not found.exception
     assert "These shares are uncertain" in found.markdown[0].value
     (caption,) = found.caption
-    for words in ("Label 50", "retrain"):
+    for words in ("label 50", "retrain"):
         assert words in caption.value
 
 

@@ -88,7 +88,7 @@ def test_the_label_page_works_inside_a_project_and_says_names_are_taken_on_trust
     page.text_input(key="annotator").input("dan").run()
     assert not page.exception
     assert "12 of 12 labels" in text_of(page)
-    assert "names are not verified" in text_of(page)
+    assert "names of annotators are not verified" in text_of(page)
 
 
 @pytest.mark.thorough
@@ -200,7 +200,7 @@ def test_the_dashboard_says_when_people_are_missing(db):
     hand = Hand(db, found, "ada")
     hand.say(hand.holds()[0])
     page = opened("projects/progress")
-    assert "have labelled so far: 1." in page.warning[0].value
+    assert "annotators so far is 1." in page.warning[0].value
     assert page.metric[0].value == "1 of 12"
     assert re.fullmatch(r"\d\d \w{3} \d\d:\d\d", page.metric[3].value)
 
