@@ -47,7 +47,7 @@ def draw_gates(stored: StoredRun) -> None:
     picture = head_picture(
         frame.replace({"gate_class": SAID_OF_CLASS}),
         Shade("gate_class", label="class", categories=[SAID_OF_CLASS.get(name, name) for name in present], cell=LARGE),
-        title="Class of each head",
+        title="Class of each head by its gates",
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")

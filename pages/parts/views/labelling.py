@@ -120,7 +120,9 @@ def show(tools: DeltaGenerator) -> None:
         return
     if not annotator:
         st.subheader("Which pattern does each attention map show?", anchor=False)
-        st.info("Enter your name above to label these maps. It is stored with each label.", icon=":material/badge:")
+        st.info(
+            "Enter your name above to label these maps. Your name is stored with each label.", icon=":material/badge:"
+        )
         pictures(db, labels.map_facts(db)["map_id"].head(SHOWN).tolist(), width=150)
         return
     db.person.must("annotator", "label")
