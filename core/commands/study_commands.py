@@ -45,7 +45,6 @@ class Ran:
     form: Form
 
     def show(self) -> None:
-        """Print the result rows of the study, and sentences about them below a table."""
         study = find_study(self.study)
         for part in study.shown(self.rows) if self.form in study.short_in else [self.rows]:
             if not isinstance(part, str):

@@ -96,7 +96,6 @@ class _Converter:
         return f"it took more than {seconds:.0f} seconds, or its process was killed"
 
     def end(self) -> None:
-        """End the conversion process if this process started it."""
         if self._process is not None and self._owner == os.getpid():
             self._process.kill()
 

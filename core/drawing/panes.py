@@ -66,7 +66,6 @@ class Pane:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the text of the token in each key column."""
         return self.tokens if self.key_tokens is None else self.key_tokens
 
     def header(self, offset: int) -> dict[str, Any]:

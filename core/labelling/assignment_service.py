@@ -221,7 +221,6 @@ class _Acted:
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "_Acted":
-        """Convert a label event that the store has checked to the form that labelling projects use."""
         batch, sequence, kind, person = (event.get(name) for name in ("batch", "sequence", "kind", "annotator"))
         project, map_id, undoes = (str(event.get(name) or "") for name in ("project", "map_id", "undoes"))
         class_name = event.get("class") if kind == "label" else None

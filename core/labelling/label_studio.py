@@ -291,7 +291,6 @@ class _Annotation:
     passing: int = 1
 
     def as_row(self, classes: ClassSet, batch: str) -> Row:
-        """Convert a Label Studio annotation to a row for the import of labels."""
         row = {"map_id": self.map_id, "class_set": classes.name, "annotator": self.person, "pass": self.passing}
         row |= {"happened": self.created, "seconds": self.seconds}
         row |= {"kind": "skip"} if self.given is None else {"kind": "label", "class": self.given}
@@ -423,7 +422,6 @@ class _Stored:
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
 
     def add(self, annotation: _Annotation) -> None:
-        """Remember a new annotation, so that a repeated annotation in the same file is recognised."""
         said = _Said("", annotation.given, annotation.passing, annotation.created or now())
         self.standing[annotation.map_id, annotation.person, annotation.passing] = said
         if annotation.created is not None:

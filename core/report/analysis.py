@@ -63,7 +63,6 @@ class AnalysisPlan:
         return tuple(chosen)
 
     def of(self, names: Collection[str]) -> "list[PlannedStudy]":
-        """Return the named studies in the order of the plan. Raises InputError for a study that is not in the plan."""
         known = [planned.study for planned in self.studies]
         if unknown := sorted(set(names) - set(known)):
             raise InputError(
@@ -77,7 +76,6 @@ class AnalysisPlan:
         return sum(planned.seconds or 0.0 for planned in self.of(names)) / self.cores
 
     def job(self, names: Collection[str]) -> MeasureHeadsOptions:
-        """Return the options of the job that runs the named studies. Raises InputError if no study is named."""
         if not names:
             raise InputError("An analysis needs at least one study; got none. Choose a study.")
         return MeasureHeadsOptions(
@@ -86,7 +84,6 @@ class AnalysisPlan:
         )
 
     def title(self, names: Collection[str]) -> str:
-        """Return the title of the job that runs the named studies."""
         studies = "1 study" if len(names) == 1 else f"{len(names)} studies"
         return f"Analysis of {self.checkpoint} on {task_of(self.task).name}: {studies}"
 

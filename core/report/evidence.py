@@ -34,7 +34,6 @@ class Origin:
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> "Origin":
-        """Create the origin of a result from a stored run, or from a step of an earlier report."""
         return cls(**{field.name: plain(known.get(field.name)) for field in fields(cls)})
 
 
@@ -50,17 +49,14 @@ class StepResult:
 
     @property
     def task(self) -> str | None:
-        """Return the task of the step, or None if the step has no task or several tasks."""
         return self.step.task
 
     @property
     def n(self) -> int:
-        """Return the sample size of the step, taken from its first row."""
         return readings.Counted.of(self.rows[0]).n
 
     @cached_property
     def scores(self) -> list[Score]:
-        """Return the result rows that are scores of heads and layers, as records."""
         return Score.among(self.rows)
 
     @property
@@ -77,11 +73,9 @@ class StepResult:
         return rows
 
     def tasks(self) -> list[str]:
-        """Return the tasks in the result rows, in order of first occurrence."""
         return [task for task in dict.fromkeys(score.task for score in self.scores) if task]
 
     def best(self, **wanted: object) -> Score | None:
-        """Return the highest score among those whose fields have the given values, or None."""
         scores = [score for score in picked(self.scores, **wanted) if score.value is not None]
         return max(scores, key=lambda score: score.value or 0.0, default=None)
 

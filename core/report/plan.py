@@ -174,7 +174,6 @@ class ReportStep:
 
     @property
     def asked(self) -> Row:
-        """Return the options as stored in a job, or {} if this version cannot read them."""
         return {} if self.options is None else as_json(self.options)
 
 

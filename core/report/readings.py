@@ -94,13 +94,11 @@ class Sweep:
     mean: Estimate | None = None
 
     def change_of(self, variant: AblatedTarget) -> Estimate | None:
-        """Return the change of the metric when this target is ablated, or None if undefined."""
         measured = variant.metrics.of(self.metric)
         return measured.change if measured else None
 
     @property
     def known(self) -> list[tuple[AblatedTarget, Estimate]]:
-        """Return the ablation targets whose change of the metric is defined, each with its change."""
         changes = [(variant, self.change_of(variant)) for variant in self.variants]
         return [(variant, change) for variant, change in changes if change is not None]
 

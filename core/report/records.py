@@ -62,7 +62,6 @@ class ValueRecord:
 
     @property
     def number(self) -> Number:
-        """Return the measured number with its interval, for findings and plots."""
         item = " ".join(part for part in (self.item, self.condition, self.task) if part)
         return Number(item, f"{self.exhibit}, {self.checkpoint}", self.value, self.low, self.high, None, self.n)
 
@@ -125,7 +124,6 @@ class Records:
     heads: Sequence[HeadRecord] = ()
 
     def about(self, exhibit: str) -> "Records":
-        """Return the records of the section about one figure or table."""
         return Records(
             (),
             [value for value in self.values if value.exhibit == exhibit],
@@ -134,13 +132,11 @@ class Records:
         )
 
     def by_claim(self) -> dict[str, list[ClaimRecord]]:
-        """Group the outcomes of the report by claim ID, in order."""
         ids = dict.fromkeys(outcome.claim for outcome in self.claims)
         return {id: [outcome for outcome in self.claims if outcome.claim == id] for id in ids}
 
     @property
     def seconds(self) -> float:
-        """Return the total time in seconds that all steps took in workers."""
         return sum(step.seconds or 0 for step in self.steps)
 
     def __bool__(self) -> bool:

@@ -231,5 +231,4 @@ class Valued(Result):
 
     @classmethod
     def defined(cls: type[V], rows: Iterable[Mapping[str, Any]]) -> list[V]:
-        """Return the records of this kind that have a defined value, in the order of the rows."""
         return [record for record in cls.among(rows) if record.value is not None]

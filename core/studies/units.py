@@ -37,7 +37,6 @@ class ChunkUnit:
 
     @property
     def key(self) -> str:
-        """Return the unique key of this unit of work in its job."""
         return f"{self.checkpoint}|{self.inputs}|{self.start}"
 
 

@@ -106,7 +106,6 @@ class Recipe:
         return replace(PRESETS[preset], **changes)
 
     def as_options(self) -> dict[str, Any]:
-        """Return every setting of the fine-tuning run as JSON types."""
         return asdict(self)
 
 

@@ -25,7 +25,6 @@ class About:
 
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
-        """Read the title, time and options of a stored report. Options that no longer exist are ignored."""
         names = {option.name for option in fields(ReportOptions)}
         titled_run = TitledRun.of(run)
         options = {name: value for name, value in titled_run.options.items() if name in names}
@@ -33,7 +32,6 @@ class About:
 
     @property
     def day(self) -> str:
-        """Return the date of the report as text, such as "21 November 2026"."""
         return f"{self.created:%d %B %Y}"
 
 

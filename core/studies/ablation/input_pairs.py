@@ -75,7 +75,6 @@ class LogitDifference:
     second: float
 
     def of(self, logits: "Tensor") -> "Tensor":
-        """Compute the logit difference from logits whose last axis is the class."""
         if len(self.choices) == 1:
             return logits[..., 0]
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]

@@ -375,7 +375,6 @@ class MeanOverHeads(Result):
 
     @property
     def estimate(self) -> Estimate | None:
-        """Return the mean change over heads with its confidence interval, or None if undefined."""
         return None if self.value is None else Estimate(self.value, self.low, self.high)
 
 

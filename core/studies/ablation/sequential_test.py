@@ -324,13 +324,11 @@ class SequentialTestState:
 
     @cached_property
     def variants(self) -> list[AblationTarget]:
-        """Return the ablation targets that are tested, in the order of the heads."""
         taken = self.taken
         return targets_of(self.options.what, self.options.heads, taken.layers, taken.heads, taken.attending)
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the rules of the sequential test: margin, clipping limit, error level and interim analyses."""
         return rules_of(self.options, self.task, self.rows, len(self.variants))
 
     @cached_property
@@ -364,7 +362,6 @@ class SequentialTestState:
 
     @cached_property
     def standings(self) -> Standings:
-        """Return the current verdict on each ablation target."""
         return standings(self.exact, self.rules)
 
     def next(self) -> NextStep:

@@ -89,7 +89,6 @@ class Opened:
     order: tuple[int, ...]
 
     def predicted(self, logits: "Tensor") -> np.ndarray:
-        """Convert logits [..., input, label] to predicted task labels or scores."""
         if self.task.is_score:
             return logits[..., 0].double().numpy()
         return np.array(self.order)[logits.argmax(-1).numpy()]
@@ -180,11 +179,9 @@ class AblationTarget:
 
     @property
     def components(self) -> frozenset[Component]:
-        """Return the heads, sublayers and layers that are ablated together."""
         return frozenset((*self.heads, *self.parts))
 
     def facts(self) -> "TargetFields":
-        """Return the fields that describe the ablation target in a result record."""
         variant_facts = TargetFields(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
         if self.parts:
             variant_facts["parts"] = group_name(self.parts)

@@ -374,7 +374,6 @@ class StatisticsMeasure:
         return [self.statistics_of(inputs), self.distances.take([ready.number for ready in inputs])]
 
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
-        """Return the accumulator of head statistics, prepared for these inputs."""
         places = [
             SpecialPositions(
                 ready.encoding.first or 0, ready.encoding.separators, classifying(ready.encoding, causal=self.causal)
@@ -448,7 +447,6 @@ class EffectiveMeasure:
         self.squares: dict[int, float] = {}  # length: sum of r squared
 
     def measure(self, inputs: Sequence[Prepared]) -> None:
-        """Measure raw and effective attention on each input in turn."""
         for ready in inputs:
             self.add(ready.number, *both_maps(self.checkpoint, ready.encoding), ready.encoding)
 

@@ -57,7 +57,6 @@ class Score(Result):
 
     @property
     def effect_estimate(self) -> Estimate:
-        """Return the difference between the value and its baseline, with a confidence interval."""
         return Estimate(float(self.effect or 0.0), self.effect_low, self.effect_high)
 
     @property
@@ -190,12 +189,10 @@ class ChangeScore(Result):
 
     @property
     def name(self) -> str:
-        """Return the name of the head or layer, such as "L1H2" or "L1"."""
         return f"L{self.layer + 1}" if self.head is None else str(Head(self.layer, self.head))
 
     @property
     def most_changed(self) -> list[ChangedInput]:
-        """Return the inputs on which fine-tuning changed the attention map of this head most."""
         return [ChangedInput.of(row) for row in self.changed_most or ()]
 
 

@@ -167,7 +167,6 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return [Unit("pairs", ExampleUnit((), "pairs"), 1)]
 
     def more(self, options: CircuitOptions, partials: Sequence[CircuitPartial]) -> list[Unit]:
-        """Return the units of the next measurement, which depend on the effects measured so far."""
         state = CircuitState(options, self.merge(options, partials))
         wanted, done = state.next(), sum(part.numbers is not None for part in partials)
         order = sorted(wanted.positions, key=lambda k: (int(state.pairs.lengths[k]), k))
@@ -318,12 +317,10 @@ class CircuitState:
 
     @cached_property
     def graph(self) -> Graph:
-        """Return the graph of the model's components and the edges between them."""
         return Graph(self.pairs.layers, self.pairs.heads)
 
     @cached_property
     def division(self) -> "Division":
-        """Divide the pairs of inputs into those that test edges, those that evaluate circuits, and controls."""
         return division_of(self.options, self.pairs)
 
     @cached_property

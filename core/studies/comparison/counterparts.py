@@ -85,12 +85,10 @@ class Compared:
     other_layers: tuple[int, ...] = ()
 
     def head_of(self, number: int) -> Head:
-        """Convert an index in the similarity sums to a head of the first checkpoint."""
         layer, head = divmod(number, self.heads)
         return Head(self.layers[layer] if self.layers else layer, head)
 
     def other_of(self, number: int) -> Head:
-        """Convert an index in the similarity sums to a head of the other checkpoint."""
         layer, head = divmod(number, self.others)
         return Head(self.other_layers[layer] if self.other_layers else layer, head)
 

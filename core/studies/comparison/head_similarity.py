@@ -54,11 +54,9 @@ class CommonInputs:
         return CommonInputs(self.keys, self.backward, self.numbers[list(chosen)], *picked)  # type: ignore[arg-type]
 
     def rows_of_first(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Compute the rows of the attention maps of the first checkpoint on these inputs."""
         return self._rows(checkpoint, self.first, [common.first for common in self.common])
 
     def rows_of_other(self, checkpoint: Checkpoint) -> list[RowBlock]:
-        """Compute the rows of the attention maps of the other checkpoint, or of random weights in its shape."""
         return self._rows(checkpoint, self.other, [common.other for common in self.common])
 
     def _rows(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], groups: Sequence[Any]) -> list[RowBlock]:

@@ -31,7 +31,6 @@ class Target(NamedTuple):
 
     @property
     def words(self) -> tuple[int, ...]:
-        """Return the indices of all words in the lexical unit, in order."""
         return tuple(sorted({self.word, *self.more}))
 
 

@@ -50,7 +50,6 @@ class Indexed:
     lines: str
 
     def sentences(self) -> Iterator[Row]:
-        """Yield the annotated sentences of the slice as dictionaries."""
         for line in zlib.decompress(base64.b64decode(self.lines)).decode().splitlines():
             yield json.loads(line)
 

@@ -97,7 +97,6 @@ class FrameHead(Score):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the mean attention weight on frame links with its confidence interval, or NaN if not measured."""
         return Estimate(math.nan if self.value is None else self.value, self.low, self.high, "weight")
 
 

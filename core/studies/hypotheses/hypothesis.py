@@ -325,7 +325,6 @@ class StudyRun:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Return a key that identifies the run in the test of a batch of hypotheses."""
         return (self.study, self.checkpoint, self.rows)
 
     @property
@@ -334,7 +333,6 @@ class StudyRun:
 
     @property
     def source(self) -> str:
-        """Describe the run as text that names the study, the examples and the checkpoint."""
         source = f"{self.study} on {self.choice}, {self.checkpoint}"
         return f"{source} ({self.rows})" if self.is_random else source
 

@@ -39,7 +39,6 @@ class UnitPart:
     error: str = ""
 
     def partial(self, member: Member) -> Any:
-        """Decode the partial result of the study to which the unit belongs."""
         return decode(member.does.partial, json.loads(self.packed))
 
 
@@ -50,7 +49,6 @@ class Parts:
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
     def of(self, number: int) -> list[UnitPart]:
-        """Return the results of one study in the joint job, in the order of its units of work."""
         return [part for part in self.parts if part.number == number]
 
 

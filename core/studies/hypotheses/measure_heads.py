@@ -51,12 +51,10 @@ class Asked:
 
     @property
     def does(self) -> Study[Any, Any]:
-        """Return the study. Raises JobError if no such study exists."""
         return find_study(self.study)
 
     @property
     def options(self) -> Any:
-        """Return the validated options of the study. Raises InputError if they are invalid."""
         return self.does.read(json.loads(self.given))
 
 

@@ -261,7 +261,6 @@ class Hypothesis:
 
     @property
     def relation(self) -> str:
-        """Return the relation between words that the hypothesis concerns."""
         return SAME_WORD if self.predicate == "same-word" else self.parameter("relation")
 
     @property

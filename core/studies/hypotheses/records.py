@@ -70,11 +70,9 @@ class JudgedHypothesis:
 
     @property
     def met(self) -> list[str]:
-        """Return the names of the criteria that the hypothesis meets."""
         return [criterion.criterion for criterion in self.criteria if criterion.state == "met"]
 
     @property
     def verdict(self) -> str:
-        """Describe the test result of the hypothesis in one line."""
         said = f"meets {', '.join(self.met)}" if self.met else "meets no criterion" if self.criteria else "not tested"
         return f"{said} ({self.standing})" if self.standing else said

@@ -67,7 +67,6 @@ class DrawnMap:
     weights: np.ndarray
 
     def row(self) -> Row:
-        """Convert the map to a row of the store, with its weights as bytes."""
         return asdict(self) | {"weights": self.weights.tobytes()}
 
 

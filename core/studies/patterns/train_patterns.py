@@ -70,7 +70,6 @@ class Predictions:
     outside: np.ndarray
 
     def of_checkpoint(self, name: str) -> "Predictions":
-        """Return only the predictions for maps of one checkpoint."""
         return self.at([k for k, checkpoint in enumerate(self.checkpoints) if checkpoint == name])
 
     def among(self, map_ids: Container[str]) -> "Predictions":
@@ -136,7 +135,6 @@ class TrainPatternsOptions:
     annotator: str = ""
 
     def recipe(self) -> Row:
-        """Return the options that determine the trained classifier, without those that only add measurements."""
         return {name: getattr(self, name) for name in RECIPE}
 
 

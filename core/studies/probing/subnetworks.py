@@ -95,7 +95,6 @@ class SubnetworksOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the fine-tuning recipe with the changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 

@@ -92,7 +92,6 @@ class SingleHeads:
     layers: tuple[int, ...] = ()
 
     def head_of(self, layer: int, head: int) -> Head:
-        """Convert an index of the arrays to a head, with its layer number in the model."""
         return Head(self.layers[layer] if self.layers else layer, head)
 
 

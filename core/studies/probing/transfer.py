@@ -59,7 +59,6 @@ class TransferOptions:
 
     @property
     def recipe(self) -> Recipe:
-        """Return the fine-tuning recipe with the changes from the settings."""
         return Recipe.of(self.preset, SHORT | self.settings)
 
 

@@ -53,11 +53,9 @@ class TunedScore(Result):
     held_heads: int | None = None
 
     def of_metric(self, metric: str) -> float | None:
-        """Return the score by one metric, or None if undefined."""
         return self._by_metric[metric][0]
 
     def spread(self, metric: str) -> float | None:
-        """Return the standard deviation of one metric over runs, or None for fewer than two runs."""
         return self._by_metric[metric][1]
 
     def numbers(self) -> list[Number]:
@@ -158,11 +156,9 @@ class FinetunedTask:
 
     @property
     def rows(self) -> int:
-        """Return the smallest number of dev examples in any run of the task."""
         return min(run.dev_rows or 0 for run in self.runs)
 
     def mean(self, initialisation: str) -> TunedScore | None:
-        """Return the mean score over seeds for one initialisation, or None."""
         return next(iter(picked(self.means, initialisation=initialisation)), None)
 
 
