@@ -15,8 +15,10 @@ from typer.testing import CliRunner
 import core.__main__
 from core import config
 from core.store.database import Database
+from data.recipes import site
 
-PAGES = [config.PROJECT / "README.md", *sorted((config.PROJECT / "docs").rglob("*.md"))]
+GENERATED = {site.DOCS / name for name in site.PAGES}  # there once the site was built
+PAGES = [config.PROJECT / "README.md", *sorted(set(site.DOCS.rglob("*.md")) - GENERATED)]
 PAGES += [config.PROJECT / "data" / "README.md", *sorted((config.PROJECT / "data" / "models").glob("*/README.md"))]
 NEEDS = {
     r"\.\./shared/|--data (DIR|GLUE)\b": "rows of GLUE",
