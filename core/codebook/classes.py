@@ -68,7 +68,7 @@ class Border:
     @property
     def told(self) -> str:
         """Return the rule that separates both classes, and how the maps are drawn."""
-        return f"{self.rule} Each map is drawn on its own scale." if self.own_scale else self.rule
+        return f"{self.rule} In the figure, each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
         """Return the caption of a map that illustrates the rule. `value` is the measure of the map."""

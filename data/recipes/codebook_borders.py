@@ -90,7 +90,7 @@ def page(sets: tuple[ClassSet, ...]) -> str:
         lines += [
             f"## {classes.title}",
             "",
-            f"The classes are those of {classes.source}.",
+            f"The pattern classes of this section are those of {classes.source}.",
             "",
             "| key | class | appearance |",
             "|---|---|---|",

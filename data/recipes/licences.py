@@ -87,7 +87,7 @@ def table(file: Path) -> str:
 def written(text: str) -> str:
     """The list with its tables anew; each lies between a line that begins it and one that ends it."""
     for name, file in TABLES.items():
-        begin, end = f"<!-- {name}: made by python -m data.recipes.licences -->", f"<!-- /{name} -->"
+        begin, end = f"<!-- {name}: generated -->", f"<!-- /{name} -->"
         head, opened, rest = text.partition(begin)
         _, closed, tail = rest.partition(end)
         if not (opened and closed):

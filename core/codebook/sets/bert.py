@@ -84,8 +84,8 @@ BORDERS = (
         "weak-columns",
         NAME,
         ("heterogeneous", "vertical"),
-        f"A map is Vertical if a column has a weight of {FAINT} or more in at least {FOLLOWED:.0%} of the rows. A map "
-        "whose columns have such a weight in fewer rows is Heterogeneous, even if single cells are dark.",
+        f"A map is Vertical if a column has a weight of {FAINT} or more in at least {FOLLOWED:.0%} of the "
+        "rows. A column with this weight in fewer rows counts as scattered spots, even if its cells are dark.",
         lambda weights, *_: measured(weights).column.faint_rows,
         "column in {value:.0%} of the rows",
         FOLLOWED,
@@ -95,7 +95,7 @@ BORDERS = (
         NAME,
         ("heterogeneous", "vertical"),
         f"A map whose largest weight is below {NEARLY_UNIFORM} is Heterogeneous: the map is blank on the scale from "
-        "0 to 1. The stripes of such a map are visible only on a scale that ends at the largest weight of the map.",
+        "0 to 1. Its stripes are visible only on a scale that ends at the largest weight of the map.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
@@ -105,8 +105,8 @@ BORDERS = (
         "line-beside-columns",
         NAME,
         ("vertical", "vertical+diagonal"),
-        "A map with a dark column is Vertical + Diagonal if a diagonal line is also visible from end to end. The line "
-        f"must have a weight of {MARK} or more in at least {LINED:.0%} of its positions, and in each third of the map.",
+        "A map with a dark column is Vertical + Diagonal if a diagonal line is also visible from end to end. The "
+        f"line must have a weight of {MARK} or more in at least {LINED:.0%} of its positions and in each third of it.",
         lambda weights, *_: measured(weights).line.rows,
         "line in {value:.0%} of its positions",
         LINED,
