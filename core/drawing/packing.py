@@ -39,8 +39,8 @@ class Packed:
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """Pack a grid of attention maps into at most `most` bytes, with the highest precision that fits. Raises InputError
-    if nothing fits."""
+    """Pack a grid of attention maps into at most `most` bytes, as precisely as possible. Raises InputError if
+    impossible."""
     for bits, block in _ways(grid.panes, most):
         # Estimate the packed size in bytes from a sample of each stack
         guess = 0.0
@@ -76,8 +76,7 @@ def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
 
 
 def pack_together(grids: Sequence[Grid], most: int = MOST_BYTES) -> list[Packed]:
-    """Pack several grids of attention maps into at most `most` bytes, in proportion to their sizes. Raises InputError
-    if a grid does not fit."""
+    """Pack several grids of attention maps into at most `most` bytes. Raises InputError if a grid does not fit."""
     least = min(LEAST_BYTES, most // max(1, len(grids)))
     sizes = [sum(len(pane.weights) for pane in grid.panes) for grid in grids]
     room = most - least * len(grids)

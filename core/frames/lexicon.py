@@ -59,8 +59,7 @@ def _irregular() -> dict[str, list[str]]:
 
 
 def lemmas(word: str) -> tuple[str, ...]:
-    """Return every possible lemma of a word, such as run, runn and runne for "running". Some are not words, so look up
-    each one."""
+    """Return every possible lemma of a word, such as run, runn and runne for "running". Not all are words."""
     word = word.lower().replace("’", "'")
     forms = [word, *_irregular().get(word, ())]
     for ending, stems in _INFLECTED_ENDINGS:

@@ -194,8 +194,7 @@ def _written(token: str) -> tuple[str, ...]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Return the spans where a phrase occurs as whole words, or as characters in scripts without word separators and in
-    Korean."""
+    """Return the spans where a phrase occurs as whole words, or as characters in scripts without separators."""
     if not phrase:
         return []
     starts = [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]

@@ -18,8 +18,7 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_rows(file: str | Path) -> FrameReading:
-    """Read annotated sentences from a JSONL file. Invalid lines are skipped and listed. Raises InputError if no line is
-    valid."""
+    """Read annotated sentences from a JSONL file, skipping invalid lines. Raises InputError if no line is valid."""
     try:
         text = read_text(file, given=True)
     except OSError as error:

@@ -147,8 +147,7 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people with a valid reservation of this map and no answer. `latest` is the expiry of a reservation
-        that starts now."""
+        """Return people with a valid reservation and no answer. `latest` is the expiry of one that starts now."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]

@@ -16,8 +16,7 @@ LABELS = Path("data") / "labels.parquet"
 
 
 def export_dataset(db: Database, folder: Path, class_set: str) -> int:
-    """Write the label events and maps of a class set as a Hugging Face dataset, and return the number of events. Raises
-    InputError without labels."""
+    """Write the label events and maps of a class set as a Hugging Face dataset, and return the number of events."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError(f"The folder of a dataset must be new or empty; got {folder}. Choose another folder.")
     rows = list(exported(db, class_set))

@@ -91,8 +91,7 @@ class Model:
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
-        """Compute the attention weights of every head for a text, as [layer, head, query, key]. If `words` is set,
-        queries and keys are words."""
+        """Compute attention weights of all heads for a text, as [layer, head, query, key] of tokens or words."""
         opened = self.checkpoint
         if words:
             must_have_words(opened)

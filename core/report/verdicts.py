@@ -62,8 +62,7 @@ def is_checkpoint(name: str, published: str) -> bool:
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """Decide whether a published number lies in the measured 95 % interval, widened by the error of reading a plot.
-    Also return the reason."""
+    """Decide whether a published number lies in the measured interval, widened by reading error, and say why."""
     if figure is None:
         return Verdict.NONE, ""
     if figure.flaw:
@@ -93,8 +92,7 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair measured with published numbers of the same task, item and condition. `missing` has the reasons for
-    unmeasured numbers, by task."""
+    """Pair measured with published numbers of the same task, item and condition. `missing` has reasons by task."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

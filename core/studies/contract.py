@@ -237,8 +237,7 @@ class Study(Generic[O, P]):
 
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
-    """Validate the options of a study and return them as an instance of its options class. Raises InputError for the
-    first invalid option."""
+    """Validate the options of a study as an instance of its options class. Raises InputError for an invalid one."""
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(

@@ -60,8 +60,7 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
 
 
 def read_rows(db: Database, run: str) -> list[Row]:
-    """Return the rows of a stored run that match the columns and types of its study. Other rows are reported. Bundled
-    rows are not checked."""
+    """Return the rows of a stored run that match the types of its study. Other rows are reported."""
     about = runs.study_and_title(db, run)
     texts = runs.row_texts(db, run) if about else []
     if about is None or not texts:

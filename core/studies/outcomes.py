@@ -44,8 +44,7 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 def prediction_changes(
     task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int
 ) -> list[ChangeFields]:
-    """Measure how each ablation [target, example] changes the predictions of a model. p is corrected over all ablations
-    (max-T)."""
+    """Measure how ablations [target, example] change predictions, with p corrected over all ablations (max-T)."""
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
     whole = metrics_before(task, gold, plain)

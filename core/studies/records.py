@@ -66,8 +66,7 @@ class Result:
         return record_of(cls, row)
 
     def as_row(self) -> dict[str, Any]:
-        """Convert the record to a row with its kind and fields. Fields with default values are omitted unless marked by
-        `stated`."""
+        """Convert the record to a row. Fields with default values are omitted unless marked by `stated`."""
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
         for known in known_fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed

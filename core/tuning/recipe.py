@@ -142,8 +142,7 @@ AUTO = "auto"
 
 
 def preset_for(checkpoint: str) -> str:
-    """Return the default recipe for a checkpoint: "bundled" for the bundled encoder, "small" for other bundled
-    checkpoints, otherwise "paper"."""
+    """Return the default recipe for a checkpoint: "bundled" for the bundled encoder, otherwise "small" or "paper"."""
     if checkpoint == config.ENCODER:
         return "bundled"
     folder = config.BUNDLED_MODELS / checkpoint

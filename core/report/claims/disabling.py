@@ -70,15 +70,13 @@ def gradient_and_effect(evidence: Evidence, result: StepResult) -> Outcome | Non
 
 @for_each(Part.SHAPLEY)
 def gradient_and_shapley(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether Spearman's correlation over heads between importance by gradient and Shapley values is above 0.5,
-    with a bootstrap interval over heads."""
+    """Test whether Spearman's correlation over heads of gradient-based importance and Shapley values is above 0.5."""
     return agrees(result, "gradient", "Shapley value")
 
 
 @for_each(Part.GATES)
 def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether Spearman's correlation over heads between importance by gradient and trained gates is above 0.5,
-    with a bootstrap interval over heads."""
+    """Test whether Spearman's correlation over heads of gradient-based importance and trained gates is above 0.5."""
     return agrees(result, "gradient", "gate")
 
 

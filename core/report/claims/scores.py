@@ -48,8 +48,7 @@ def by_separator(evidence: Evidence) -> list[Outcome]:
 
 
 def fresh_last_layers(evidence: Evidence) -> list[Outcome]:
-    """Test whether reinitialising and training only the last two layers loses at most one point compared with full
-    fine-tuning, with examples and seeds in the interval."""
+    """Test whether reinitialising and training only the last two layers loses at most one point of the score."""
     return _no_worse(evidence, Part.FRESH_LAST, "--set reset_last=2 --set train_last=2")
 
 
@@ -139,8 +138,7 @@ NO_LENGTHS = "Fewer than two input lengths have an interval of r. Rerun this ste
 
 @for_each(Part.TUNING, starts=("pretrained", "random"))
 def pretraining_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a fine-tuned pre-trained checkpoint scores higher than a fine-tuned randomly initialised one, with
-    examples and seeds in the interval."""
+    """Test whether a fine-tuned pre-trained checkpoint scores higher than a fine-tuned randomly initialised one."""
     return beats(result, "random", "from random weights")
 
 

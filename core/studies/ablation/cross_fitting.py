@@ -132,8 +132,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Divide the training examples into folds with similar class frequencies. Examples that share a sentence are in the
-    same fold."""
+    """Divide train examples into folds with similar class frequencies and without shared sentences."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
     task = task_of(options.task)

@@ -340,8 +340,7 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Predict some examples with and without ablation, in float32 if `unit` names targets. Return the predictions and
-    the number format."""
+    """Predict some examples with and without ablation. Return the predictions and the number format used."""
     checkpoint, gold = opened.checkpoint, np.array([row.label for row in rows])
     shape, positions = (checkpoint.layers, checkpoint.heads), np.array(unit.positions)
     grouped = list[AblationTarget]()

@@ -380,8 +380,7 @@ class MeanOverHeads(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """The effect of ablating a head by one method. For `constant`, the fields `fit_...` are squared errors of the mean,
-    zero and the constant."""
+    """The effect of ablating a head by one method. The fields `fit_...` are squared errors for `constant`."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")

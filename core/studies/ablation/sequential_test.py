@@ -280,8 +280,7 @@ def row_order(options: SequentialTestOptions, rows: int) -> np.ndarray:
 
 
 def constant_loss(task: Task, gold: np.ndarray) -> float:
-    """Compute the loss of the best constant prediction: label entropy in nats, or variance of scores. Raises InputError
-    if it is 0."""
+    """Compute the loss of the best constant prediction: label entropy in nats, or variance of scores."""
     if task.is_score:
         spread = float(np.var(gold))
     else:

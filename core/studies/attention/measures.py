@@ -99,8 +99,7 @@ class FeatureFinder:
 
 
 def special_positions(name: str, encoding: Encoding) -> list[int]:
-    """Return the positions of special tokens: "start", "separator", "first" (first token of the text) or "last" (last
-    token of the first sentence)."""
+    """Return the positions of tokens: "start", "separator", "first" of the text or "last" of the first sentence."""
     if name == "start":
         return [] if encoding.first is None else [encoding.first]
     if name == "last":
@@ -344,8 +343,7 @@ def linked_words(
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
-    """Number the words of an input so that words that differ only in case share a number. Every special token gets its
-    own number."""
+    """Number the words of an input so that words that differ only in case share a number."""
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
     for number, word in enumerate(words):

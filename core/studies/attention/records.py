@@ -117,8 +117,7 @@ class BudgetScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleScore(Score):
-    """The score of a head for one role, such as "induction". `has` is True if the head has the role after correction
-    for multiple tests."""
+    """The score of a head for one role, such as "induction". `has` is True if the head has the role."""
 
     role: str | None = None
     has: bool | None = None

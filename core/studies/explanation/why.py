@@ -330,8 +330,7 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield the rank correlation between predicted and measured map changes for each head, with fixed and with
-    recomputed LayerNorm scales."""
+    """Yield the rank correlation between predicted and measured map changes of each head, and its median."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads

@@ -118,8 +118,7 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A score of a head's output: "copying", or "relation" for the word pairs named by `feature`. n counts tokens or
-    pairs."""
+    """A score of a head's output: "copying", or "relation" for the word pairs that `feature` names."""
 
     reads: str | None = None
 

@@ -29,8 +29,7 @@ class DistanceNull:
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Return the mean score of links that are moved to every possible position in the general sentences, and the
-        number of positions.
+        """Return the mean score of links moved to every possible position in general sentences, and their number.
 
         The result is NaN and 0 if the links fit nowhere. `how` holds arguments of `pairs_of`; `without_first` leaves
         out position 0.

@@ -165,8 +165,7 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score the attention of all heads along the frame links of one sentence. `null` provides the baseline if the
-    sentence has none."""
+    """Score the attention of all heads along the frame links of one sentence, with a baseline from `null` if needed."""
     if not links:
         raise InputError(
             "The target and the element of a frame must be different words of the text; the marked words give no "

@@ -203,8 +203,7 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         )
 
     def keep(self, db: Database, run: Finished[HypothesisOptions, Parts]) -> None:
-        """Store the test result and runs of each registered hypothesis, unless the run is imported or the hypotheses
-        have changed."""
+        """Store the test result and runs of each hypothesis, unless the run is imported or hypotheses have changed."""
         if is_imported(db, run.run) or not _is_as_registered(db, run.options):
             return
         registered = {stored.hypothesis for stored in hypotheses(db)}

@@ -128,8 +128,7 @@ def register(
 
 
 def earlier_runs(db: Database, checkpoint: "Checkpoint", judged: Marks) -> list[Row]:
-    """Find earlier runs and jobs with the same weights, and count the test inputs that each has used, by text or else
-    by ID."""
+    """Find earlier runs and jobs with the same weights, and count the test inputs that each has used."""
     wanted, ids = {mark for _, _, *marks in judged for mark in marks}, {row_id for row_id, *_ in judged}
     rows_of: dict[tuple[str, str, str | None], dict[str, TaskRow]] = {}
     sentences_of = cache(_sentences_of)

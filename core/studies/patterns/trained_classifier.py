@@ -64,8 +64,7 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the main score: on held-out checkpoints if available, then heads, then inputs. Raises InputError if no
-    fold is finished."""
+    """Return the main score: on held-out checkpoints if available, then on held-out heads, then on held-out inputs."""
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:

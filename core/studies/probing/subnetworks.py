@@ -278,8 +278,7 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Choose the components of the good, bad (pruned first) and random subnetworks, with equal numbers of heads and
-    sublayers."""
+    """Choose the components of the good, bad (pruned first) and random subnetworks, equally many of each kind."""
     kept: dict[str, list[str]] = {kind: [] for kind in SUBNETWORKS}
     rng = np.random.default_rng([21, order.seed])
     for is_block in (False, True):
@@ -395,8 +394,7 @@ class Full:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Prune a share of the smallest weights, globally or in each layer, then fine-tune the model and return its dev
-    predictions."""
+    """Prune a share of the smallest weights (globally or by layer), fine-tune, and return the dev predictions."""
     return studies.probing.trials.trial(
         on,
         recipe,

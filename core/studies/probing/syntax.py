@@ -326,8 +326,7 @@ def probes(
 
 
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """Find the most likely tree for log probabilities [word, candidate]. Candidate 0 is the root, and candidate j + 1
-    is word j."""
+    """Find the most likely tree for log probabilities [word, candidate], in which candidate 0 is the root."""
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
     places = np.where(heads == np.arange(len(heads)), 0, heads + 1)
