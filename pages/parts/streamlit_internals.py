@@ -70,7 +70,12 @@ def check() -> None:
     """
     for package, known in TRIED.items():
         if version(package).split(".")[:2] != known.split("."):
-            log.warning("The app has not been tried with %s %s; it was made with %s.", package, version(package), known)
+            log.warning(
+                "The app has not been tested with %s %s. It was developed with version %s.",
+                package,
+                version(package),
+                known,
+            )
     for contract in GUARDING:
         contract()
     refuse_infinite_numbers()

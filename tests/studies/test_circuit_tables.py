@@ -461,7 +461,7 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
         f"{matter} of 6 edges {said} the logit difference by more than 30%: embeddings → L1H1"
     )
     assert f" {open_edges} edge{' is' if open_edges == 1 else 's are'} undecided. All" in headline.sentence
-    assert headline.sentence.endswith("All other edges change it by less.")
+    assert headline.sentence.endswith("All other edges change the logit difference by less.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
         "An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "

@@ -116,8 +116,8 @@ class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions,
         floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
         return Headline(
             (
-                f"After fine-tuning, the mean cross-fitted {tuned.metric} on all train examples of {task} is, by "
-                f"initial weights, {', '.join(scores)}."
+                f"After fine-tuning, the mean cross-fitted {tuned.metric} on all train examples of {task} is "
+                f"{', '.join(scores)}, depending on the initial weights."
             ),
             tuned.rows,
             "train examples",

@@ -274,7 +274,9 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
             f"{most.value:.0%}."
         )
         interval = head_interval(most.name, most.low, most.high, "{:.0%}")
-        baseline = f"Uniform attention would give {most.baseline:.0%} to the {most.feature}."
+        baseline = (
+            f"With uniform attention, this head would give {most.baseline:.0%} of its attention to the {most.feature}."
+        )
         return Headline(found, most.n, "examples", interval, baseline)
 
     def facts(self, scores: HeadScores) -> list[Fact]:

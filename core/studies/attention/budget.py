@@ -207,7 +207,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             best.n,
             "inputs",
             head_interval(best.name, best.low, best.high, "{:.0f} %", 100),
-            f"Uniform attention would give {best.baseline:.0%} to {BUDGET_CATEGORIES[best.feature or '']}.",
+            f"With uniform attention, this head would give {best.baseline:.0%} of its attention to "
+            f"{BUDGET_CATEGORIES[best.feature or '']}.",
         )
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:

@@ -112,8 +112,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         lowest = f"Head {least.name} has the lowest correlation{on}: r = {least.value:.2f}"
         if any(length.mean > EQUAL for length in lengths):  # an interval of a mean that is mostly of ones misleads
             lowest = (
-                f"If all inputs are averaged, r is higher because it is 1 on short inputs: the lowest head{on} is "
-                f"{least.name} with r = {least.value:.2f}"
+                f"The mean over all inputs is higher, because r is 1 on short inputs. Its lowest value{on} is that "
+                f"of head {least.name}: r = {least.value:.2f}"
             )
             interval = ""
         return Headline(

@@ -272,7 +272,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         )
         edges_are = "edge is" if circuit.open == 1 else "edges are"
         return Headline(
-            f"{found} {circuit.open} {edges_are} undecided. All other edges change it by less.",
+            f"{found} {circuit.open} {edges_are} undecided. All other edges change the logit difference by less.",
             circuit.n,
             "pairs of inputs",
             f"An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "

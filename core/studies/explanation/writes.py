@@ -254,7 +254,8 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
             relation = str(row["score"]).split("/", 2)[2:]
             if relation:
                 text = (
-                    f"This head promotes the {relation[0]} of a word for {row['value']:.0%} of {int(row['n'])} pairs."
+                    f"This head promotes the {relation[0]} of a word for {row['value']:.0%} of {int(row['n'])} "
+                    "word pairs."
                 )
             else:
                 text = (

@@ -37,7 +37,7 @@ def _add(db: Database, classes: ClassSet, annotator: str) -> None:
         colour for colour in class_sets.colours(MOST + len(used_colours)) if colour.lower() not in used_colours
     )
     name = st.text_input("Name", key="class_form_name")
-    title = st.text_input("Title", key="class_form_title", placeholder="title (default: the name)")
+    title = st.text_input("Title", key="class_form_title", placeholder="title that is shown (default: the name)")
     eye = st.text_input("Appearance", key="class_form_eye")
     key = st.selectbox(
         "Key",
@@ -115,7 +115,9 @@ def new_class_set(db: Database, annotator: str) -> str | None:
     """Show the form for a custom class set, and return its name once it is created."""
     left, middle, right, last = st.columns([2, 3, 2, 1])
     name = left.text_input("Name of the class set", key="new_set_name", max_chars=60)
-    title = middle.text_input("Title", key="new_set_title", max_chars=120, placeholder="title (default: the name)")
+    title = middle.text_input(
+        "Title", key="new_set_title", max_chars=120, placeholder="title that is shown (default: the name)"
+    )
     describes = right.selectbox("Maps of", list(DESCRIBES), format_func=DESCRIBES.__getitem__, key="new_set_describes")
     count = last.number_input(
         "Classes",

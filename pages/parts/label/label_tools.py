@@ -190,7 +190,7 @@ def drawn(name: str, options: dict[str, Any]) -> int:
 def files(db: Database, class_set: str) -> None:
     """Offer export of labels as JSONL or Parquet, and import with a list of refused rows."""
     ending = st.segmented_control("Form", ["jsonl", "parquet"], default="jsonl", required=True)
-    weights = st.toggle("Include the attention weights of the maps", value=True)
+    weights = st.toggle("Include the attention weights of the maps in the export", value=True)
 
     def exported() -> bytes:
         with tempfile.TemporaryDirectory() as folder:

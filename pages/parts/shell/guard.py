@@ -92,7 +92,7 @@ class Guard:
         try:
             check_source(Headers(scope=scope))
         except RefusedError as error:
-            log.warning("A websocket was refused: %s", error)
+            log.warning("The server refused a websocket connection: %s", error)
             await _close(receive, send, 1008)
             return
         if people.sign_in_configured():

@@ -289,7 +289,7 @@ def start(db, class_set: str) -> None:
     folds = right.number_input("Folds", 2, 20, 5, key="folds", bind="query-params",
                                help="The number of folds in the cross-validation. All maps of one input are in "
                                     "the same fold.")  # fmt: skip
-    weights = left.toggle("Give rare classes more weight", key="class_weights", bind="query-params")
+    weights = left.toggle("Give rare classes more weight in training", key="class_weights", bind="query-params")
     beside = left.toggle(
         "Also compute a learning curve",
         help="Also trains classifiers on fewer labels, to show whether more labels would improve the scores. This "

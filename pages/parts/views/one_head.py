@@ -259,7 +259,7 @@ def show_what_it_does(checkpoint: str, scores: pd.DataFrame, head: Head) -> None
                     "This head is not tested against the other heads."
                 )
             )
-        st.altair_chart(values_with_intervals(frame, axes, title=f"Ablation of this head: {unit}"))
+        st.altair_chart(values_with_intervals(frame, axes, title=f"Effect of ablating this head: {unit}"))
     if edges:
         frame = pd.DataFrame(
             [

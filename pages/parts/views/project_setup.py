@@ -129,7 +129,7 @@ def show(tools: DeltaGenerator) -> None:
         )
         links.link("annotate", "Draw maps", icon=":material/stylus:")
         return
-    st.subheader("Which projects are there, and who may label in them?", anchor=False)
+    st.subheader("Which labelling projects exist, and who may label in them?", anchor=False)
     overview(db, all_projects)
     titles = {project.project: project for project in all_projects}
     chosen = url.pick(st.selectbox, "Project", list(titles), key="project", format_func=lambda name: titles[name].title)
@@ -290,7 +290,8 @@ def _rules(seed: int) -> Rules:
     lapse = left.number_input("Minutes until a reservation expires", 1, 7 * 24 * 60, 15)
     ahead = right.number_input("Reserved maps per person", 1, 48, GROUP if order == "clusters" else 8)
     typed_names = st.text_input(
-        "Who may label", placeholder="names separated by commas (default: everybody with the role annotator)"
+        "Who may label",
+        placeholder="names of annotators, separated by commas (default: everybody with the role annotator)",
     )
     who = tuple(dict.fromkeys(name.strip() for name in typed_names.split(",") if name.strip()))
     return Rules(k=int(k), lapse=60.0 * lapse, ahead=int(ahead), order=str(order), seed=seed, people=who)

@@ -105,7 +105,7 @@ def _draw_trees(stored: StoredRun) -> None:
         for score in best if score.value is not None and score.baseline is not None
     ]  # fmt: skip
     figure = dumbbells(
-        pd.DataFrame(lines), title="The best head for each relation", value="accuracy of the head",
+        pd.DataFrame(lines), title="The best head for each syntactic relation", value="accuracy of the head",
         baseline="fixed distance", name="relation",
     )  # fmt: skip
     st.altair_chart(figure)

@@ -46,7 +46,8 @@ def offer_better_model(result: StoredRun) -> None:
         + "Run the study with settings with which the model learns the task: mean pooling, six epochs, and all train "
         "examples."
     )  # fmt: skip
-    st.button("Run the study with these settings", icon=":material/play_arrow:", type="primary", key="run_learning",
+    st.button("Run the study again with better settings", icon=":material/play_arrow:", type="primary",
+              key="run_learning",
               help="Before pruning, the model is fine-tuned with mean pooling for six epochs on all train "
                    "examples.", on_click=_run_learning, args=(result,))  # fmt: skip
 

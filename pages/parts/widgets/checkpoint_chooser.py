@@ -134,7 +134,7 @@ def _return_to(key: str, former: str) -> None:
 
 def _type_other(key: str, former: str | None) -> None:
     typed = st.text_input(
-        "Name on the hub, or folder", key=f"fetch_other_{key}", label_visibility="collapsed",
+        "Name of a checkpoint on the hub, or its folder", key=f"fetch_other_{key}", label_visibility="collapsed",
         placeholder="owner/name, owner/name@revision, or the path of a folder; press Enter",
     )  # fmt: skip
     if typed and typed.strip():

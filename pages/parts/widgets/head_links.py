@@ -59,7 +59,7 @@ def is_missing(checkpoint: str) -> bool:
 def pick_and_link(checkpoint: str, heads: list[str], *, current_view: str, key: str) -> None:
     """Show the same for a head that is chosen from a list."""
     name = st.selectbox(
-        "Continue with one of these heads", heads, index=None, placeholder="a head", key=key, bind="query-params"
+        "Continue with a head from this result", heads, index=None, placeholder="a head", key=key, bind="query-params"
     )
     if name:
         show_links(checkpoint, name, current_view=current_view)
