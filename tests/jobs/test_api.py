@@ -164,7 +164,7 @@ def test_bad_options_and_names_become_the_jobs_error_in_one_sentence(db):
     for study, options, said in [
         (TINY, {"count": 2000}, "At most 1000 squares can be made, but 2000 were asked for; ask for fewer."),
         (TINY, {"cuont": 2}, "got 'cuont'"),
-        ("no-such-study", {}, "'no-such-study' is not"),
+        ("no-such-study", {}, "got 'no-such-study'"),
         ("os; import sys", {}, "letters, digits and dashes"),
         (TINY, {"count": 0}, "of the study tiny must select something to compute"),
     ]:

@@ -16,7 +16,10 @@ from tests.store.labelling import a_map, event
         ({"probability": 1.5}, "The probability of a label must be from 0 to 1.* got 1.5 and 1.5 in event 1"),
         ({"seconds": -1}, "the time spent on it from 0 seconds to a year"),
         ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
-        ({"probability": 10**5000}, '"probability" must be a number; got a very large number in event 1. Correct it.'),
+        (
+            {"probability": 10**5000},
+            '"probability" must be a number; got a very large number in event 1. Correct the field.',
+        ),
         ({"way": "together"}, "got a 'label' event, the order 'random' and pass 1 in event 1"),
         (
             {"way": "together", "queue_order": "clusters", "pass": 2},

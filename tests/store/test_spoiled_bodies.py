@@ -166,4 +166,6 @@ def test_rows_of_an_earlier_version_that_lack_a_column_are_imported_and_left_out
         with collecting() as left_out:
             assert read_rows(other, "r0") == run["rows"][1:5]
         assert len(left_out) == 1
-        assert left_out[0].startswith("Left out 1 of 5 rows of the result 'Run 0': A row of importance must have")
+        assert left_out[0].startswith(
+            "Left out 1 of 5 rows of the result 'Run 0': A row of the study importance must have"
+        )
