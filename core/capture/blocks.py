@@ -56,7 +56,7 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
             return stack
     raise InterventionError(
         f"Sublayers and layers can only be ablated or patched in models of the families {', '.join(_WRITERS)}; "
-        f"got a {kind} model. Ablate or patch heads instead."
+        f"got a model of the family {kind}. Ablate or patch heads instead."
     )
 
 

@@ -118,5 +118,5 @@ def test_what_cannot_be_taken_out_is_refused_in_a_sentence():
         sweep(bert, some, [frozenset({LayerBlock(0, "layer")})])
     with pytest.raises(InputError, match="from L1 to L3; got L5-layer"):
         sweep(bert, some, [frozenset({LayerBlock(4, "layer")})], "zero")
-    with pytest.raises(InterventionError, match="got albert"):
+    with pytest.raises(InterventionError, match="got a model of the family albert"):
         predict(albert, encodings(albert), interventions=[PartChange(LayerBlock(0, "attention"))])

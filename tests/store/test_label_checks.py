@@ -12,7 +12,7 @@ from tests.store.labelling import a_map, event
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"probability": "high"}, "\"probability\" must be a number; got 'high' in event 1. Correct it."),
+        ({"probability": "high"}, "\"probability\" must be a number; got 'high' in event 1. Correct the field."),
         ({"probability": 1.5}, "The probability of a label must be from 0 to 1.* got 1.5 and 1.5 in event 1"),
         ({"seconds": -1}, "the time spent on it from 0 seconds to a year"),
         ({"seconds": float("inf")}, '"seconds" must be a number; got inf in event 1'),
