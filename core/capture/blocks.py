@@ -4,7 +4,6 @@ Forward hooks on the modules that write to the residual stream act during one fo
 thread, so sessions can share a model. Families without a record here raise an InterventionError.
 """
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from ..errors import InterventionError
 from ..models.checkpoint import Checkpoint
 from .components import LayerBlock
+from .function import of_this_thread
 
 _WRITERS = {  # last linear module of a layer's attention and feed-forward blocks
     "bert": ("attention.output.dense", "output.dense"),
@@ -78,12 +78,9 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
     """Apply changes of sublayers and layers to all forward passes of this thread within the context."""
-    thread = threading.get_ident()
 
     def hook(change: PartChange) -> Any:
         def replace(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
-            if threading.get_ident() != thread:
-                return None
             hidden = output[0] if isinstance(output, tuple) else output
             if change.outputs is not None:
                 replaced = _placed(change, list(inputs), hidden)
@@ -97,7 +94,9 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 
     with ExitStack() as stack:
         for change in sorted(changes, key=lambda edit: edit.outputs is not None):
-            handle = writer(checkpoint, change.part).register_forward_hook(hook(change), with_kwargs=True)
+            handle = writer(checkpoint, change.part).register_forward_hook(
+                of_this_thread(hook(change)), with_kwargs=True
+            )
             stack.callback(handle.remove)
         yield
 
@@ -120,16 +119,15 @@ def parts_kept(
     Yields a dictionary of what each sublayer adds to the residual stream, or of layer outputs; it holds the last
     forward pass. Raises InterventionError if the modules cannot be found.
     """
-    thread, kept = threading.get_ident(), {}
+    kept: dict[LayerBlock, Tensor] = {}
 
     def hook(part: LayerBlock) -> Any:
         def keep(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
-            if threading.get_ident() == thread:
-                kept[part] = output[0] if isinstance(output, tuple) else output
+            kept[part] = output[0] if isinstance(output, tuple) else output
 
         return keep
 
     with ExitStack() as stack:
         for part in parts:
-            stack.callback(writer(checkpoint, part).register_forward_hook(hook(part)).remove)
+            stack.callback(writer(checkpoint, part).register_forward_hook(of_this_thread(hook(part))).remove)
         yield kept

@@ -18,6 +18,7 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .blocks import writer
 from .components import Component, LayerBlock, every_part
+from .function import of_this_thread
 from .importance import check_labels, gradients, importance, loss_of
 from .pruning import output_projections
 from .running import BATCH_TOKENS, batches, model_inputs, prepared
@@ -85,7 +86,7 @@ def block_gradients(
         gates = torch.ones(checkpoint.layers, len(batch), device=checkpoint.device, requires_grad=True)
         with torch.enable_grad(), prepared(checkpoint), ExitStack() as stack:
             for part in every_part(checkpoint.layers, ["feedforward"]):
-                handle = writer(checkpoint, part).register_forward_hook(_gate(gates[part.layer]))
+                handle = writer(checkpoint, part).register_forward_hook(of_this_thread(_gate(gates[part.layer])))
                 stack.callback(handle.remove)
             logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits.float()
             (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in chosen]), gates)

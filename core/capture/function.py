@@ -5,6 +5,7 @@ are neither observed nor changed use SDPA if possible. The settings of a run are
 model. The layer index is the number of the call within a forward pass, because shared layers have no index.
 """
 
+import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -106,6 +107,20 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
         yield run
     finally:
         _CURRENT.reset(token)
+
+
+def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a module hook that does nothing in other threads, because sessions share models.
+
+    Other threads may call it with fewer arguments: torch stores `with_kwargs` apart from the hook, so a hook that is
+    being added or removed can be called without keyword arguments.
+    """
+    thread = threading.get_ident()
+
+    def own(*arguments: Any) -> Any:
+        return hook(*arguments) if threading.get_ident() == thread else None
+
+    return own
 
 
 @contextmanager

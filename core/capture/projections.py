@@ -5,7 +5,6 @@ needed, and modules shared by layers (ALBERT) are found. Layers that first scale
 gate of Qwen3-Next) have no such module.
 """
 
-import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
+from .function import of_this_thread
 from .reach import is_interceptable
 from .running import model_inputs, prepared
 
@@ -28,14 +28,13 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
         return []
     seen: list[nn.Module] = []
     waiting: list[Tensor] = []
-    thread = threading.get_ident()
 
     def attended(_: int, output: Tensor, __: Tensor, ___: Tensor | None) -> Tensor:
         waiting[:] = [output.flatten(2)]
         return output
 
     def before(module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        if threading.get_ident() == thread and waiting and arguments:  # other sessions may share the model
+        if waiting and arguments:
             if torch.equal(arguments[0].reshape(-1), waiting[0].reshape(-1)):
                 seen.append(module)
             waiting.clear()
@@ -43,7 +42,7 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
     with torch.no_grad(), ExitStack() as stack:
         for module in checkpoint.model.modules():
             if is_linear(module):
-                stack.callback(module.register_forward_pre_hook(before).remove)
+                stack.callback(module.register_forward_pre_hook(of_this_thread(before)).remove)
         stack.enter_context(prepared(checkpoint)).mixer = attended
         checkpoint.model(**model_inputs(checkpoint, [_ANY]))
     return seen if len(seen) == checkpoint.calls else []

@@ -19,6 +19,7 @@ from ..models.checkpoint import Checkpoint
 from ..models.classifier import POOLING_KEY
 from ..models.pruned import KEY
 from ..writing import write_whole
+from .function import of_this_thread
 from .running import model_inputs, prepared
 
 
@@ -38,7 +39,7 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
             projections.append(module)
 
     hooks = [
-        linear.register_forward_pre_hook(look)
+        linear.register_forward_pre_hook(of_this_thread(look))
         for linear in checkpoint.model.modules()
         if isinstance(linear, nn.Linear | Conv1D)
     ]

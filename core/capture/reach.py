@@ -4,7 +4,6 @@ Some families have a record in core.models.family. For others, a short forward p
 transformers is tried first, then the softmax, then `output_attentions`, which cannot change maps.
 """
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Literal
@@ -17,7 +16,7 @@ from torch.overrides import TorchFunctionMode
 from ..errors import AtlasError, CheckpointError, InterventionError
 from ..models.checkpoint import Checkpoint
 from ..models.family import FAMILIES
-from .function import NAME, AttentionRun, changed_weights, refuse_empty_rows, running
+from .function import NAME, AttentionRun, changed_weights, of_this_thread, refuse_empty_rows, running
 
 # -------------------- Families that do not call transformers' attention interface
 
@@ -156,25 +155,20 @@ def _obeying(checkpoint: Checkpoint, run: AttentionRun, reach: Reach) -> Abstrac
 def _from_outputs(checkpoint: Checkpoint, run: AttentionRun) -> Iterator[AttentionRun]:
     """Pass the maps that the model returns with `output_attentions` to the watcher; nothing can be changed."""
     _refuse_changes(checkpoint, run)
-    thread = threading.get_ident()
 
     def ask(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if threading.get_ident() != thread:
-            return None
         _refuse_changes(checkpoint, run)  # a run may be changed in the block
         return arguments, named | {"output_attentions": True}
 
     def take(_: nn.Module, __: tuple[Any, ...], output: Any) -> None:
-        if threading.get_ident() != thread:
-            return
         for weights in attentions_of(checkpoint, output):
             layer = run.next_layer()
             if run.watcher is not None and layer in run.watched:
                 run.watcher(layer, weights)
 
     handles = [
-        checkpoint.model.register_forward_pre_hook(ask, with_kwargs=True),
-        checkpoint.model.register_forward_hook(take),
+        checkpoint.model.register_forward_pre_hook(of_this_thread(ask), with_kwargs=True),
+        checkpoint.model.register_forward_hook(of_this_thread(take)),
     ]
     try:
         yield run

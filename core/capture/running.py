@@ -5,7 +5,6 @@ the maps of one layer and batch at a time.
 """
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,7 +24,7 @@ from ..models.head_sets import HeadSet
 from ..models.memory import maps_bytes, refuse_whole_maps
 from .blocks import PartChange, parts_changed
 from .finite import has_no_numbers, refuse_no_number
-from .function import AttentionRun, ended_after
+from .function import AttentionRun, ended_after, of_this_thread
 from .interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from .masks import lazily
 from .reach import reach_of, reached
@@ -324,11 +323,11 @@ def _forward(
 @contextmanager
 def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
     """Raise CheckpointError if a forward pass of this thread within the context returns NaN or infinite values."""
-    thread, model = threading.get_ident(), checkpoint.model
+    model = checkpoint.model
 
     def check(_: Any, __: tuple[Any, ...], inputs: dict[str, Any], output: Any) -> None:
         values = output[0] if isinstance(output, tuple | dict) and len(output) else output
-        if threading.get_ident() == thread and isinstance(values, Tensor) and has_no_numbers(values):
+        if isinstance(values, Tensor) and has_no_numbers(values):
             handle.remove()
             raise CheckpointError(
                 f"The outputs of {checkpoint.name} must be finite numbers; {_first_broken(model, inputs)} "
@@ -336,7 +335,7 @@ def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
                 "replace the outputs of its heads."
             )
 
-    handle = model.register_forward_hook(check, with_kwargs=True)
+    handle = model.register_forward_hook(of_this_thread(check), with_kwargs=True)
     try:
         yield
     finally:

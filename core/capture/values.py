@@ -4,7 +4,6 @@ Brunner et al. (2020) leave the bias out, because rows of effective attention do
 cancel.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +17,7 @@ from ..errors import InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.memory import maps_bytes, refuse_whole_maps
+from .function import of_this_thread
 from .running import by_layer, model_inputs, prepared
 
 EXACT_MAPS = 6  # memory in units of float32 maps: kept, stacked, and effective in float64
@@ -77,7 +77,6 @@ def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden
 def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
     """Collect the values [head, key, dim] of each layer that runs in this thread within the context."""
     projected: list[np.ndarray] = []
-    thread = threading.get_ident()
     handles = []
     for module in checkpoint.model.modules():
         for name in (*_OWN, *_FUSED, *_BY_HEAD):
@@ -85,11 +84,10 @@ def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
             if isinstance(layer, nn.Module) and getattr(layer, "weight", None) is not None:
 
                 def keep(layer: nn.Module, _: tuple[Any, ...], states: Tensor, name: str = name) -> None:
-                    if threading.get_ident() == thread:  # other sessions may share the model
-                        bias = getattr(layer, "bias", None)
-                        projected.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))
+                    bias = getattr(layer, "bias", None)
+                    projected.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))
 
-                handles.append(layer.register_forward_hook(keep))
+                handles.append(layer.register_forward_hook(of_this_thread(keep)))
     try:
         yield projected
     finally:

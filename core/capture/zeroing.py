@@ -7,7 +7,6 @@ residual stream, LayerNorm and feed-forward sublayer. It is a score of a layer, 
 first (GPT-2), the output of a layer is the residual stream after it.
 """
 
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
@@ -20,7 +19,7 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .function import AttentionRun, running
+from .function import AttentionRun, of_this_thread, running
 from .projections import layer_modules
 from .running import BATCH_TOKENS, model_inputs, prepared
 
@@ -58,11 +57,9 @@ def value_zeroing(
 def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
     """Collect the layers that run in this thread within the context, in order."""
     calls: list[_Call] = []
-    thread = threading.get_ident()
 
     def keep(layer: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> None:
-        if threading.get_ident() == thread:  # other sessions may share the model
-            calls.append(_Call(layer, arguments, named, _states(output)))
+        calls.append(_Call(layer, arguments, named, _states(output)))
 
     with ExitStack() as stack:
         layers = layer_modules(checkpoint)
@@ -72,7 +69,7 @@ def _calls(checkpoint: Checkpoint) -> Iterator[list[_Call]]:
                 f"{checkpoint.family.model_type} models do not have. Choose a checkpoint like BERT or GPT-2."
             )
         for layer in layers:
-            stack.callback(layer.register_forward_hook(keep, with_kwargs=True).remove)
+            stack.callback(layer.register_forward_hook(of_this_thread(keep), with_kwargs=True).remove)
         yield calls
 
 

@@ -7,7 +7,7 @@ import torch
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.long_maps import window
-from core.capture.running import batches, capture, model_inputs, predict, run
+from core.capture.running import batches, capture, model_inputs, predict, prepared, run
 from core.capture.selfcheck import eager_parts, self_check
 from core.errors import CheckpointError
 from tests.capture.conftest import TEXT, tiny, translator
@@ -128,6 +128,19 @@ def test_two_threads_with_different_interventions_share_one_model():
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(once, range(24)))
+
+
+def test_a_pass_of_another_thread_meets_hooks_that_are_being_added_or_removed():
+    from concurrent.futures import ThreadPoolExecutor
+
+    checkpoint = tiny("bert")
+    tensors = model_inputs(checkpoint, [checkpoint.encode(TEXT[0], TEXT[1])])
+    alone = checkpoint.model(**tensors).last_hidden_state
+    with prepared(checkpoint), ThreadPoolExecutor(1) as pool:
+        # torch adds a hook before, and removes it after, the note that it takes keyword arguments
+        checkpoint.model._forward_hooks_with_kwargs.clear()
+        output = pool.submit(lambda: checkpoint.model(**tensors)).result()
+    assert torch.equal(output.last_hidden_state, alone)
 
 
 class Kept:
