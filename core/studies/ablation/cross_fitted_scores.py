@@ -36,8 +36,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
     initialisations: Annotated[
         tuple[str, ...],
         Flag(
-            "initial weights and what is trained: pretrained, random, frozen or untrained; "
-            "repeat the option for several",
+            "initial weights and what is trained: pretrained, random, frozen or untrained; repeat the option for "
+            "several initialisations",
             name="--init",
         ),
     ] = ("pretrained", "random", "untrained")

@@ -54,8 +54,9 @@ class KnockoutOptions(ExampleOptions):
     edges: Annotated[
         tuple[str, ...],
         Flag(
-            "attention edges to cut: to separators, to the first, current, previous or next token, across "
-            "(between the two sentences), or between word classes (noun-adjective); repeat the option for several"
+            "attention edges to cut: separators, first, current, previous or next (the token that is attended "
+            "to), across (between two sentences), or two word classes such as noun-adjective; repeat the option "
+            "for several kinds of edges"
         ),
     ] = (
         "separators",

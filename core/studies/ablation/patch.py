@@ -51,7 +51,7 @@ class PatchOptions(ExampleOptions):
         float,
         Flag(
             "smallest difference between the logit differences for the two inputs of a pair; pairs with a smaller "
-            "one are excluded",
+            "difference are excluded",
             least=0.0,
         ),
     ] = FLOOR

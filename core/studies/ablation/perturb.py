@@ -43,7 +43,10 @@ class PerturbOptions(ExampleOptions):
 
     kinds: Annotated[
         tuple[str, ...],
-        Flag(f"perturbation of the input: {', '.join(DEFAULT)}; repeat the option for several", name="--kind"),
+        Flag(
+            f"perturbation of the input: {', '.join(DEFAULT)}; repeat the option for several perturbations",
+            name="--kind",
+        ),
     ] = DEFAULT
 
 

@@ -121,7 +121,7 @@ class TranslationOptions:
         tuple[str, ...],
         Flag(
             "what to measure: sweep (ablate each head), importance, prune or align (word alignment); repeat the "
-            "option for several"
+            "option for several measurements"
         ),
     ] = PARTS_OF_IT
     data: Data = None

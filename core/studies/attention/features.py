@@ -50,7 +50,7 @@ FeatureNames = Annotated[
     Flag(
         (
             "linguistic feature, such as noun, negation, tag:JJ or dep:amod; repeat the option for several "
-            "(default: the features of the paper)"
+            "features (default: those of the paper)"
         ),
         name="--feature",
     ),

@@ -23,7 +23,7 @@ Text = str | tuple[str, str | None]
 Tasks = Annotated[
     tuple[str, ...],
     Flag(
-        "source of input texts: GLUE task, CSV file, or .txt file of any length; repeat the option for several",
+        "source of input texts: GLUE task, CSV file, or .txt file of any length; repeat the option for several sources",
         name="--task",
     ),
 ]
@@ -47,7 +47,8 @@ class AttendingOptions:
         tuple[Text, ...],
         BeforeValidator(_pairs),
         Flag(
-            'sentence or sentence pair "first | second" to use instead of task examples; repeat the option for several',
+            'sentence or sentence pair "first | second" to use instead of task examples; repeat the option for '
+            "several sentences",
             name="--text",
             typed=list[str],
         ),

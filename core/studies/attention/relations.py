@@ -46,7 +46,7 @@ class RelationsOptions(AttendingOptions):
         tuple[str, ...],
         Flag(
             "relation between words, such as verb-subject, same-word or dep:amod; repeat the option for several "
-            "(default: five relations)",
+            "relations (default: five of them)",
             name="--relation",
         ),
     ] = RELATIONS

@@ -436,8 +436,9 @@ def _show_heads(lookup: LookedUp, marked: Marked, number: int, direction: str, m
     with answer.container(gap=None):
         st.markdown(f"**{plain(headline(reading, *_ends(marked), by))}**")
         st.caption(
-            f"This is one sentence, so the heads are ranked but not tested. Colour: {RANKED[by]}"
-            f"{' weight at the same distance elsewhere' * (by == 'difference')}. Outlined: the three largest values."
+            "One sentence (n = 1) allows no significance test, so heads are only ranked. The colour shows the "
+            f"{RANKED[by]}{' weight at the same distance elsewhere' * (by == 'difference')}. The three largest "
+            "values are outlined."
         )
     rows = pd.DataFrame(reading.rows(by))
     head = _chosen(f"head_{number}", rows)

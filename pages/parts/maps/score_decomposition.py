@@ -36,9 +36,9 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         st.subheader(plain(f"Why does {head} attend from {ends}?"), anchor=False)
         st.markdown(f"**{_sentence(scores, head, (query, key), cell)}**")
         st.caption(
-            f"{plain(name)} · n = 1 input, so no test is possible. A score is the input of the softmax minus its mean "
-            "over the row; it is the sum of all terms below. Left: the map with all terms. Right: the map that the "
-            "chosen group of terms gives alone."
+            f"{plain(name)} · one input (n = 1), so no test is possible. A score is the input of the softmax minus "
+            "its mean over the row. The score is the sum of all terms below. The left map uses all terms, and the "
+            "right map uses only the chosen group of terms."
         )
         # The group whose map is drawn, and the side that it is on; first the one of the cell's largest term
         with st.container(horizontal=True):

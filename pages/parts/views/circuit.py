@@ -219,7 +219,10 @@ def _details(
     """Show stability, and the tables of edges, layers and pairs."""
     rows = stored.result_rows
     if summary.cpr is not None and summary.random_cpr is not None:
-        st.markdown(f"The area under the curve is {summary.cpr:.2f}, and {summary.random_cpr:.2f} for random edges.")
+        st.markdown(
+            f"The area under the faithfulness curve is {summary.cpr:.2f}, compared with "
+            f"{summary.random_cpr:.2f} for random edges."
+        )
     st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
     estimator = ranked[0].estimator or "mean, with the interval of another mean; run the study again"
     st.markdown(

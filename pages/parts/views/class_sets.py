@@ -19,8 +19,8 @@ def show(tools: DeltaGenerator) -> None:
     described = {True: "decoders", False: "encoders", None: "any model"}[classes.causal]
     st.subheader("Which classes can an attention map have?", anchor=False)
     st.markdown(
-        f"**With the class set “{plain(classes.title)}”, every map gets exactly one of {len(classes)} classes.** The "
-        "number is the key that gives the class on Annotate > Label."
+        f"**With the class set “{plain(classes.title)}”, every map gets exactly one of {len(classes)} classes.** "
+        "The number of a class is the key to press on “Annotate > Label”."
     )
     st.caption(plain(f"Source: {classes.source} · maps of {described}"))
     show_classes(classes)

@@ -106,7 +106,7 @@ def start() -> None:
     if not view_context.beside or view_context.beside == view_context.checkpoint:
         st.caption(
             "Choose another checkpoint under “compare with” at the top of the page. Each head of that checkpoint "
-            "is then matched with a head of this one."
+            "is then matched with a head of this checkpoint."
         )
         return
     options = {

@@ -29,7 +29,7 @@ def show_search() -> None:
         if releases.empty:
             st.info(
                 "No FrameNet release has been indexed yet. Unpack FrameNet (fndata-1.5 or fndata-1.7), enter its "
-                "folder below and press “Index”. Once it is indexed, you can search it here.",
+                "folder below and press “Index”. Then you can search FrameNet here.",
                 icon=":material/library_books:",
             )
         else:

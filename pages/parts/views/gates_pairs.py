@@ -53,8 +53,8 @@ def draw_gates(stored: StoredRun) -> None:
     left.altair_chart(picture, width="content")
     right.altair_chart(fits_picture(frame))
     st.caption(
-        "The gates of undecided heads are open in some fits and closed in others. Details calls needed heads "
-        "facilitating."
+        "The gates of undecided heads are open in some fits and closed in other fits. In “Details”, needed heads "
+        "are called facilitating heads."
     )
     explain_difference(stored)
     with details():

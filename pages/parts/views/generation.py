@@ -130,7 +130,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
         _show_step(step, shown)
     st.caption(
         f"{plain(name)} · {maps.layers} layers of {maps.heads} heads · {len(generation.prompt)} prompt tokens and "
-        f"{step_number} generated tokens · {maps.sees} · n = 1 input, so no test is possible"
+        f"{step_number} generated tokens · {maps.sees} · one input (n = 1), so no test is possible"
     )
 
 

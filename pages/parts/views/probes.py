@@ -92,9 +92,9 @@ def show_syntax(result: StoredRun) -> None:
     )
     st.altair_chart(bars)
     st.caption(
-        "Dashed line: the best simple baseline. “Fixed offset per relation” knows the gold relation of each word, and "
-        "predicts that its head is at the most frequent distance of this relation. The words are those of a treebank "
-        "and not of the examples chosen above."
+        "The dashed line is the best simple baseline. “Fixed offset per relation” uses the gold relation of each "
+        "word. It predicts that the syntactic head is at the most frequent distance for this relation. The words "
+        "come from a treebank, not from the examples that are chosen above."
     )
     interval = plain(percent(difference.low, difference.high, "{:.0f}"))
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"

@@ -198,7 +198,10 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     if any(score.baseline is not None for score in scores):
         figures.append(attending.against_baseline(scores, value="weight", baseline="same distance elsewhere"))
         right.altair_chart(figures[1], key="strongest")
-        right.caption("The test compares with the same distance (grey) and with the same parts of speech.")
+        right.caption(
+            "Each head is tested against its weight at the same distance elsewhere (grey), and against "
+            "words with the same parts of speech."
+        )
     with details():
         columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q", "accuracy"]
         attending.table(measured, scores, columns, by="effect", key="heads")

@@ -152,7 +152,10 @@ def show_networks(result: StoredRun) -> None:
     for network in subnetworks:
         if network.kind == "difference":
             value, low, high = (100 * float(end or 0) for end in (network.value, network.low, network.high))
-            st.markdown(f"{plain(network.name.capitalize())}: {value:+.1f} points (95 % CI {low:+.1f} to {high:+.1f})")
+            st.markdown(
+                f"The difference “{plain(network.name.replace(' less ', ' minus '))}” is {value:+.1f} points (95 % CI "
+                f"{low:+.1f} to {high:+.1f})."
+            )
     gone = next(network.share for network in networks if network.name == "good")
     say(
         f"{caption_of(result)} · the subnetworks lack {float(gone or 0):.0%} of heads "

@@ -187,7 +187,7 @@ def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerato
             st.caption(
                 "The baseline is attention to the same number of random tokens at the same positions. A head is "
                 "significant if its attention exceeds this baseline and also exceeds what position predicts. For "
-                f"subjects and objects, position and part of speech predict it. The test needs at least {FEWEST} "
+                f"subjects and objects, part of speech is part of the prediction. The test needs at least {FEWEST} "
                 "inputs."
             )
             for note in measured.notes:

@@ -184,9 +184,8 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         context.choose(head=None if head == "none" else head)
     st.caption(
         f"{plain(name)} · {shown.maps.layers} layers of {shown.maps.heads} heads · {len(shown.maps)} "
-        f"{'words' if words else 'tokens'} · {plain(shown.maps.sees)} · "
-        f"n = 1 input, so no test is possible · {date.today():%d %B %Y} · "
-        "L1H1 is the first head of the first layer"
+        f"{'words' if words else 'tokens'} · {plain(shown.maps.sees)} · one input (n = 1), so no test is possible "
+        f"· {date.today():%d %B %Y} · L1H1 is the first head of the first layer"
     )
     source = MapsSource(name, chosen.text, chosen.pair, words=words, part=part).with_command()
     with st.container(horizontal=True):

@@ -116,7 +116,7 @@ def _beside(usual: dict[str, Any]) -> str:
     checkpoint_chooser.take_typed("beside")
     _begin("beside", NO_SECOND)
     return checkpoint_chooser.pick("Compare with", "beside", NO_SECOND, [NO_SECOND, *pickers.checkpoint_names()],
-                                   help="A second checkpoint, which is shown next to the first one",
+                                   help="A second checkpoint, which is shown next to the first checkpoint",
                                    width=_width)  # fmt: skip
 
 
