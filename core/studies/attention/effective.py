@@ -110,11 +110,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         interval = interval and f" ({interval})"
         lengths = LengthCorrelation.among(rows)
         lowest = f"Head {least.name} has the lowest correlation{on}: r = {least.value:.2f}"
-        if any(length.mean > EQUAL for length in lengths):  # an interval of a mean that is mostly of ones misleads
-            lowest = (
-                f"The mean over all inputs is higher, because r is 1 on short inputs. Its lowest value{on} is that "
-                f"of head {least.name}: r = {least.value:.2f}"
-            )
+        if any(length.mean > EQUAL for length in lengths):  # the interval of a mean that is mostly of ones misleads
+            lowest = "r is the mean over heads and over the longer inputs; its confidence interval was not measured"
             interval = ""
         return Headline(
             by_length(lengths, over) or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
