@@ -122,7 +122,9 @@ def show_borders(classes: ClassSet, *, width: int) -> None:
         if not set(border.classes) <= set(classes.names):
             continue  # somebody merged or deleted one of them
         low, high = (classes.named(name).title for name in border.classes)
-        st.markdown(f"**{plain(low)} or {plain(high)}** \n\n{plain(border.told)}")
+        st.markdown(
+            f"**{plain(low)} or {plain(high)}: {plain(border.name.replace('-', ' '))}** \n\n{plain(border.told)}"
+        )
         for name, title in zip(border.classes, (low, high), strict=True):
             maps = [border_map for border_map in border_maps(border.name) if border_map.class_name == name]
             drawn = [map_picture(border_map.weights, own_scale=border.own_scale) for border_map in maps]

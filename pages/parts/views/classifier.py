@@ -344,13 +344,36 @@ def watch() -> None:
 def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     class_set = pick_class_set(db)
+    nobody, trained = current_labels(db, class_set).empty, classifiers.classifiers(db, class_set)
+    above, below = st.container(), st.container()
+    results, form = (above, below) if trained.empty else (below, above)
+    with form:
+        _train(db, class_set)
+    with results:
+        if not trained.empty:
+            stored(db, class_set, trained)
+        elif about := bundled_about(class_set):
+            shipped = KnownClassifier.of(about)
+            answer(shipped)
+            show_results(db, shipped)
+            if nobody:
+                st.caption(
+                    "To train your own classifier, label maps on “Annotate > Label”, or add the bundled annotations."
+                )
+        else:
+            st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
+
+
+def _train(db: Database, class_set: str) -> None:
+    """Show the stored labels, the form that trains a classifier on them, and training under way."""
     standing = current_labels(db, class_set)
-    nobody = standing.empty
-    if not nobody:
+    if not standing.empty:
+        st.subheader("Train a classifier on your labels", anchor=False)
         labelled = consensus(standing)
         st.caption(
             plain(
-                f"{counted(len(labelled), 'labelled maps')} of {counted(inputs_of(labelled).nunique(), 'inputs')}, "
+                f"In your database: {counted(len(labelled), 'labelled maps')} of "
+                f"{counted(inputs_of(labelled).nunique(), 'inputs')}, "
                 f"annotators: {', '.join(standing.annotator.unique())}; "
             )
             + ", ".join(f"{plain(name)} {n}" for name, n in labelled[CLASS].value_counts().items())
@@ -362,21 +385,6 @@ def show(tools: DeltaGenerator) -> None:
             st.toast(f"{counted(new, 'new labels')}; classifier: {plain(classifier_name or 'none is bundled')}")
             st.rerun()
     watch()
-
-    trained = classifiers.classifiers(db, class_set)
-    if trained.empty:
-        if about := bundled_about(class_set):
-            shipped = KnownClassifier.of(about)
-            answer(shipped)
-            show_results(db, shipped)
-            if nobody:
-                st.caption(
-                    "To train your own classifier, label maps on “Annotate > Label”, or add the bundled annotations."
-                )
-        else:
-            st.info("No classifier has been trained on this class set yet.", icon=":material/model_training:")
-        return
-    stored(db, class_set, trained)
 
 
 def against(db, suggests: str, chosen: str) -> None:
