@@ -35,7 +35,7 @@ LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "emb
 
 
 def read_by(checkpoint: Checkpoint) -> str:
-    """Return the module that turns hidden states into logits: LANGUAGE, PREDICTION or EMBEDDING."""
+    """Return which part of a model turns hidden states into logits: LANGUAGE, PREDICTION or EMBEDDING."""
     if checkpoint.model.get_output_embeddings() is None:
         return EMBEDDING
     return LANGUAGE if checkpoint.causal else PREDICTION

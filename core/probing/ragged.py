@@ -44,7 +44,9 @@ class Ragged:
     def put(self, number: int, value: np.ndarray) -> None:
         """Write one array to the file. Raises ValueError for another shape."""
         if value.shape != self.shapes[number]:
-            raise ValueError(f"array {number} must have the shape {self.shapes[number]}; got {value.shape}")
+            raise ValueError(
+                f"Array {number} must have the shape {self.shapes[number]}; got {value.shape}. Reshape it."
+            )
         self.data[self.starts[number] : self.starts[number + 1]] = value.reshape(-1)
 
     def get(self, number: int) -> np.ndarray:
