@@ -167,7 +167,7 @@ def test_new_labels_are_counted_as_they_come_and_the_sheet_stays_where_it_is(pag
     fill(tmp_path)
     with serving(tmp_path) as address:
         root = open_sheet(page, address)
-        page.get_by_role("button", name="0 new labels: retrain").wait_for(timeout=PATIENCE)
+        page.get_by_role("button", name="Retrain with 0 new labels").wait_for(timeout=PATIENCE)
         place = root.bounding_box()
         for count, more in ((1, 1), (2, 1), (25, 23)):
             for _ in range(more):

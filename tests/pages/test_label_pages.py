@@ -154,7 +154,7 @@ def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, mon
     done = replace(api.status(db, start_nothing(db)), state="done", run="first")
     monkeypatch.setattr(api, "start", lambda *given: started.append(given) or "job")
     monkeypatch.setattr(api, "status", lambda *_: done)
-    next(button for button in page.button if button.label == "3 new labels: retrain").click().run()
+    next(button for button in page.button if button.label == "Retrain with 3 new labels").click().run()
     assert not page.exception
     assert started[0][1] == "train-patterns"
     kept = label_snapshot.read(started[0][2]["snapshot"])
@@ -187,7 +187,7 @@ def retrained(monkeypatch, *, worse):
     done = replace(api.status(db, start_nothing(db)), state="done", run="first")
     monkeypatch.setattr(api, "start", lambda *given: "job")
     monkeypatch.setattr(api, "status", lambda *_: done)
-    next(button for button in page.button if button.label == "3 new labels: retrain").click().run()
+    next(button for button in page.button if button.label == "Retrain with 3 new labels").click().run()
     assert not page.exception
     assert not page.error
     return page
@@ -238,7 +238,7 @@ def test_a_retraining_on_labels_of_one_class_is_refused_in_a_sentence_and_nothin
     page.selectbox(key="class_set").set_value("gpt2").run()
     page.text_input(key="annotator").input("cyd").run()
     page.toggle(key="only_mine").set_value(True).run()
-    next(button for button in page.button if button.label == "11 new labels: retrain").click().run()
+    next(button for button in page.button if button.label == "Retrain with 11 new labels").click().run()
     assert not page.exception
     said = (
         "stopped: Training needs labels of at least two classes; got 11 labels of overall. Label maps of another class."
