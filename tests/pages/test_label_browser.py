@@ -174,7 +174,7 @@ def test_new_labels_are_counted_as_they_come_and_the_sheet_stays_where_it_is(pag
                 page.keyboard.press("1")
             all_saved(root, count)
             noun = "label" if count == 1 else "labels"
-            page.get_by_role("button", name=f"{count} new {noun}: retrain", exact=False).wait_for(timeout=PATIENCE)
+            page.get_by_role("button", name=f"Retrain with {count} new {noun}", exact=False).wait_for(timeout=PATIENCE)
             assert root.bounding_box() == place
 
 
