@@ -217,3 +217,10 @@ def test_the_dashboard_and_agreement_report_labels_given_together(db):
         assert list(table["way"]) == ["one by one", "together"]
         assert list(table["labels"]) == [4, 4]
         assert list(table["pairs"]) == [4, 4]
+
+
+def test_maps_that_need_a_decision_are_shown_before_a_name_is_entered(project):
+    page = opened("projects/adjudication")
+    assert "Which maps need a decision?" in [one.value for one in page.subheader]
+    assert any("1 map needs a decision" in one.value for one in page.markdown)
+    assert "block: 2; vertical: 1" in "".join(one.proto.body for one in page.get("html"))
