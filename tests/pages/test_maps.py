@@ -97,7 +97,7 @@ def test_an_example_fills_the_fields(app):
     next(button for button in app.button if button.label == "A pair").click().run()
     assert app.text_input(key="text").value.startswith("The company")
     assert app.text_input(key="pair").value.startswith("Profits")
-    assert "n = 1 input" in said(app)
+    assert "one input (n = 1)" in said(app)
 
 
 def test_a_sample_row_fills_the_fields(app):
