@@ -154,7 +154,7 @@ def test_the_figure_of_gates_draws_what_the_answer_says(db):
     assert rule["encoding"]["x"]["field"] == "baseline"
     (details,) = [one for one in app.expander if one.label == "Details"]
     (alone,) = [json.loads(one.proto.spec) for one in details.get("vega_lite_chart")]
-    assert "ablated alone" in " ".join(alone["title"])
+    assert "only one needed head is ablated" in " ".join(alone["title"])
 
 
 def test_a_circuit_draws_the_edges_of_the_answer_and_fades_the_others(db):

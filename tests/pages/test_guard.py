@@ -110,7 +110,7 @@ def test_a_page_of_this_app_asks(host, origin):
 )
 def test_a_name_that_was_made_to_lead_to_this_machine_opens_nothing(host, monkeypatch):
     for origin in (f"http://{host}", None):
-        with pytest.raises(RefusedError, match="another name"):
+        with pytest.raises(RefusedError, match="another host"):
             check_source(Headers({"host": host} | ({"origin": origin} if origin else {})))
 
 
@@ -230,7 +230,7 @@ def test_a_session_holds_so_much_and_all_together_so_much(browser, kept, monkeyp
     assert put(browser, size=100).status_code == 200
     answer = put(browser, size=101)
     assert answer.status_code == 413
-    assert "2 MB at most" in answer.json()["refused"]
+    assert "at most 2 MB" in answer.json()["refused"]
     assert put(browser, session="t", size=101).status_code == 200
     kept.update({f"s{k}": {"a": File(2 * MEGABYTE)} for k in range(3)})
     assert put(browser, session="t", size=101).status_code == 413

@@ -306,7 +306,7 @@ def test_a_click_on_a_cell_of_the_confusion_matrix_shows_its_maps(page, tmp_path
         page.get_by_text("Click a cell of the matrix to see its maps.").wait_for(timeout=PATIENCE)
         said = f"predicted: {cell['predicted']}; truth: {cell['truth']};"
         page.locator(f'.mark-rect path[aria-label^="{said}"]').click(timeout=PATIENCE)
-        said = f"{cell['n']} maps labelled {cell['truth']} and predicted {cell['predicted']}"
+        said = f"{cell['n']} maps with the label {cell['truth']} and the prediction {cell['predicted']}"
         expect(page.get_by_text(said)).to_be_visible(timeout=PATIENCE)
         expect(page.locator("figure img[alt^='Attention map']").first).to_be_visible(timeout=PATIENCE)
 

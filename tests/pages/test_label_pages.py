@@ -129,7 +129,7 @@ def test_the_agreement_page_shows_kappa_disputes_and_pace(filled):
 
 def test_the_shares_page_asks_for_a_task_first(filled):
     page = opened("statistics/shares")
-    assert "press Classify" in page.info[0].value
+    assert "press “Classify”" in page.info[0].value
     assert "macro F1" in page.caption[0].value
 
 
@@ -161,7 +161,7 @@ def test_new_labels_are_counted_trained_on_in_place_and_then_suggest(filled, mon
     assert {kept.facts[k]["map_id"] for k in kept.own} == {row["map_id"] for row in kept.facts[: len(kept.own)]}
     assert len(kept.maps) - len(kept.own) > 2000, "the bundled labels train too"
     assert classifiers.suggesting(db, "bert") == "first"
-    assert any("The new classifier now makes the suggestions" in caption.value for caption in page.caption)
+    assert any("The new classifier now suggests labels" in caption.value for caption in page.caption)
 
 
 def retrained(monkeypatch, *, worse):
@@ -196,9 +196,7 @@ def retrained(monkeypatch, *, worse):
 @pytest.mark.thorough
 def test_after_a_retraining_it_says_what_changed_and_the_new_classifier_suggests(filled, monkeypatch):
     page = retrained(monkeypatch, worse=False)
-    said = (
-        "The new classifier now makes the suggestions: 5 of 37 suggestions changed, most often vertical to block (5)."
-    )
+    said = "The new classifier now suggests labels: 5 of 37 suggestions changed, most often vertical to block (5)."
     assert any(said in caption.value.replace("\\", "") for caption in page.caption)
     figures = next(one.value for one in page.dataframe if "figure" in one.value)
     assert list(figures[["on", "before", "after", "change"]].iloc[0]) == [

@@ -79,7 +79,7 @@ def test_the_time_of_a_report_is_the_sum_of_what_like_steps_took(db):
 
 
 def test_an_empty_page_says_what_to_do(db):
-    assert "press Make the report" in opened().info[0].value
+    assert "press “Make the report”" in opened().info[0].value
 
 
 @pytest.mark.thorough

@@ -20,7 +20,7 @@ def options(tmp_path_factory):
 
 def test_without_a_race_the_page_says_what_to_do(db):  # noqa: F811
     page = fine(opened("interventions/sequential"))
-    assert "No test is stored yet" in said(page)
+    assert "No sequential test is stored yet" in said(page)
 
 
 @pytest.mark.thorough

@@ -124,7 +124,7 @@ def _refused_on_the_page(place: Place, file: Path) -> None:
     next(one for one in app.segmented_control if one.label == "What to do").set_value("Files").run()
     uploader = next(one for one in app.file_uploader if one.label == "Import labels")
     uploader.set_value((file.name, file.read_bytes(), "application/octet-stream")).run()
-    next(one for one in app.toggle if one.label.startswith("If a row is invalid")).set_value(False)
+    next(one for one in app.toggle if one.label.startswith("Skip invalid rows")).set_value(False)
     next(one for one in app.button if one.label == "Import").click().run()
     assert said(app) or app.dataframe
 

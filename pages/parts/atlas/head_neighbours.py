@@ -97,8 +97,9 @@ def show_nearest(scores: pd.DataFrame, head: Head, name: str, task: str | None) 
         for neighbour, apart in alike:
             links.link("heads/one", f"{neighbour} ({apart:.2f})", checkpoint=name, head=str(neighbour), rows=task)
     st.caption(
-        "In brackets: distance between the statistics of the two heads (root mean square, in standard deviations "
-        "over heads)" + (f" · maps of: {plain(' | '.join(filter(None, shown_input)))}" if shown_input else "")
+        "The number in brackets is the distance between the statistics of the two heads (root mean square, in "
+        "standard deviations over heads)"
+        + (f" · maps of: {plain(' | '.join(filter(None, shown_input)))}" if shown_input else "")
     )
 
 

@@ -77,8 +77,9 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     criterion = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
     st.caption(
         plain(
-            f"Maps of the head on three of {count} inputs: those with the highest, median and lowest mean {criterion} "
-            "over all queries, [CLS] and [SEP] included. Rows are queries, columns keys."
+            f"These are the maps of the head on three of {count} inputs: those with the highest, median and lowest "
+            f"mean {criterion} over all queries, including [CLS] and [SEP]. Rows are queries, and columns are "
+            "keys."
         )
     )
 
@@ -96,5 +97,5 @@ def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
         "head": [label_of(score).removeprefix("role: ") for score in head_scores["score"]],
         **{name: head_scores[name].astype(float).to_numpy() for name in ("value", "baseline", "low", "high")},
     })  # fmt: skip
-    title = "What the head attends to, compared with its baselines"
+    title = "Attention of the head by token type, compared with baselines"
     st.altair_chart(dumbbells(rows, title=title, value="mean weight of this head", baseline="baseline"))

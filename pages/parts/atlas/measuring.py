@@ -87,4 +87,4 @@ def _time_of(checkpoint: str, unmeasured: Sequence[measure_heads.Asked]) -> str:
     options_by_study = {measurement.study: json.loads(measurement.given) for measurement in unmeasured}
     seconds = foreseen_together(resources.database(), checkpoint, options_by_study)
     studies = "1 study" if len(unmeasured) == 1 else f"{len(unmeasured)} studies"
-    return f"One job of {studies}: about {job_progress.duration(max(seconds, 1))} of computing time."
+    return f"One job runs {studies} and takes about {job_progress.duration(max(seconds, 1))} of computing time."

@@ -25,7 +25,7 @@ FOLDS = Count(
     2,
     20,
     5,
-    "Number of parts of the train set. One model is fine-tuned for each part, on all other parts.",
+    "The number of folds of the train set. For each fold, one model is fine-tuned on all other folds.",
 )
 SCORES = ("initialisation", "seed", "accuracy", "f1", "pearson", "train_rows", "dev_rows")
 
@@ -85,8 +85,8 @@ def _parts(rows: Sequence[Row]) -> None:
     show_table(pd.DataFrame(map(asdict, parts)))
     st.caption(
         plain(
-            f"In all {len(parts)} parts the change has the same sign for {len(agree)} of {len(variants)}: "
-            f"{', '.join(agree) or 'none'}. CIs are over examples. They do not include the variation between "
-            f"fine-tuned models."
+            f"In all {len(parts)} folds, the change has the same sign for {len(agree)} of {len(variants)} "
+            f"ablations: {', '.join(agree) or 'none'}. The CIs are over examples and do not include the variation "
+            "between fine-tuned models."
         )
     )

@@ -103,10 +103,10 @@ def _compared(live_change: LiveChange) -> None:
         outcome = _show_prediction(checkpoint, encoding, effects, components)
     if outcome:
         with answer:
-            about = f"{name} · ablation method: {SWEPT[operator]} · n = 1 input, so no test is possible"
+            about = f"{name} · ablation method: {SWEPT[operator]} · one input (n = 1), so no test is possible"
             sure = (
-                "This is one sentence. Other views ask whether a head matters on average over the examples of a task, "
-                "so their answer can differ."
+                "This view shows one sentence. Other views test whether a head matters on average over the "
+                "examples of a task, so their results can differ."
             )
             show_own_answer(f"What changes if {live_change.typed} is ablated?", [about], outcome, sure, key="live")
     if heads:

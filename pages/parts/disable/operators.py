@@ -34,7 +34,9 @@ def show_operators() -> None:
     with drawer("Measure another checkpoint or task", "operators"):
         _start()
     job_progress.show_jobs("operators")
-    empty = "No result is stored yet. Choose a fine-tuned checkpoint and press the button above."
+    empty = (
+        "No comparison of ablation methods is stored yet. Choose a fine-tuned checkpoint and press the button above."
+    )
     with clear_errors(), shown_result("operators", empty) as stored:
         if stored is not None:
             warn_of_tuning(stored)

@@ -23,7 +23,7 @@ def show_importance() -> None:
     """Show the gradient-based importance of each head, and its rank correlation with zeroing."""
     with shown_result(
         "importance",
-        "No result is stored yet. Choose a fine-tuned checkpoint and press Measure importance.",
+        "No importance of heads is stored yet. Choose a fine-tuned checkpoint and press “Measure importance”.",
         "weighed",
     ) as stored:
         if stored is None:
@@ -75,7 +75,7 @@ def show_importance() -> None:
 
 def show_curves() -> None:
     """Show the metric by the fraction of pruned heads for each order, and offer to save a pruned checkpoint."""
-    empty = "No pruning curve is stored yet. Choose a fine-tuned checkpoint and press Draw the curve."
+    empty = "No pruning curve is stored yet. Choose a fine-tuned checkpoint and press “Draw the curve”."
     with shown_result("prune", empty, "curve") as stored:
         if stored is None:
             return

@@ -34,7 +34,7 @@ def show_results(study: str = "disable", more: Callable[[StoredRun], None] | Non
     details."""
     with shown_result(
         study,
-        "No ablation of every head is stored yet. Choose a checkpoint and press Run.",
+        "No ablation of all heads is stored yet. Choose a checkpoint and press “Run”.",
         key="run" if study == "disable" else study,
         prefer=lambda stored: stored.told.get("what", "heads") == "heads",
     ) as stored:
@@ -136,7 +136,7 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
     left, right = st.columns([3, 2])
     untouched = 100 * _value(baseline, metric)
     with left:
-        title = f"Change of {metric} when one head is disabled, from {untouched:.1f}"
+        title = f"Change in {metric} if one head is disabled (unmodified model: {untouched:.1f})"
         st.altair_chart(_picture(variants, metric, title), width="content")
         st.caption(
             "Heads with a significant effect after correction are outlined, as are heads that the link to this "

@@ -68,7 +68,7 @@ def _start() -> None:
 def _results() -> None:
     with shown_result(
         "fixed-pattern",
-        "No result is stored yet. Choose a checkpoint and tasks, and press Train.",
+        "No training with fixed patterns is stored yet. Choose a checkpoint and tasks, and press “Train”.",
         "held",
     ) as stored:
         if stored is None:

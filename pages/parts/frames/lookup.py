@@ -384,8 +384,8 @@ def _settings() -> LookupSettings:
             "token and rescales each row of the map to sum to 1.",
         )
         help_text = (
-            "Off: rank heads by the weight minus the mean weight at the same distance in this sentence. On: "
-            "rank heads by the weight."
+            "If off, heads are ranked by the weight minus the mean weight at the same distance in this sentence. "
+            "If on, heads are ranked by the weight."
         )
         raw = url.switch(st.toggle, "rank by weight", key="raw", help=help_text)
     return LookupSettings(zipped, sinkless, "score" if raw else "difference")

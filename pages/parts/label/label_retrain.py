@@ -81,7 +81,9 @@ def _follow(db: Database, class_set: str, job: str) -> None:
         return
     del st.session_state["_label_training"]
     if now.state != "done" or not now.run:
-        st.session_state["_label_trained"] = plain(f"The training stopped: {(now.error or now.state).rstrip('.')}.")
+        st.session_state["_label_trained"] = plain(
+            f"The training of the classifier has stopped: {(now.error or now.state).rstrip('.')}."
+        )
         st.rerun()
     before = st.session_state.pop("_label_before", None)
     st.session_state["_label_report"] = report_on(db, class_set, before, now.run[:12])

@@ -97,8 +97,8 @@ def _how(before: Mapping[str, Any]) -> dict[str, Any]:
     """Ask for pass, seed, and whether nearly uniform maps are left out."""
     settings: dict[str, Any] = {"persist_state": "session"}
     second_pass = (
-        "Choose 2 to label the same maps a second time without seeing your first labels. This measures how "
-        "consistent you are."
+        "Choose 2 to label the same maps a second time without seeing your first labels. This measures the "
+        "consistency of your labels."
     )
     return {
         "pass": st.number_input(

@@ -72,7 +72,7 @@ def offer(db: Database, report: Report) -> None:
 def headline(report: Report) -> str:
     """Return a sentence on whether the new classifier is used and how many suggestions changed."""
     if report.is_taken:
-        word = "The new classifier now makes the suggestions"
+        word = "The new classifier now suggests labels"
     elif report.worse:
         word = "The new classifier is not used, because a score is significantly worse"
     else:

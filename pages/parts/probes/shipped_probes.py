@@ -11,7 +11,7 @@ from pages.parts.shell.messages import plain
 def shown(study: str, *, key: str, answered: bool = True):
     """Yield the stored result of a study to draw inside `with`; None, with a hint, if there is none."""
     return shown_result(
-        study, "No result is stored yet. Press Measure.", key, answered=answered, icon=":material/info:"
+        study, "No result is stored yet. Press “Measure”.", key, answered=answered, icon=":material/info:"
     )
 
 

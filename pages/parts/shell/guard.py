@@ -155,7 +155,9 @@ class Sessions:
             self._refuse(f"You have {most.person} pages of this app open, which is the most for one person.", who)
         of_address = max(1, most.strangers // 2) if who.stranger else most.address
         if not who.person and self._open[address] >= of_address:
-            self._refuse(f"Your address has {of_address} pages of this app open, which is the most for one.", who)
+            self._refuse(
+                f"Your address has {of_address} pages of this app open, which is the most for one address.", who
+            )
 
     @contextmanager
     def place(self, who: Visitor) -> Iterator[None]:

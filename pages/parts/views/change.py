@@ -64,7 +64,7 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     heads = [_as_change(score, likeness) for score in scores if score.kind == "head" and score.statistic == statistic]
     domain = likeness.domain
     help_text = (
-        "On: the colour scale covers the whole range of the statistic, as in Fig 5 of the paper. Off: it "
+        "If on, the colour scale covers the whole range of the statistic, as in Fig 5 of the paper. If off, it "
         "ends at the largest value shown."
     )
     if not url.switch(st.toggle, "Colour scale of the paper", key="whole", help=help_text):
@@ -222,7 +222,8 @@ def start() -> None:
 def results() -> None:
     with shown_result(
         "change",
-        "No comparison is stored yet. Choose a checkpoint and one or more fine-tuned from it, and press Compare.",
+        "No comparison is stored yet. Choose a checkpoint and one or more checkpoints that were fine-tuned from "
+        "it, and press “Compare”.",
         icon=":material/compare:",
     ) as stored:
         if stored is None:

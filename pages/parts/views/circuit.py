@@ -125,7 +125,7 @@ WHOLE = 0.8  # of the logit difference, that a circuit should keep
 
 def show(tools: DeltaGenerator) -> None:
     """Show the circuit of the chosen checkpoint and task, and the form that finds another."""
-    empty = "No circuit is stored yet. Choose a fine-tuned checkpoint and press Find the circuit."
+    empty = "No circuit is stored yet. Choose a fine-tuned checkpoint and press “Find the circuit”."
     with clear_errors():
         show_study("circuit", draw, _start, empty=empty, key="circuit_run", icon=":material/account_tree:")
 

@@ -189,7 +189,7 @@ def _confusion(db: Database, pairs: Sequence[Confusion], held_out: HeldOut, name
     truth, predicted = clicked.truth, clicked.predicted
     scored_maps = [record_of(ScoredMap, row) for row in held_out.maps]
     maps = [scored.map_id for scored in scored_maps if (scored.truth, scored.predicted) == (truth, predicted)]
-    st.markdown(plain(f"{counted(len(maps), 'maps')} labelled {truth} and predicted {predicted}"))
+    st.markdown(plain(f"{counted(len(maps), 'maps')} with the label {truth} and the prediction {predicted}"))
     pictures(db, maps[:MOST_PICTURES])
 
 

@@ -222,7 +222,8 @@ def show(tools: DeltaGenerator) -> None:
         clear_errors(),
         shown_result(
             "counterparts",
-            "No result is stored yet. Choose a checkpoint under “compare with” in the line above, and press Match.",
+            "No comparison is stored yet. Choose a checkpoint under “compare with” at the top of the page, and "
+            "press “Match”.",
             icon=":material/compare_arrows:",
         ) as stored,
     ):

@@ -217,7 +217,7 @@ def show(tools: DeltaGenerator) -> None:
         start()
         with shown_result(
             "development",
-            "No result is stored yet. Enter snapshots and press Measure.",
+            "No scores during training are stored yet. Enter snapshots and press “Measure”.",
             icon=":material/timeline:",
         ) as stored:
             if stored is not None:

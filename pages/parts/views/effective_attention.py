@@ -174,7 +174,7 @@ def show(tools: DeltaGenerator) -> None:
     view_context = context.now()
     with clear_errors():
         if mode == MODES[0]:
-            show_study("effective", draw, _start, key="effective_run", empty="No result is stored yet. Press Run.")
+            show_study("effective", draw, _start, key="effective_run", empty="No result is stored yet. Press “Run”.")
         elif view_context.checkpoint and (view_context.text or "").strip():
             show_effective(view_context.checkpoint, str(view_context.text), view_context.pair_or_none)
         else:

@@ -61,7 +61,7 @@ def draw_gates(stored: StoredRun) -> None:
         needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
         if len(needed):
             axes = Axes(x="name", y="effect", low="low", high="high", x_title="", y_title="added loss")
-            title = "Change of the loss if one needed head is ablated alone (95 % CI)"
+            title = "Change in loss if only one needed head is ablated (95 % CI)"
             st.altair_chart(values_with_intervals(needed, axes, rule=0.0, title=title))
             st.caption(
                 "Ablating only one needed head can have no effect, or even lower the loss, because other heads "

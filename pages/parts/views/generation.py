@@ -119,7 +119,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
         head = str(shown["head"].iloc[0])
         show_own_answer(
             f"What does the model attend to after it has generated “{step.token}”?",
-            [f"{name} · n = 1 input, so no test is possible"],
+            [f"{name} · one input (n = 1), so no test is possible"],
             _strongest(step, shown),
             f"This weight is in the last row of the map of {head} (position {query}). The sentence next to the map "
             "averages over all rows of the map, so its numbers differ.",

@@ -100,11 +100,11 @@ def show(tools: DeltaGenerator) -> None:
         steps_done = [_look(), *map(_of_mine, (tuned, changed, ablated))]
         bar.progress(sum(steps_done) / len(steps_done), text=f"{sum(steps_done)} of {len(steps_done)} steps done")
         _step(2, "Fine-tune it on SST-2", steps_done[1], tuned, "finetuning/train",
-              "Train the encoder to classify reviews as positive or negative: press Fine-tune and keep the selected "
-              "recipe. Then check whether the score is above that of a constant prediction.")  # fmt: skip
+              "Train the encoder to classify reviews as positive or negative. Press “Fine-tune” and keep the "
+              "selected recipe. Then check whether the score is above that of a constant prediction.")  # fmt: skip
         _step(3, "See what changed", steps_done[2], changed, "finetuning/change",
-              "Below the scores of your run, press “How did attention change?”. Then find out which layers changed "
-              "most, and which head changed most.")  # fmt: skip
+              "Below the scores of your run, press “Show how attention changed”. Then find out which layers and "
+              "which head changed most.")  # fmt: skip
         _step(4, "Ablate heads", steps_done[3], ablated, "interventions/ablation",
               "Choose your fine-tuned checkpoint and disable each head in turn (On a task). Then find out which "
               "heads the model needs, and whether the difference is significant. The bundled ablation is of one of "

@@ -51,7 +51,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     of_special = [weights[..., special].sum(-1).mean(-1) for weights in (shown.maps.weights, norms)]
     show_own_answer(
         "Does attention change if the size of the value vectors counts?",
-        [f"{name} · n = 1 input, so no test is possible"],
+        [f"{name} · one input (n = 1), so no test is possible"],
         special_sentence(*of_special) if special else "This input has no special tokens, so no share is compared.",
         f"{MEANING['norms']} {_single_weights(shown.maps.weights, norms)}",
         key="norms",
@@ -117,7 +117,8 @@ def show_flow(name: str, text: str, pair: str | None) -> None:
     st.altair_chart(chart)
     st.caption(
         plain(
-            f"{name} · output of {output} in layer {layer} · {len(tokens)} inputs · n = 1 input, so no test is possible"
+            f"{name} · output of {output} in layer {layer} · {len(tokens)} inputs · "
+            "one input (n = 1), so no test is possible"
         )
     )
 

@@ -140,8 +140,8 @@ def _partner(checkpoint: str, head: Head, other_checkpoint: str) -> Head:
         record for record in counterparts if (record.layer, record.head) == (head.layer, head.head) and record.match
     ]
     explained = (
-        "On: compare with the counterpart of this head, the most similar head (see Heads > Counterparts). "
-        "Off: compare with the head of the same number."
+        "If on, this head is compared with its counterpart, which is the most similar head (see “Heads > "
+        "Counterparts”). If off, it is compared with the head of the same number."
     )
     if matches and url.switch(st.toggle, "By matched heads", key="by_counterpart", default=True, help=explained):
         record = matches[0]

@@ -193,8 +193,8 @@ def _side_by_side(
     remark."""
     counterparts = head_neighbours.matched_with(str(context.now().checkpoint), other_checkpoint)
     explained = (
-        "On: compare each head with its counterpart, the most similar head of the other checkpoint (see "
-        "Heads > Counterparts). Off: compare heads of the same number."
+        "If on, each head is compared with its counterpart, which is the most similar head of the other "
+        "checkpoint (see “Heads > Counterparts”). If off, heads of the same number are compared."
     )
     if counterparts and url.switch(st.toggle, "By matched heads", key="by_match", help=explained):
         heads = shape[0] * shape[1]
@@ -207,7 +207,9 @@ def _side_by_side(
 def _nothing_beside(label: str, other_checkpoint: str | None, same_task: bool) -> str:
     """Return why there is nothing to compare a score with."""
     if other_checkpoint in (None, context.now().checkpoint) and same_task:
-        return "To see differences, choose a checkpoint under “compare with” in the line above, or another task here."
+        return (
+            "To see differences, choose a checkpoint under “compare with” at the top of the page, or another task here."
+        )
     return f"{label}: no stored result"
 
 

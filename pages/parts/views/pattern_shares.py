@@ -216,7 +216,7 @@ def show(tools: DeltaGenerator) -> None:
         job_progress.show_job(job, rows=False)
     with shown_result(
         STUDY,
-        "No maps have been classified with this class set yet. Choose tasks and press Classify.",
+        "No maps have been classified with this class set yet. Choose tasks and press “Classify”.",
         "shares_run",
         icon=":material/bar_chart:",
         is_included=lambda stored: stored.settings.class_set == class_set,

@@ -240,7 +240,7 @@ def show_transfer(result: StoredRun) -> None:
             if layer.task == task and None not in (layer.low, layer.value, layer.high):
                 st.markdown(plain(_gain(layer)))
     counts = [*(score.n for score in scores), *(layer.n for layer in best)]
-    say(f"{caption_of(result)} · dashed: the constant predictor · n = {max(counts)} dev rows")
+    say(f"{caption_of(result)} · dashed: constant prediction · n = {max(counts)} dev examples")
     show_files(table_of(result), pictures, "transfer")
 
 

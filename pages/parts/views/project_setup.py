@@ -339,7 +339,7 @@ def _with_known_maps(recipe: ProjectRecipe, rules: Rules, names: list[str]) -> t
 def order_again(db: Database, project: projects.Project, by: str) -> None:
     """Show a button that reorders maps by the uncertainty of the classifier."""
     suggesting = classifiers.suggesting(db, project.class_set) or ""
-    why = None if suggesting else "First choose a classifier for suggestions on Annotate > Classifier."
+    why = None if suggesting else "First choose a classifier for suggestions on “Annotate > Classifier”."
     if st.button("Order maps by the uncertainty of the present classifier", disabled=not suggesting, help=why):
         with clear_errors():
             count = order_anew(db, project.project, lambda names: hints_of(db, suggesting, names), annotator=by)

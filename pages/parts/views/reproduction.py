@@ -222,9 +222,9 @@ def _table(values: Sequence[ValueRecord]) -> pd.DataFrame:
 
 
 NO_REPORT = (
-    "No report is stored yet. Choose checkpoints above and press Make the report, or run "
-    f"`{command_line('reproduce', 'atlas-encoder', 'atlas-decoder')}` in a terminal. "
-    "With the default sizes, this takes about 15 minutes on two CPU cores."
+    "No report is stored yet. Choose checkpoints above and press “Make the report”, or run "
+    f"`{command_line('reproduce', 'atlas-encoder', 'atlas-decoder')}` in a terminal. With the default sample "
+    "sizes, a report takes about 15 minutes on two CPU cores."
 )
 
 

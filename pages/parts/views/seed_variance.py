@@ -39,7 +39,7 @@ def show(tools: DeltaGenerator) -> None:
 
 def _results() -> None:
     with shown_result(
-        "seeds", "No result is stored yet. Choose a checkpoint and a task, and press Run.", "seeds"
+        "seeds", "No study of seed variance is stored yet. Choose a checkpoint and a task, and press “Run”.", "seeds"
     ) as stored:
         if stored is None:
             return

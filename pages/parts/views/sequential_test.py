@@ -61,7 +61,7 @@ def intervals(verdicts: Sequence[SequentialTestVerdict], margin: float) -> Layer
     middles = base.mark_point(filled=True, size=30, color="#222222", opacity=1).encode(y="middle:Q")
     dashed = alt.Chart(pd.DataFrame({"margin": [-margin, margin]})).mark_rule(strokeDash=[4, 3], color="gray")
     dashed = dashed.encode(y="margin:Q")
-    title = "Change of the loss if each head is ablated (dashed: margin)"
+    title = "Change in loss if each head is ablated (dashed: margin)"
     return alt.layer(dashed, bars, middles).properties(title=title, height=320)
 
 
@@ -118,7 +118,7 @@ def show(tools: DeltaGenerator) -> None:
     for job in job_progress.jobs_under_way("sequential-test")[:2]:
         now = job_progress.show_job(job, rows=False)
         st.fragment(_under_way, run_every=3.0 if now.active else None)(job)
-    empty = "No test is stored yet. Choose a fine-tuned checkpoint and press Test."
+    empty = "No sequential test is stored yet. Choose a fine-tuned checkpoint and press “Test”."
     with clear_errors():
         show_study("sequential-test", draw, _start, empty=empty, key="race_run", icon=":material/sprint:", jobs=False)
 

@@ -41,8 +41,8 @@ def show_groups() -> None:
     """Show the newest stored groups of a checkpoint, and how stable its redundancy is."""
     with shown_result(
         "redundancy",
-        "No groups of heads are stored yet. On Heads > Overview, choose “nearest heads and groups by mean pattern” "
-        "under Measure more of this checkpoint.",
+        "No groups of heads are stored yet. On “Heads > Overview”, open “Measure more scores of the heads in this "
+        "checkpoint” and choose “nearest heads and groups by mean pattern”.",
         "run_redundancy",
         icon=":material/database:",
     ) as stored:
@@ -224,8 +224,9 @@ def _answer(measured: attending.ShownScores[PlaceScore], scores: Sequence[PlaceS
     """Show the largest group of heads with one colour in the plot."""
     first = next(iter(attending.chosen_first(attending.by_place(scores)).values()))
     sure = (
-        "Distances are measured in the figure, where they approximate the Jensen-Shannon distance between attention "
-        "maps. The difference was not tested; heads that attend to the same kind of token are expected to be similar."
+        "Distances are measured in the figure, where they approximate the Jensen-Shannon distance between "
+        "attention maps. The difference between distances has not been tested. Heads that attend to the same kind "
+        "of token are expected to be similar."
     )
     attending.answered(
         measured, first, top, "Which heads have similar attention patterns?", group_sentence(first), sure, "statistics"

@@ -16,14 +16,14 @@ from pages.parts.shell.messages import plain
 from pages.parts.widgets import context_bar
 
 SENTENCE = (
-    "See what every attention head of a BERT- or GPT-2-like model looks at, what it does there, and whether the model "
+    "See what each attention head of a BERT- or GPT-2-like model attends to, what it does, and whether the model "
     "needs it."
 )
 DOORS = (
-    ("maps", "See a sentence", "All heads at once, and each of them large"),
-    ("reproduction", "Reproduce the paper", "Every figure and claim of Kovaleva et al. 2019 beside ours"),
-    ("annotate", "Label maps", "By key, and train the classifier on your labels"),
-    ("projects", "Lead a project", "Several people, agreement, one class a map"),
+    ("maps", "See a sentence", "See the attention maps of all heads, and enlarge each head"),
+    ("reproduction", "Reproduce the paper", "Compare each figure and claim of Kovaleva et al. 2019 with our results"),
+    ("annotate", "Label maps", "Label maps by keyboard, and train the classifier on your labels"),
+    ("projects", "Lead a project", "Label maps with several annotators, and measure their agreement"),
 )
 LAST = 4  # results of one's own
 

@@ -43,8 +43,8 @@ def offer_better_model(result: StoredRun) -> None:
     st.markdown(
         "Pruning cannot lower a score at chance level, so the curves of this run do not show how many weights the task "
         + f"needs. {elsewhere}"
-        + "Run the study with settings with which the model learns the task: mean pooling, six epochs, and all train "
-        "examples."
+        + "Run the study again with mean pooling, six epochs and all train examples, so that the model learns the "
+          "task."
     )  # fmt: skip
     st.button("Run the study again with better settings", icon=":material/play_arrow:", type="primary",
               key="run_learning",
@@ -111,7 +111,7 @@ def _percent(step: Subnetwork) -> float:
 
 def _counted(networks: Sequence[Subnetwork]) -> str:
     seeds = max(int(network.seeds or 0) for network in networks)
-    return f"n = {max(network.n for network in networks)} dev rows, {seeds} seed{'s' * (seeds > 1)}"
+    return f"n = {max(network.n for network in networks)} dev examples, {seeds} seed{'s' * (seeds > 1)}"
 
 
 def free_share(steps: Sequence[Subnetwork]) -> str:

@@ -122,8 +122,8 @@ def results() -> None:
     """Show Table 1 of a stored job, and its checkpoints."""
     with shown_result(
         "finetune",
-        "No checkpoint has been fine-tuned yet. Choose tasks above and press Fine-tune. On the bundled samples this "
-        "takes minutes on a laptop, but the scores cannot be compared with published ones.",
+        "No checkpoint has been fine-tuned yet. Choose tasks above and press “Fine-tune”. On the bundled samples, "
+        "this takes minutes on a laptop, but the scores cannot be compared with published scores.",
         icon=":material/school:",
         prefer=compares_initialisations,
     ) as stored:
