@@ -48,14 +48,10 @@ def label_and_retrain(hands: Hands) -> None:
     hands.go("Start")
     hands.go("Annotate")
     expect(root.locator(".status")).to_contain_text("27 saved")
-<<<<<<< HEAD
     hands.click(page.get_by_role("button", name=re.compile(r"Retrain with \d+ new label")))
-=======
-    hands.click(page.get_by_role("button", name=re.compile("Retrain with .* new label")))
->>>>>>> 036d9767 (Say cards, empty states and switches of pages in full sentences)
     page.get_by_text(
         # the labels are arbitrary here, so a new classifier may well be worse than the one before
-        re.compile(r"The new classifier (now makes the suggestions|is not used, .*): \d+ of \d+ suggestions changed")
+        re.compile(r"The new classifier (now suggests labels|is not used, .*): \d+ of \d+ suggestions changed")
     ).wait_for(timeout=6 * PATIENCE)
 
 
