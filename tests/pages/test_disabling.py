@@ -112,7 +112,7 @@ def test_results_of_a_sweep(db, planted):
     page.segmented_control(key="mode").set_value("A task's rows")
     fine(page.run())
     assert "n = 24 examples" in said(page)
-    assert "on the other half" in said(page)
+    assert "On the other half, the same ablation" in said(page)
     assert "1 of 12 changes are significant after correction" in said(page)
     assert "The unmodified model scores 100.0" in said(page)
     columns = list(page.dataframe[0].value.columns)
@@ -217,8 +217,8 @@ def test_learning_with_heads_held_in_the_form_of_table_1(db):
     run = record_run(db, "held", as_json(options), Provenance(checkpoint="atlas-encoder", task="sst2"))
     store_rows(db, run, fixed_pattern.STUDY.rows(options, TunedRuns(tuple(rows))))
     page = fine(opened("interventions", mode="Training without"))
-    table = page.table[0].value.T.iloc[0]
-    assert table["free"].startswith("85.0 ± ")
+    table = page.table[0].value["SST-2-like (accuracy)"]
+    assert table["with learned attention"].startswith("85.0 ± ")
     assert table["with fixed patterns"].startswith("70.0 ± ")
-    assert "50.0" in table["constant"]
+    assert "50.0" in table["best constant prediction"]
     assert "with a fixed pattern in 30 heads, accuracy changes by **-15.0** points" in said(page)

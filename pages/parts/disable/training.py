@@ -4,6 +4,7 @@ import streamlit as st
 
 from core.studies.tuning.finetune import METRICS
 from core.studies.tuning.records import FixedPatternChange, TunedScore
+from core.tasks.glue import sampled
 from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.live import OPERATORS
 from pages.parts.reports.study_view import drawer, shown_result
@@ -75,17 +76,18 @@ def _results() -> None:
             return
         rows = stored.result_rows
         scores = TunedScore.among(rows)
-        st.table(table_one.table_one(scores).set_index("task").T)
+        table_one.show_bars(scores, bundled=stored.sampled)
+        table = table_one.named(table_one.table_one(scores))
+        st.table(table.rename(columns=sampled) if stored.sampled else table)
         for change in FixedPatternChange.among(rows):
             if change.score is None or change.low is None or change.high is None:
                 continue
-            ends = f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"
+            task, ends = task_name(change.task), f"{100 * change.low:+.1f} to {100 * change.high:+.1f}"
             st.markdown(
-                f"**{plain(task_name(change.task))}**: with a fixed pattern in {change.held_heads} heads, "
-                f"{plain(change.metric)} changes by "
+                f"**{plain(sampled(task) if stored.sampled else task)}**: with a fixed pattern in "
+                f"{change.held_heads} heads, {plain(change.metric)} changes by "
                 f"**{100 * change.score:+.1f}** points (95 % CI {ends}; n = {change.n} examples, {change.seeds} seeds)."
             )
-        table_one.show_bars(scores)
         st.caption(
             plain(
                 f"x 100; mean ± standard deviation over seeds · {stored.checkpoint} · {stored.date} · the change is "

@@ -16,7 +16,7 @@ from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 
 ORDER = ("untrained", "frozen", "random", "pretrained", "free", "held")
-NAMES = INITIALISATIONS | {"free": "free", "held": "with fixed patterns"}
+NAMES = INITIALISATIONS | {"free": "with learned attention", "held": "with fixed patterns"}
 UNTRAINED = "pre-trained"  # the paper's column, probably of a classifier that was never trained
 PAPER_COLUMNS = {"untrained": UNTRAINED, "random": "random + FT", "pretrained": "pre-trained + FT"}
 REPLICATION_COLUMNS = {"ND": "ND", "PT": "PT", "pretrained": "FT"}
@@ -55,6 +55,12 @@ def table_one(scores: Sequence[TunedScore], *, beside_printed: bool = False) -> 
         line |= _printed(task) if beside_printed and not is_own(key) else {}
         lines.append(line)
     return pd.DataFrame(lines).fillna("")
+
+
+def named(table: pd.DataFrame) -> pd.DataFrame:
+    """Return `table_one` with one column per task, so that all of it is in sight, and with names for readers."""
+    names = {"constant": "best constant prediction", "rows": "examples for training / dev"}
+    return table.set_index("task").T.rename(index=names)
 
 
 def _constant_cell(task: Task, scores: Sequence[TunedScore], baseline: TunedScore) -> str:

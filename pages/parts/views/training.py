@@ -135,8 +135,7 @@ def results() -> None:
         table_one.show_bars(scores, bundled=not options.data)
         explain_scores(stored)
         st.subheader("Scores compared with Table 1 of the papers")
-        table = table_one.table_one(scores, beside_printed=True).set_index("task").T  # a column a task, all in sight
-        table = table.rename(index={"constant": "best constant prediction", "rows": "examples for training / dev"})
+        table = table_one.named(table_one.table_one(scores, beside_printed=True))
         st.table(table if options.data else table.rename(columns=sampled))
         source = (
             "original files of the tasks"
