@@ -131,6 +131,7 @@ def test_a_room_is_tried_with_its_own_tests_first(elsewhere):
 def test_only_the_words_of_a_statement_may_be_in_another_case():
     words = 'core/store/x.py f: - "SELECT a FROM b WHERE c = \'d\'" + "{}"'
     assert is_sql_in_another_case(words.format("select a from b where c = 'd'"))
+    assert is_sql_in_another_case('core/store/x.py f: - "SELECT a + 1 FROM b" + "select a + 1 from b" (2)')
     assert not is_sql_in_another_case(words.format("SELECT A FROM B WHERE C = 'D'"))
     assert not is_sql_in_another_case('core/store/x.py f: - "error" + "ERROR"')
 

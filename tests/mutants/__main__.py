@@ -265,7 +265,9 @@ def gone() -> list[str]:
 
 def is_sql_in_another_case(key: str) -> bool:
     """Whether only the case of a statement's words differs, and not that of its texts ('pause')."""
-    before, _, after = key.partition(": - ")[2].partition(" + ")
+    change = re.sub(r" \(\d+\)$", "", key.partition(": - ")[2])
+    half = (len(change) - 3) // 2  # both sides are of one length, and may have a plus
+    before, after = change[:half], change[half + 3 :]
     texts = [re.findall(r"'[^']*'", side) for side in (before, after)]
     is_sql = re.search(r'"(SELECT|WHERE|DELETE|UPDATE|INSERT|FROM|JOIN|AND|ORDER|GROUP) ', before, re.IGNORECASE)
     return bool(is_sql) and before != after and before.casefold() == after.casefold() and texts[0] == texts[1]
