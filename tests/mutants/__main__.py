@@ -13,7 +13,7 @@
 A mutant meets first the tests of its own room that reach its lines, then those of other rooms; thorough ones too, and
 no slow ones. `killed elsewhere` means that only those of other rooms noticed.
 
-A copy of the tracked files is what is changed and run, never the tree. Each result is a line of
+A copy of the tracked files is what is changed and run, never the tree. Each result, with the test that failed, is a line of
 build/mutants/results.jsonl as soon as it is known, so a run that was stopped goes on where it was. Mutants that no
 test can kill are listed, with the reason, in tests/mutants/equivalent.txt. Mutants of words for people (error messages,
 log, prose) are not drawn; how many those are is printed. The checks of array shapes are off, so that
@@ -199,9 +199,9 @@ def try_here() -> None:
         known = {place: key for place, key in enumerate(keys_of(module)) if key in asked}
         return {mutant.key: mutant for mutant in mutants_of(module, known)}
 
-    def told(mutant, status: str) -> None:
+    def told(mutant, status: str, test: str) -> None:
         with RESULTS.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([mutant.key, status]) + "\n")
+            file.write(json.dumps([mutant.key, status, test]) + "\n")
 
     trying = Trying(
         keys,
@@ -231,7 +231,7 @@ def recorded() -> dict[str, str]:
     """What became of each mutant that was ever tried: its last status, by its key."""
     if not RESULTS.is_file():
         return {}
-    return dict(json.loads(line) for line in RESULTS.read_text(encoding="utf-8").splitlines())
+    return dict(json.loads(line)[:2] for line in RESULTS.read_text(encoding="utf-8").splitlines())
 
 
 def standing() -> dict[str, str]:

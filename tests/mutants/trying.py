@@ -107,7 +107,7 @@ class Fork:
 
 
 class Trying:
-    """Tries mutants in place of running the tests; `told(mutant, status)` hears of each.
+    """Tries mutants in place of running the tests; `told(mutant, status, test)` hears of each.
 
     Args:
         mutant_of: makes a mutant from its key; it is asked when the mutant's turn has come.
@@ -121,7 +121,7 @@ class Trying:
         self,
         keys: Sequence[str],
         mutant_of: Callable[[str], Mutant],
-        told: Callable[[Mutant, str], None],
+        told: Callable[[Mutant, str, str], None],
         *,
         modules: Sequence[str],
         minutes: float,
@@ -159,7 +159,7 @@ class Trying:
                 if tests:
                     self._begin(session, mutant, tests, sum(reached.seconds[test] for test in tests))
                 else:
-                    self.told(mutant, "uncovered")
+                    self.told(mutant, "uncovered", "")
             waiting += [mutant.key for mutant in self._ended()]
         return True
 
@@ -171,7 +171,7 @@ class Trying:
         def run() -> int:
             resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             session.config.pluginmanager.register(
-                _Failures(lambda name: os._exit(KILLED if name.startswith(own) else ELSEWHERE))
+                _Failures(lambda name: _killed(name, KILLED if name.startswith(own) else ELSEWHERE))
             )
             try:
                 turn_into(mutant)
@@ -197,9 +197,11 @@ class Trying:
             ended, status = os.waitpid(process, os.WNOHANG)
             if ended:
                 del self.forks[process]
+                killer = Path(fork.folder, "killer")
+                killer_name = killer.read_text(encoding="utf-8") if killer.is_file() else ""
                 _cleared(process, fork.folder)
                 if fork.undisturbed:
-                    self.told(fork.mutant, STATUSES.get(os.waitstatus_to_exitcode(status), "timeout"))
+                    self.told(fork.mutant, STATUSES.get(os.waitstatus_to_exitcode(status), "timeout"), killer_name)
                 else:
                     again.append(fork.mutant)
         return again
@@ -297,6 +299,12 @@ def _run(session, items: list, most: int | None = None) -> None:
     session.config.get_terminal_writer()._file = io.StringIO()
     for item, after in list(zip(items, [*items[1:], None], strict=True))[:most]:
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+
+
+def _killed(test: str, status: int) -> None:
+    """End this process, and say which test failed."""
+    Path(tempfile.gettempdir(), "killer").write_text(test, encoding="utf-8")
+    os._exit(status)
 
 
 def _forked(work: Callable[[], int]) -> tuple[int, str]:

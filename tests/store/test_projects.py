@@ -19,6 +19,25 @@ def test_the_newest_order_of_maps_holds_and_what_it_does_not_name_comes_last(db)
     assert [entry.map_id for entry in projects.project_maps(db, project)] == ["m3", "m1", "m2"]
 
 
+def test_labels_after_a_closing_do_not_count_until_the_project_is_open_again(db):
+    labels.store_maps(db, [a_map("m1"), a_map("m2")])
+    maps = [ProjectMap("m1", "label", None)]
+    project, other = (projects.add_project(db, Heading(name, SET), recipe={}, rules={}, maps=maps) for name in "PQ")
+    ordinals = []
+    for number, kind in enumerate(("pause", "close", "open", "close", "archive"), start=1):
+        labels.record_events(db, [event(number, cls="block" if number % 2 else "diagonal")])
+        newest = db.cursor().execute("SELECT max(ordinal) FROM label_event").fetchall()[0][0]
+        ordinals.append(newest)
+        projects.change_project(db, project, kind, annotator="ada")
+        expected = {"pause": None, "close": newest, "open": None, "archive": ordinals[-2:][0]}[kind]
+        assert projects.frozen_now(db, project) == expected, kind
+        assert projects.frozen_now(db, other) is None
+        assert projects.projects_with(db.cursor(), SET, "m1") == ([project, other] if expected is None else [other])
+    labels.record_events(db, [event(9)])
+    assert projects.frozen_now(db, project) == ordinals[-2] > 0
+    assert projects.projects_with(db.cursor(), SET, "m2") == []
+
+
 def test_what_was_handed_to_whom_and_which_labels_answer_it(db):
     labels.store_maps(db, [a_map("m1")])
     labels.record_events(db, [event(1), event(2)])
