@@ -1,5 +1,6 @@
 """Jobs, on worker processes where it says so: rows, errors, cancel, resume, queue."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -7,12 +8,14 @@ import time
 
 import pytest
 
-from core.errors import JobError
+from core.errors import JobError, StoreError
 from core.jobs import api, scheduler
+from core.jobs.duration_estimate import keep_partial
 from core.jobs.executors import JobPlacement
 from core.store import backup, exchange, runs
 from core.store import jobs as store
 from core.store.database import Database
+from core.store.people import Person, RightsError
 from core.studies.transport import decode
 from tests.jobs.tiny import Squares
 
@@ -62,6 +65,40 @@ def test_a_job_runs_its_units_in_workers_and_keeps_a_run(db, folder):
     assert os.getpid() not in used
     assert len(list(folder.glob("opened-*"))) == len(used)  # opened once a worker
     assert api.partial_rows(db, job)["total"].tolist() == [55]
+
+
+def test_a_done_job_has_rows_and_seconds_and_is_no_longer_counted(db, folder, monkeypatch):
+    job = api.start(db, TINY, {"count": 3, "seconds": 0.01, "folder": str(folder)})
+    done = api.wait(db, job, 60)
+    assert api.partial_rows(db, job)["total"].tolist() == [5]
+    assert 0.03 <= store.seconds_of(db, done.run) < 30
+    assert api.running_count(db) == 0
+
+    def unreadable(db):
+        raise StoreError("The database cannot be read.")
+
+    monkeypatch.setattr(store, "count_active", unreadable)
+    assert api.running_count(db) == 0
+
+
+DOINGS = {"cancel": api.cancel, "resume": api.resume, "keep a part": keep_partial}
+
+
+@pytest.mark.parametrize("doing", DOINGS)
+def test_who_may_start_a_study_may_do_the_rest_with_its_jobs(db, doing):
+    jobs = {study: store.add_job(db, study, "T", {"seed": 1}) for study in ("train-patterns", "statistics")}
+    for job in jobs.values():
+        store.set_state(db, job, "done")
+    allowed = {"viewer": set(), "annotator": {"train-patterns"}, "admin": set(jobs)}
+    for role, studies in allowed.items():
+        person = db.acting_as(Person("grace", role))
+        for study, job in jobs.items():
+            if study not in studies:
+                with pytest.raises(RightsError, match=doing):
+                    DOINGS[doing](person, job)
+                continue
+            with contextlib.suppress(JobError):  # there is nothing left to do for a job that is done
+                DOINGS[doing](person, job)
 
 
 def test_a_failed_unit_shows_its_error_and_is_retried_alone(db, folder):
