@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from core import patterns
-from core.patterns.snapshot import OWN_COPIES, Snapshot, bundled_snapshot, with_bundled
+from core.patterns.snapshot import OWN_COPIES, Snapshot, bundled_snapshot, read, with_bundled, write
 from core.studies.patterns.train_patterns import Predictions, of_own, scored
 from core.studies.patterns.trained_classifier import ON, ON_OWN
 from core.studies.units import TrainingUnit
@@ -102,3 +102,34 @@ def test_25_labels_of_ones_own_score_near_the_bundled_classifier_and_far_above_t
         ).macro_f1
     assert scores["both"] > scores["bundled"] - 0.03, scores
     assert scores["both"] > scores["mine"] + 0.2, scores
+
+
+def test_labels_that_do_not_differ_stay_hard_beside_bundled_ones_that_do_not_either(monkeypatch):
+    bundled = bundled_snapshot("bert")
+    hard = replace(bundled, facts=[{k: v for k, v in row.items() if k != "soft"} for row in bundled.facts])
+    monkeypatch.setattr("core.patterns.snapshot.bundled_snapshot", lambda name: hard)
+    own, soft = own_of(hard, 3), own_of(hard, 3)
+    for row in soft.facts:
+        row["soft"] = [0.5, 0.5, *[0.0] * (len(soft.classes) - 2)]
+    assert with_bundled(own).soft is None
+    found = with_bundled(soft).soft
+    assert found is not None
+    assert len(found) == len(with_bundled(soft).facts)
+    assert np.allclose(np.asarray(found).sum(1), 1)
+    assert np.allclose(found[0], soft.facts[0]["soft"])
+
+
+def test_a_snapshot_is_read_as_it_was_written(tmp_path, monkeypatch):
+    monkeypatch.setattr("core.patterns.snapshot.open_file", lambda file, given: file.open("rb"))
+    labelled = replace(own_of(bundled_snapshot("bert"), 4), newest="tab:7")
+    again = read(write(labelled, tmp_path))
+    assert (again.class_set, again.classes, again.facts, again.newest) == (
+        labelled.class_set,
+        labelled.classes,
+        labelled.facts,
+        "tab:7",
+    )
+    for one, other in zip(again.maps, labelled.maps, strict=True):
+        assert one.dtype == np.float32
+        assert np.allclose(one, other, atol=1e-3)
+    assert write(labelled, tmp_path) == write(again, tmp_path)
