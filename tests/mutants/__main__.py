@@ -13,11 +13,11 @@
 A mutant meets first the tests of its own room that reach its lines, then those of other rooms; thorough ones too, and
 no slow ones. `killed elsewhere` means that only those of other rooms noticed.
 
-A copy of the tracked files is what is changed and run, never the tree. Each result, with the test that failed, is a line of
-build/mutants/results.jsonl as soon as it is known, so a run that was stopped goes on where it was. Mutants that no
-test can kill are listed, with the reason, in tests/mutants/equivalent.txt. Mutants of words for people (error messages,
-log, prose) are not drawn; how many those are is printed. The checks of array shapes are off, so that
-what kills a mutant is a test.
+A copy of the tracked files is what is changed and run, never the tree. Each result, with the test that failed, is a
+line of build/mutants/results.jsonl as soon as it is known, so a run that was stopped goes on where it was. Mutants
+that no test can kill are listed, with the reason, in tests/mutants/equivalent.txt. Mutants of words for people (error
+messages, log, prose) are not drawn; how many those are is printed. The checks of array shapes are off, so that what
+kills a mutant is a test.
 """
 
 import argparse
