@@ -59,7 +59,8 @@ class Adding:
         Flag("parameter of the claim about the head, such as feature=noun; repeat the option for several parameters"),
     ] = ()
     data: Annotated[
-        str | None, Flag('folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)')
+        str | None,
+        Flag('folder with the TSV files of the GLUE tasks, or "hub" to download them (default: bundled samples)'),
     ] = None
     author: Annotated[str, Flag("your name, which is stored with the hypothesis")] = ""
 

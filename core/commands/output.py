@@ -39,7 +39,10 @@ Held = Literal["refuse", "copy", "empty"]
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="checkpoint: bundled name, local folder or hub ID")]
 Data = Annotated[
-    str | None, typer.Option(help='folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)')
+    str | None,
+    typer.Option(
+        help='folder with the TSV files of the GLUE tasks, or "hub" to download them (default: bundled samples)'
+    ),
 ]
 Split = Annotated[str, typer.Option(help="split of the task from which examples are taken: dev or train")]
 Limit = Annotated[

@@ -138,8 +138,9 @@ class Advice:
         if self.skill.value is None:
             return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            f"Beyond chance, the {self.people} annotators have a standard deviation of {_with_interval(self.skill)} in "
-            f"how often others agree with them, and of {_with_interval(self.rates)} in how often they use each class."
+            f"The share of labels with which others agree varies between the {self.people} annotators with a "
+            f"standard deviation of {_with_interval(self.skill)} beyond chance. Their use of the classes varies "
+            f"with a standard deviation of {_with_interval(self.rates)} beyond chance."
         )
         if self.worth:
             return (

@@ -59,7 +59,7 @@ TaskName = Annotated[str, Flag(A_TASK, name="--task")]
 Data = Annotated[
     str | None,
     BeforeValidator(_some_path),
-    Flag('folder with GLUE\'s TSV files, or "hub" to download them (default: bundled samples)'),
+    Flag('folder with the TSV files of the GLUE tasks, or "hub" to download them (default: bundled samples)'),
 ]
 InputSplit = Annotated[str, Flag("split of the task from which examples are taken: dev or train")]
 Split = Annotated[

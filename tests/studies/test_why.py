@@ -87,7 +87,7 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     }
     assert all(shares[score.layer, score.head, score.feature] == score.value for score in scores)
     sentence = why.STUDY.headline(rows).sentence
-    assert "In the 36 heads" in sentence
+    assert "in the 36 heads" in sentence
     assert "position in head L2H2" in sentence
     (median,) = (one for one in RemovalAgreement.among(rows) if one.kind == "removal, median" and one.scale == "held")
     said = f"rank correlation {median.agreement:.2f} ({median.low:.2f} to {median.high:.2f}), median over heads"

@@ -33,7 +33,7 @@ class CrossFitting:
     checkpoint: Checkpoint = config.ENCODER
     task: TaskName = "mrpc"
     data: Data = None
-    limit: Annotated[int | None, Flag("number of training examples (default: all)", least=10)] = None
+    limit: Annotated[int | None, Flag("number of training examples to use (default: all)", least=10)] = None
     folds: Annotated[int, Flag("number of folds into which the training examples are divided", least=2, most=20)] = 5
     preset: Preset = "auto"
     settings: Settings = field(default_factory=dict)

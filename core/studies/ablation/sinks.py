@@ -259,7 +259,8 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         sinks = [score for score in shares if score.verdict is not None]
         if not shares:
             return Headline(
-                "No query in the examples can attend to two or more tokens, so the study could not look for sinks."
+                "No query in the examples can attend to two or more tokens, so the study could not look for "
+                "attention sinks."
             )
         most = max(sinks or shares, key=lambda score: score.value or 0.0)
         number, counts = f"{len(sinks):,}" if sinks else "None", Counter(score.verdict for score in sinks)

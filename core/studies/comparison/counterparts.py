@@ -38,12 +38,14 @@ class CounterpartsOptions(AttendingOptions):
     """Options of a search for counterparts of heads: which checkpoints are compared, on which inputs."""
 
     compare: Annotated[
-        str | None, Flag("checkpoint in which counterparts of the heads are searched", argument=True, required=True)
+        str | None,
+        Flag("checkpoint in which the study searches for counterparts of the heads", argument=True, required=True),
     ] = None
     also: Annotated[
         tuple[str, ...],
         Flag(
-            "further checkpoint in which counterparts are searched; repeat the option for several checkpoints",
+            "further checkpoint in which the study searches for counterparts; repeat the option for several "
+            "checkpoints",
             name="--also",
         ),
     ] = ()

@@ -224,9 +224,9 @@ class Why(Study[WhyOptions, WhyPartial]):
         counted = ", ".join(f"{sort} ({count} heads)" for sort, count in counts.items() if count)
         return Headline(
             (
-                f"In the {len(by_head)} heads, attention scores come mainly from {counted}. The largest share is that "
-                f"of {largest.feature} in head L{largest.layer + 1}H{largest.head + 1}: {largest.value:.2f}."
-                f"{_said_of_removal(rows)}"
+                f"The main sources of attention scores in the {len(by_head)} heads are {counted}. The largest "
+                f"share is that of {largest.feature} in head L{largest.layer + 1}H{largest.head + 1}: "
+                f"{largest.value:.2f}.{_said_of_removal(rows)}"
             ),
             largest.n,
             "inputs",

@@ -338,8 +338,8 @@ def _everywhere(heads: list[Head]) -> None:
     ]
     if not scores:
         st.info(
-            f"No stored ablation of single heads includes {', '.join(map(str, heads))}. Choose a checkpoint and press "
-            "Run."
+            f"No stored ablation of single heads includes {', '.join(map(str, heads))}. Choose a checkpoint and "
+            "press “Run”."
         )
         return
     lines = [

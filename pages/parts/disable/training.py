@@ -39,8 +39,7 @@ def _start() -> None:
             key="heads",
             placeholder="default: all heads except one in each layer",
             help="Enter the heads that get a fixed attention pattern. If this field is empty, all heads except "
-            "the last head of each layer get one: they attend to the current, previous, next and first token "
-            "in turn.",
+            "the last head of each layer attend to the current, previous, next and first token in turn.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
     preset = url.pick(

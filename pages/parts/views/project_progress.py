@@ -66,7 +66,7 @@ def pictures(advance: ProjectProgress) -> None:
             return
         scale = alt.Scale(domain=[min(0.0, float(curve["alpha"].min())), 1.0])
         st.altair_chart(
-            alt.Chart(curve, title="Agreement by number of labels (Krippendorff's alpha)")
+            alt.Chart(curve, title="Agreement (Krippendorff's alpha) as more labels are added")
             .mark_line(point=True)
             .encode(
                 x=alt.X("labels:Q", title="labels given"),
