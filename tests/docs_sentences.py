@@ -36,7 +36,7 @@ class Sentences:
 def circuit(rows: list[Row]) -> Iterator[str]:
     """How many edges matter, how large the circuit is."""
     (whole,) = _of(rows, "circuit")
-    yield f"$m$ is {whole['difference']:.2f} larger on A than on B"
+    yield f"$m$ is {whole['difference']:.2f} larger on example A than on input B"
     undecided = f"{whole['open']} edges are undecided ({100 * whole['open'] / whole['raced']:.1f} %)"
     yield f"{whole['does_not_matter']:,} edges do not matter and {undecided}; {whole['stable']} edges are stable"
     kept = {row["size"]: row["value"] for row in _of(rows, "faithfulness") if row["order"] == "effect"}
