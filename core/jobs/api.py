@@ -39,8 +39,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. `rate` is in tokens per second since the job was last started (None before the first unit of
-    work ends). `under_way` is the number of tokens processed in unfinished units."""
+    """The status of a job. `rate` is the speed in tokens per second since the job was last started (None if unknown),
+    and `under_way` the number of tokens that unfinished units have processed."""
 
     job: str
     study: str
@@ -54,7 +54,6 @@ class JobStatus(JobProgress):
 
     @property
     def share(self) -> float:
-        """Return the fraction of the job that is done, from 0 to 1, including the tokens of running units."""
         if not self.size:
             return float(self.state == "done")
         running = min(self.under_way, 0.99 * (self.size - self.size_done)) if unit_word(self.study) == "tokens" else 0.0
@@ -62,7 +61,7 @@ class JobStatus(JobProgress):
 
     @property
     def left(self) -> float | None:
-        """Return the estimated seconds until the job ends, or None if unknown."""
+        """Return the estimated number of seconds until the job ends; None if it cannot be estimated."""
         return (self.size - self.size_done) / self.rate if self.rate and self.active else None
 
     @property
@@ -71,8 +70,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the job runner of a database. Jobs of a process that has ended are marked as interrupted. `place` is where
-    its next jobs run."""
+    """Return the runner that executes the jobs of a database at a given placement (`place`). Jobs that were running
+    when an earlier process ended are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -84,7 +83,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return options in which the paths of custom task files are absolute, so that other processes can open the
+    """Return a copy of study options in which paths of custom task files are absolute, so that other processes find the
     files."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
@@ -96,7 +95,7 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 
 
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
-    """Queue a job that runs a study, and return its ID at once. Later errors are stored with the job.
+    """Queue a job that runs a study, and return the ID of the job without waiting for its end.
 
     If the same study with the same options is queued or running, its ID is returned instead. Raises InputError if the
     checkpoint or examples do not meet the requirements of the study, and RightsError if the person may not start it.
@@ -116,7 +115,7 @@ def start(db: Database, study: str, options: Any, title: str = "") -> str:
 
 
 def started_by(study: str) -> str:
-    """Return the lowest role that may start, cancel and resume jobs of a study."""
+    """Return the lowest user role that is allowed to start, cancel and resume jobs of a study."""
     try:
         return find_study(study).started_by
     except JobError:
@@ -124,7 +123,8 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError unless the current person may start jobs of the study that a job runs."""
+    """Raise RightsError unless the current user is allowed to start, cancel and resume jobs of the same study as a
+    job."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -133,7 +133,7 @@ def must_start(db: Database, job: str, doing: str) -> None:
 
 
 def check_runnable(study: str, options: Any) -> None:
-    """Raise InputError if the checkpoint or the examples do not meet the requirements of the study."""
+    """Raise InputError if a study cannot run with the checkpoint or the examples that its options name."""
     try:
         declared = find_study(study)
     except JobError:  # reported by the job itself
@@ -160,15 +160,16 @@ def status(db: Database, job: str) -> JobStatus:
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the newest unfinished, failed or cancelled job of a study with the same options and weights; None if there
-    is none."""
+    """Return the ID of the newest job that did not finish and has the same study, options and model weights; None if
+    there is no such job."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state != "done" and _identity(study, job.options) == wanted)
     return next((job.job for job in like if not _is_of_earlier_weights(db, study, job)), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the run of the newest finished job of a study with the same options and weights; None if there is none."""
+    """Return the ID of the run from the newest finished job with the same study, options and model weights; None if
+    there is no such job."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
     same = (job.run for job in like if _identity(study, job.options) == wanted)
@@ -192,7 +193,8 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """Return the summary rows of the finished units of a job. If the job is done, return the rows of its run."""
+    """Return the result rows of a job as a data frame. If the job is running, the rows are computed from the units that
+    have finished."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     known = one_job(db, job)
@@ -202,13 +204,13 @@ def partial_rows(db: Database, job: str) -> "pd.DataFrame":
 
 
 def cancel(db: Database, job: str) -> None:
-    """Stop a job within two seconds. Its finished units remain stored, so that the job can be resumed."""
+    """Stop a job. The results of its finished units remain stored, so that the job can be resumed."""
     must_start(db, job, "cancel a job")
     runner(db).cancel(job)
 
 
 def resume(db: Database, job: str) -> None:
-    """Resume an interrupted or cancelled job, including its failed units."""
+    """Continue an interrupted or cancelled job, and rerun its failed units."""
     must_start(db, job, "resume a job")
     keeper = runner(db)
     known = one_job(db, job)
@@ -227,7 +229,7 @@ def resume(db: Database, job: str) -> None:
 
 
 def delete(db: Database, job: str) -> None:
-    """Delete a job that has stopped. The run with its results remains."""
+    """Delete a job that is not running. The results of its run remain stored."""
     db.person.must("admin", "delete a job")
     runner(db)
     if one_job(db, job).active:
@@ -236,8 +238,8 @@ def delete(db: Database, job: str) -> None:
 
 
 def take_in(db: Database, file: Path) -> str:
-    """Import a run from a file that a command has written, and return the ID of the run. Raises StoreError and
-    RightsError."""
+    """Import a run from a file into the database, and return the ID of the run. Raises RightsError if the user may not
+    import runs."""
     with db.write():
         run = exchange.import_run(db, file, check_run=check_run)
         keep(db, run)
@@ -245,7 +247,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the noun for what the unit sizes of a study count ("tokens" if the study is unknown)."""
+    """Return the noun for what a study counts to measure progress, such as "tokens" (also for unknown studies)."""
     try:
         return find_study(study).counts
     except JobError:

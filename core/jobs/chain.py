@@ -20,7 +20,7 @@ log = logging.getLogger("atlas.jobs")
 
 @dataclass(frozen=True)
 class JobRequest:
-    """A job to be run in a sequence of jobs."""
+    """The study, options and title of a job that is to run as one in a sequence of jobs."""
 
     study: str
     options: Row
@@ -29,8 +29,8 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """The result of one job in a sequence of jobs: its run, or an error. `kept`: whether the run of an earlier job was
-    reused."""
+    """The outcome of one job in a sequence of jobs: the ID of its run, or an error. `kept` is True if an earlier run
+    with the same options was reused."""
 
     run: str | None
     error: str = ""
@@ -85,8 +85,8 @@ def run_in_turn(
 
 @dataclass
 class AtWork:
-    """The state of a sequence of jobs that runs in a thread: index (`at`) and ID of the current job, and an error if
-    the sequence ended early."""
+    """The state of a sequence of jobs that runs in a background thread: the index (`at`) and the ID of the current job,
+    and an error if the sequence ended early."""
 
     requests: Sequence[JobRequest]
     at: int = 0
@@ -99,12 +99,13 @@ _AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDiction
 
 
 def at_work(db: Database) -> AtWork | None:
-    """Return the newest sequence of jobs that this process has started on a database; None if there is none."""
+    """Return the state of the newest sequence of jobs that this process started on a database; None if there is
+    none."""
     return _AT_WORK.get(db.shared)
 
 
 def begin(db: Database, requests: Sequence[JobRequest], then: Callable[[list[Ended]], object]) -> AtWork:
-    """Run several jobs one after another in a thread, and return their state, which the thread updates.
+    """Run several jobs one after another in a background thread. The returned state is updated while the jobs run.
 
     `then` is called in the thread with the results. Raises JobError if another sequence is running, and RightsError if
     the person may not start one of the jobs.

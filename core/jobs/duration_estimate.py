@@ -45,8 +45,8 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """An estimate of how long a job will take. `rows` is the number of things that `counts` names (None: unknown).
-    `here`: whether the estimate is based on a run in this database instead of the bundled record."""
+    """An estimate of how long a job will take. `rows` is the number of items to process (None if unknown), and `counts`
+    names the items. `here` is True if the estimate is based on an earlier run in this database."""
 
     seconds: float
     rows: int | None
@@ -58,7 +58,8 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """Options that determine how much a study computes. An option that the study does not have is None."""
+    """Options that determine how much a study computes, such as the number of examples. An option that the study does
+    not have is None."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None
@@ -76,18 +77,19 @@ class Extent(Result):
 
     @property
     def first_checkpoint(self) -> str | None:
-        """Return the checkpoint whose size the estimate uses: the first one if the job has several checkpoints."""
+        """Return the first checkpoint of the job, whose model size is used to estimate the duration."""
         return self.checkpoint or next(iter(self.checkpoints or ()), None) or self.before
 
     @property
     def runs(self) -> int:
-        """Return how often a study processes its examples, counting checkpoints, initialisations and seeds."""
+        """Return how many times a study processes its examples: once for each checkpoint, initialisation and seed."""
         several = (self.checkpoints, self.after, self.initialisations, self.seeds)
         return prod(max(1, len(some or ())) for some in several) * (2 if self.compare else 1)
 
     @property
     def rows(self) -> int | None:
-        """Return the number of examples in all tasks of a study; None if it is unknown before the job runs."""
+        """Return the total number of examples in all tasks of a study; None if the number is not known before the job
+        runs."""
         if self.texts:
             return len(self.texts)
         tasks = list(self.tasks or ()) or [self.task]
@@ -96,7 +98,7 @@ class Extent(Result):
 
     @property
     def tokens(self) -> float | None:
-        """Return the mean number of tokens per example, estimated from the number of letters; None if the text is
+        """Return the mean number of tokens per example, estimated from the length of the texts; None if the texts are
         unknown."""
         texts = [text if isinstance(text, str) else " ".join(part or "" for part in text) for text in self.texts or ()]
         for task in () if texts else (self.tasks or [self.task]):
@@ -121,7 +123,7 @@ class Extent(Result):
 
 @dataclass(frozen=True)
 class ModelSize:
-    """The size of a model, which determines its computing time. `weights` is the number of parameters outside the
+    """The properties of a model that determine its computing time. `weights` is the number of parameters without
     embeddings."""
 
     weights: int
@@ -129,15 +131,14 @@ class ModelSize:
     heads: int
 
     def work(self, tokens: float, *, maps: bool, batched: bool) -> float:
-        """Return the number of multiplications for an example of `tokens` tokens. `maps`: whether attention maps are
-        read; `batched`: whether several examples share a forward pass."""
+        """Return the approximate number of multiplications in a forward pass for an example of `tokens` tokens."""
         seen = SEEN_WEIGHT * self.layers * self.heads * tokens if maps else 0
         return tokens * (self.weights + (BATCHED_TOKEN if batched else EVERY_TOKEN) + seen)
 
 
 @cache
 def machine_rate() -> float:
-    """Return the number of multiplications per second on one processor core, measured once per process."""
+    """Return the measured number of multiplications per second on one processor core of this machine."""
     rows, square = np.ones((256, 512), dtype=np.float32), np.ones((512, 512), dtype=np.float32)
     took = []
     for _ in range(8):
@@ -150,7 +151,8 @@ def machine_rate() -> float:
 def estimate_duration(
     db: Database, study: str, options: Mapping[str, Any], *, rate: Callable[[], float] = machine_rate
 ) -> DurationEstimate | None:
-    """Estimate the duration of a job from the most similar earlier run of its study. None if no run was timed.
+    """Estimate how long a job will take from the most similar earlier run of the same study. Returns None if the
+    duration of no earlier run is known.
 
     The seconds of that run are multiplied by the ratio of what the study counts, otherwise of examples, otherwise of
     tasks, checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work is
@@ -180,7 +182,7 @@ def estimate_duration(
 
 
 def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[str, Mapping[str, Any]]) -> float:
-    """Estimate how many seconds several studies of one checkpoint take as one job (`measure_heads`).
+    """Estimate the number of seconds that several studies of one checkpoint take if they run as a single job.
 
     Based on the time per example for the bundled classifier, the weights of both checkpoints, and an earlier such job.
     """
@@ -194,8 +196,7 @@ def foreseen_together(db: Database, checkpoint: str, options_by_study: Mapping[s
 
 
 def keep_partial(db: Database, job: str) -> str:
-    """Store the results of the finished units of a stopped job as a run, with the number of units in its title, and
-    return the ID of the run.
+    """Store the results from the finished units of a stopped job as a run, and return the ID of the run.
 
     Raises JobError if the job is running or done, or no unit is done; RightsError if the person may not start such
     jobs.

@@ -20,7 +20,7 @@ IDLE_SECONDS = 60  # a local worker without work ends after this time and frees 
 
 @dataclass(frozen=True)
 class JobPlacement:
-    """Where a job runs: in worker processes on this machine, or on a cluster.
+    """Where the units of a job run: in worker processes on this machine, or on a cluster.
 
     `threads` is the number of torch threads in each local worker (None: the cores are divided among the workers).
     """
@@ -31,12 +31,12 @@ class JobPlacement:
 
     @property
     def threads_each(self) -> int:
-        """Return the number of threads of one local worker process, at least 1."""
+        """Return the number of threads that each local worker process uses."""
         return self.threads or max(1, (os.cpu_count() or 1) // self.workers)
 
 
 class Pool:
-    """An executor for the units of jobs, with the number of units that it should run at the same time."""
+    """A pool of workers that runs the units of jobs, and the number of units that should run at the same time."""
 
     def __init__(self, place: JobPlacement):
         self.place = place
@@ -47,7 +47,7 @@ class Pool:
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future[Any]:
-        """Run a task (`worker.perform`) in a worker process, and return the future of its result."""
+        """Submit a task to a worker, and return a future for the result of the task."""
         if self.place.cluster:
             arguments = tuple(map(self._sent, arguments))
         return self.executor.submit(self._perform, task, self._code, *arguments)
@@ -67,8 +67,7 @@ class Pool:
         return future
 
     def end(self) -> None:
-        """Stop all workers at once. Local units are killed. A cluster drops queued units, and the results of running
-        units are ignored."""
+        """Stop all workers at once. Units that are running on this machine are killed."""
         if self.place.cluster:
             client = self.executor._client  # type: ignore[attr-defined]
             self.executor.shutdown(wait=False)
@@ -78,8 +77,7 @@ class Pool:
 
 
 def worker_processes(place: JobPlacement) -> Executor:
-    """Create local worker processes that do not run the __main__ module of this process, which is a page if Streamlit
-    runs it."""
+    """Create a pool of local worker processes that do not import the __main__ module of this process."""
     from loky import ProcessPoolExecutor  # 0.1 s at start, only for jobs
     from loky.backend import get_context  # 0.1 s at start, only for jobs
 

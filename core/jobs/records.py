@@ -15,7 +15,7 @@ from ..studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(Result):
-    """The answer of a worker process to a task.
+    """The response of a worker process to a task.
 
     Attributes:
         rows: of a unit or a summary.
@@ -40,8 +40,8 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """A job that runs a study. `options` include defaults once the job has been divided into units. `run` is None if
-    the run was deleted."""
+    """A stored job with its most important fields. `run` is the ID of the run with its results, or None if there is no
+    such run."""
 
     job: str
     state: str
@@ -55,7 +55,7 @@ class BriefJob(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Job(BriefJob):
-    """A job that runs a study, with all stored fields. `asked` are the options as the user gave them."""
+    """A stored job with all its fields. `asked` contains the options as the user set them, without defaults."""
 
     study: str
     title: str
@@ -85,7 +85,8 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """One unit of work in a job, with its size in tokens and its arguments as JSON types."""
+    """One unit of work in a job, for example a batch of examples. It has a size in tokens and JSON-serialisable
+    arguments."""
 
     key: str
     size: int
@@ -94,7 +95,7 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit of a job that still has to run. `position` is its index among all units."""
+    """A unit of work in a job that has not finished yet. `position` is its index among all units of the job."""
 
     position: int
     attempts: int
@@ -102,8 +103,8 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """The outcome of one unit of a job. `state` is None if it has no outcome yet. `worker` is the host and process of
-    the last attempt."""
+    """The outcome of one unit of work in a job. `state` is None if the unit has not been run yet, and `worker` names
+    the host and process of the last attempt."""
 
     position: int
     key: str
@@ -116,7 +117,7 @@ class UnitOutcome(Result):
 
 
 def one_job(db: Database, job: str) -> Job:
-    """Return a stored job. Raises JobError if the job ID is unknown."""
+    """Return the job with an ID from the database. Raises JobError if the ID is unknown."""
     return Job.of(jobs.one_job(db, job))
 
 
@@ -131,7 +132,7 @@ def progress(db: Database, job: str) -> JobProgress:
 
 
 def open_units(db: Database, job: str) -> list[JobUnit]:
-    """Return the units of a job that still have to run, in order."""
+    """Return the units of a job that have not finished yet, in order."""
     return JobUnit.among(jobs.open_units(db, job))
 
 

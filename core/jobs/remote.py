@@ -9,7 +9,8 @@ import cloudpickle
 
 
 class ByValue:
-    """A function that is pickled together with its code; plain pickle would store only its name."""
+    """A wrapper that pickles a function together with its code, because plain pickle stores only the name of the
+    function."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -27,8 +28,8 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run `worker.perform` on a cluster machine, which must have a clone or an installation of this program. Otherwise
-    an error is returned."""
+    """Run a task on a cluster machine that has this package installed, and return its result. Returns an error if the
+    package is missing."""
     import importlib  # imported here because the function is sent by value, without this module
     import socket  # as above
 

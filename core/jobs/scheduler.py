@@ -38,15 +38,15 @@ CRASHES = 2  # worker deaths in a unit before it counts as failed
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """Exception raised if a job was cancelled or the process is ending."""
+    """Exception that is raised in a running job if the job is cancelled or the process ends."""
 
 
 class ClusterGoneError(JobError):
-    """Error: the cluster has stopped responding."""
+    """Exception that is raised if the cluster no longer responds."""
 
 
 class PoolKeeper:
-    """Holds the worker pool of one thread, so that later jobs with the same placement reuse the pool."""
+    """A holder for the worker pool of one thread. Later jobs with the same placement reuse the pool."""
 
     def __init__(self) -> None:
         self.pool: Pool | None = None
@@ -65,7 +65,7 @@ class PoolKeeper:
 
 
 class Execution:
-    """Runs the units of one job: submits units, collects results, checks for cancellation, and restarts the pool if a
+    """The execution of one job. It submits units to workers, collects their results, and restarts the worker pool if a
     worker dies."""
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
@@ -76,8 +76,8 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Run one task in a worker and return its answer. Raises JobError with the message of the worker, or Stopped if
-        the job was cancelled."""
+        """Run one task in a worker and return its answer. Raises JobError if the task fails, and Stopped if the job was
+        cancelled."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -96,7 +96,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of the partial results. `each_unit` yields the summary as (None, answer)."""
+        """Request a summary of the results so far. `each_unit` later yields the summary as (None, answer)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -191,8 +191,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job: tokens done when it was started (`before`), its newest summary (`rows`), and the
-    earliest time of the next summary."""
+    """The state of a running job: the number of tokens done when the job was started (`before`), the newest summary
+    (`rows`), and the earliest time of the next summary."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -202,15 +202,14 @@ class Live:
     next_summary: float = 0.0
 
     def pause_summaries(self, seconds: float) -> None:
-        """Postpone the next summary after a summary that took some seconds, so that units get most of the computing
-        time."""
+        """Delay the next summary of a job, depending on how many seconds the last summary took."""
         pause = max(SUMMARY_SECONDS, SUMMARY_PAUSE * seconds)
         self.next_summary = max(self.next_summary, time.monotonic() + pause)
 
 
 class Runner:
-    """Runs the jobs of one database. At most `at_once` jobs run at the same time, each in a thread with its own worker
-    pool."""
+    """A runner that executes at most `at_once` jobs of one database at the same time. Each job has its own thread and
+    worker pool."""
 
     def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
@@ -248,29 +247,30 @@ class Runner:
         return live is not None and live.cancelled.is_set()
 
     def wait(self, job: str, timeout: int | float | None) -> None:
-        """Wait until a job of this process has ended, or until the timeout."""
+        """Wait until a job that this process runs has ended, or until the timeout in seconds."""
         if job in self._lives:
             self._lives[job].ended.wait(timeout)
 
     def rate(self, job: str, size_done: int) -> float | None:
-        """Return the speed of a job in tokens per second since this process last started it; None if unknown."""
+        """Return the speed of a job in tokens per second since this process last started the job; None if unknown."""
         live = self._lives.get(job)
         if live is None or live.started is None or size_done <= live.before:
             return None
         return (size_done - live.before) / (time.monotonic() - live.started)
 
     def partial(self, job: str) -> list[Row]:
-        """Return the newest summary rows for the partial results of a running job; empty for other jobs."""
+        """Return the newest result rows that a running job has computed from its finished units; empty for other
+        jobs."""
         live = self._lives.get(job)
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return the database error because of which the final status of a job could not be stored; None if there was
-        no error."""
+        """Return the database error that prevented the final state of a job from being stored; None if there was no
+        error."""
         return self._troubles.get(job)
 
     def close(self) -> None:
-        """Stop all running jobs at once, in a way that they can be resumed, and accept no more jobs."""
+        """Stop all running jobs at once, so that they can be resumed later, and accept no more jobs."""
         self._closing.set()
         for _ in self._threads:
             self._waiting.put(None)
@@ -429,7 +429,7 @@ class Runner:
 
 
 def keep(db: Database, run: str, partials: Callable[[], Iterator[Row]] = lambda: iter(())) -> None:
-    """Store what a study stores in addition to the rows of a finished run. `partials` yields the rows of its units."""
+    """Store the additional outputs of a finished run, such as trained classifiers, if its study defines any."""
     known = one_run(db, run)
     try:
         study = find_study(known.study)

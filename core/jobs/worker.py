@@ -30,13 +30,14 @@ log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """Return the options of a study with its defaults added, as JSON types. Raises AtlasError for an unknown option."""
+    """Return the options of a study as JSON types, with default values for missing options. Raises AtlasError for an
+    unknown option."""
     return as_json(study.read(options))
 
 
 def divide(name: str, options: Row) -> Outcome:
-    """Divide a job into units of work. Return its options with defaults and its units, as {"options", "units": [{key,
-    size, arguments}]}."""
+    """Divide a job into units of work. Returns {"options": options with defaults, "units": [{key, size,
+    arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
     check_paths(study, chosen)
@@ -56,20 +57,20 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the units for the next round of a job, given all partial results so far, as {"units"}. An empty list ends
-    the job."""
+    """Return the units for the next round of a job, given the results of its finished units, as {"units": [...]}. The
+    job ends if the list is empty."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
 
 
 def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
-    """Return the folder in which local workers report how far they are with the units of a job with these options."""
+    """Return the folder in which local workers store the progress of their units of a job."""
     return settings().runs / f"progress-{identity(name, options)[:24]}"
 
 
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
-    """Run one unit of a study. Return its partial result as {"rows": [{"partial": ...}], "provenance": ...}.
+    """Run one unit of a job, and return {"rows": [{"partial": result}], "provenance": ...}.
 
     The provenance includes the code version, and notes on what was left out or replaced when checkpoints were opened.
     """
@@ -85,7 +86,7 @@ def run_unit(name: str, options: Row, unit: Row) -> Outcome:
 
 
 def summarize(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Merge the partial results of a study (`rows`) into its result rows, {"rows"}."""
+    """Combine the results of the finished units of a job into the result rows of the study, as {"rows": [...]}."""
     study = find_study(name)
     summary = study.summarize(study.read(options), [decode(study.partial, row[PARTIAL]) for row in rows])
     return {"rows": [plain(row) for row in summary]}
@@ -95,8 +96,8 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Run one of TASKS in a worker process. Return its result with seconds and worker, or {"error": message in one
-    line}.
+    """Run a task in a worker process. Returns its result with the seconds it took and the worker, or {"error": message}
+    if the task fails.
 
     `code` is the version of `core` in the requesting process, which is checked on other machines.
     """
@@ -117,8 +118,8 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge the provenance of several units. Equal values remain, row IDs are joined in order, and differing values are
-    listed."""
+    """Merge the provenance records of several units into one record. Equal values are stored once, example IDs are
+    concatenated, and differing values are listed."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:
@@ -138,7 +139,7 @@ def _one_of(kept: list[Any]) -> Any:
 
 
 def prepare(parent: int) -> None:
-    """Set up a worker process: it has low priority, ignores Ctrl-C, and ends when its parent process ends."""
+    """Set up a worker process with low priority. It ignores Ctrl-C and ends when its parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # the app's pages have priority

@@ -158,7 +158,7 @@ NAMED = 3  # number of example sentences for each reason
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Sentences of a treebank split that cannot be used, all for the same reason."""
+    """A group of sentences in a treebank that cannot be used, all for the same reason."""
 
     part: str
     reason: str
@@ -168,7 +168,8 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences of a treebank split. Each sentence has one tree of at least two words."""
+    """The usable sentences in one split of a treebank. Each sentence has at least two words and a single dependency
+    tree."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -176,8 +177,8 @@ class TreebankPart:
 
 
 def file_of(folder: str | Path | None, part: str) -> Path:
-    """Return the CoNLL-U file of a treebank split. Raises InputError if the folder does not have exactly one such
-    file."""
+    """Return the path of the CoNLL-U file for one split of a treebank. Raises InputError unless the folder has exactly
+    one such file."""
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
@@ -188,7 +189,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences of a treebank split. Without a folder, the bundled treebank is read.
+    """Read the usable sentences in one split of a treebank. If `folder` is None, the bundled treebank is read.
 
     Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """
@@ -213,7 +214,8 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
 
 
 def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
-    """Raise InputError that names the label if a tag or relation does not belong to Universal Dependencies."""
+    """Raise InputError if a part-of-speech tag or a relation in some sentences does not belong to Universal
+    Dependencies."""
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(
@@ -224,7 +226,7 @@ def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
 
 
 def unusable(words: Sequence[TaggedWord]) -> str | None:
-    """Return why the dependency tree of a sentence cannot be used; None if it can be used."""
+    """Return the reason why a dependency tree cannot be used; None if it can be used."""
     if len(words) < 2:
         return ONE_WORD
     roots = [k for k, word in enumerate(words) if word.head == k]
@@ -243,5 +245,5 @@ def unusable(words: Sequence[TaggedWord]) -> str | None:
 
 
 def plain_relation(label: str) -> str:
-    """Return a dependency relation without its subtype, such as nsubj for nsubj:pass."""
+    """Return a dependency relation without its subtype, for example "nsubj" for "nsubj:pass"."""
     return label.partition(":")[0].lower()

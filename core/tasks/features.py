@@ -31,8 +31,8 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A linguistic feature of words (such as being a noun), or a special position of an input (`special`: [CLS] or a
-    separator)."""
+    """A property that tokens of an input can have, such as belonging to a noun or being [CLS]. `special` is True for
+    special tokens."""
 
     name: str
     label: str
@@ -60,8 +60,8 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """Return a feature by its name: one of FEATURES, or a name such as "tag:JJ", "pos:ADJ" or "dep:amod". Raises
-    InputError for other names."""
+    """Return the token feature with a name, such as "noun", "tag:JJ", "pos:ADJ" or "dep:amod". Raises InputError for
+    unknown names."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")
@@ -74,7 +74,8 @@ def feature_of(name: str) -> Feature:
 
 
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
-    """Return the character spans of the words that have a feature; empty if the feature is a special position."""
+    """Return the character spans of all words in a sentence that have a feature; empty if the feature is a special
+    token."""
     if feature.name == "negation":
         return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name
@@ -82,17 +83,17 @@ def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
 
 
 def is_of_words(feature: Feature) -> bool:
-    """Return whether a feature depends on the tag or dependency label of a word."""
+    """Return whether a feature is defined by the tag or dependency label of a word, and not by a special token."""
     return not feature.special and feature.name != "negation"
 
 
 def is_role(feature: Feature) -> bool:
-    """Return whether a feature is a syntactic function (such as subject or dep:amod) and not a word class."""
+    """Return whether a feature is a syntactic function, such as being a subject, and not a word class."""
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
 
 
 def carries(feature: Feature, word: TaggedWord) -> bool:
-    """Return whether a word has a feature, according to its tag or dependency label."""
+    """Return whether a word has a feature, such as being a noun."""
     return _carries(feature.name, word.tag, word.pos, word.dep)
 
 
@@ -110,8 +111,8 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Return whether a dependency label equals another label or is a subtype of it (nsubj:pass is a subtype of
-    nsubj)."""
+    """Return whether a dependency label is equal to another label (`wanted`) or is one of its subtypes, as nsubj:pass
+    is of nsubj."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

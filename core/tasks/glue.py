@@ -24,7 +24,7 @@ HUB, HUB_NAME = "hub", "nyu-mll/glue"
 
 @dataclass(frozen=True)
 class Task:
-    """A task with its labels, columns and metrics, such as SST-2.
+    """A text classification or regression task, such as SST-2, with its labels, file columns and metrics.
 
     Attributes:
         name: as in papers, and its folder in the download of GLUE.
@@ -56,13 +56,12 @@ class Task:
 
     @property
     def is_score(self) -> bool:
-        """Return whether the task predicts a score instead of a class."""
+        """Return whether the task is a regression, whose labels are scores instead of classes."""
         return not self.labels
 
     @property
     def outputs(self) -> int:
-        """Return the number of outputs that a classification head for this task has: one per label, or one for a
-        score."""
+        """Return the number of outputs of a classification head for this task: one per class, or one for a score."""
         return len(self.labels) or 1
 
     @property
@@ -71,13 +70,13 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Return the name of the metric by which runs on this task are ranked."""
+        """Return the name of the metric by which checkpoints are ranked on this task."""
         return self.metrics[0]
 
 
 @dataclass(frozen=True)
 class TaskRow:
-    """An example of a task: a text, an optional second text, and a label.
+    """A labelled example of a task: a text, or a pair of texts, with a label.
 
     Attributes:
         id: split and zero-based index in its file; for a custom file also a hash of the text.
@@ -139,13 +138,12 @@ TASKS = _Tasks({record.key: record for record in _RECORDS})
 
 
 def task_name(task: str | None) -> str:
-    """Return the name of a task as papers spell it; "" for None."""
+    """Return the name of a task as papers write it, such as "SST-2"; "" for None."""
     return TASKS[task].name if task and task in TASKS else task or ""
 
 
 def task_of(task: str | Task) -> Task:
-    """Return a task by its key or its name in any spelling ("SST-2", "sst2", "MNLI-m"), or by the path of a custom task
-    file."""
+    """Return the task with a name in any spelling ("SST-2", "sst2", "MNLI-m"), or the task in a custom file."""
     if isinstance(task, Task):
         return task
     if own.is_own(task):
@@ -160,7 +158,8 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Replace task names by "SST-2-like" etc. in a text about the bundled samples, which only imitate these tasks."""
+    """Rewrite a text so that "SST-2" becomes "SST-2-like" (same for other tasks), because the bundled samples only
+    imitate these tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
@@ -182,7 +181,7 @@ def read_rows(
     limit: int | None = None,
     seed: int = 0,
 ) -> list[TaskRow]:
-    """Return the examples of one split of a task, in the order of the file.
+    """Return the examples in one split of a task, in the order of its file.
 
     Raises InputError for another split, a missing file or column, an unknown label, or no examples.
 
@@ -206,16 +205,15 @@ def read_rows(
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """Sample at most `limit` examples without replacement (None: return all). The examples stay in their original
-    order."""
+    """Return at most `limit` examples, sampled at random without replacement and in their original order. None returns
+    all examples."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
 
 
 def fingerprint(rows: Sequence[TaskRow]) -> str:
-    """Return a hash of the IDs, texts and labels of examples (16 hex digits). A run is resumed only if the hash is
-    equal."""
+    """Return a hash of the IDs, texts and labels of examples, to detect changed data when a run is resumed."""
     text = "\n".join(f"{row.id}\t{row.text}\t{row.pair}\t{row.label}" for row in rows)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -251,7 +249,7 @@ def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tup
 
 
 def find_file(task: Task, split: str, folder: str | Path | None) -> Path:
-    """Return the TSV file of one split of a task in a folder. Without a folder, the bundled samples are used."""
+    """Return the path of the TSV file with one split of a task. If `folder` is None, the bundled samples are used."""
     root = config.SAMPLES if folder is None else config.inside(folder)
     names = ["train.tsv"] if split == "train" else [task.dev_file, "dev.tsv"]
     places = [place / name for name in names for place in (root / task.name, root)]
@@ -313,7 +311,8 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse a label from a TSV file or from the hub. Raises InputError that names the row (`place`)."""
+    """Parse the label of an example in a task. Raises InputError if the label is invalid; `place` names the row in the
+    message."""
     value = value.strip()
     if value == "-1":
         raise InputError(
@@ -343,7 +342,7 @@ def parse_label(task: Task, value: str, place: str) -> int | float:
 
 
 def hub_rows(task: Task, split: str, table: Any) -> list[TaskRow]:
-    """Return the examples in a table from the `datasets` library."""
+    """Convert one split of a GLUE task, as loaded by the `datasets` library, to examples."""
     needed = [column for column in (task.hub_text, task.hub_pair, "label") if column]
     if missing := [column for column in needed if column not in table.column_names]:
         raise InputError(
@@ -399,7 +398,7 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return the task label of each output of a checkpoint, as indices into Task.labels; (0,) if the task has scores.
+    """Return the index in Task.labels for each output of a checkpoint; (0,) if the task is a regression.
 
     `logits[:, [order.index(l) for l in ...]]` is then in the order of the task. Names (`labels`, by output) are
     compared without case, spaces, hyphens and underscores. Two generic names (LABEL_0, LABEL_1) have the order of the

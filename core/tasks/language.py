@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """A word with its tags. `head` is the index of its governor (syntactic head) in the sentence. A root is its own
-    head."""
+    """A word with its part-of-speech tags and dependency label. `head` is the index of its syntactic head in the
+    sentence; a root is its own head."""
 
     text: str
     start: int
@@ -22,7 +22,7 @@ class TaggedWord:
 
 @dataclass(frozen=True)
 class TaggedSentence:
-    """A text with its tagged words, in order. White space is not a word."""
+    """A text with its words in order, each with part-of-speech tags and a dependency label."""
 
     text: str
     words: tuple[TaggedWord, ...]

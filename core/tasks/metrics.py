@@ -19,7 +19,7 @@ UNDEFINED = "undefined"
 
 
 def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
-    """Return the metrics of a task for some predictions, as fractions (not multiplied by 100).
+    """Return the metrics of a task for predicted labels, as fractions (not in percent).
 
     Accuracy; F1 of class 1 if the task uses it; for STS-B Pearson's r, Spearman's rho and the mean squared error on its
     0-to-5 scale (Kovaleva et al. 2019, run_classifier). F1 is 0 if nothing is predicted as 1; a correlation is None if
@@ -49,19 +49,19 @@ def metrics(task: Task, gold: Values, predicted: Values) -> dict[str, Number]:
 
 
 def is_constant(predicted: Values) -> bool:
-    """Return whether all predictions are equal except for float32 rounding; True if there are no predictions."""
+    """Return whether all predictions are equal within float32 precision."""
     values = np.asarray(predicted, dtype=float)
     return bool(np.ptp(values) <= 1e-4 * max(1.0, float(np.abs(values).max()))) if len(values) else True
 
 
 def shown(value: Number, digits: int = 1) -> str:
-    """Return a metric multiplied by 100 as text, or "undefined" for None."""
+    """Return a metric in percent as text, such as "91.2", or "undefined" for None."""
     return UNDEFINED if value is None else f"{100 * value:.{digits}f}"
 
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
-    """Return the baseline that always predicts the most frequent train label: this label, and its metrics on the dev
-    split.
+    """Return the most frequent label of the training examples, and the metrics of always predicting this label for the
+    dev examples.
 
     For scores, the label is "mean", and the correlations are None.
     """

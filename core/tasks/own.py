@@ -44,13 +44,13 @@ A_TOKEN = 40  # upper bound for characters of a token, as long as there is white
 
 
 def is_text_file(task: str) -> bool:
-    """Return whether a task is the path of a .txt file that contains running text."""
+    """Return whether a task name is the path of a .txt file, which contains running text instead of labelled
+    examples."""
     return task.strip().lower().endswith(ENDING)
 
 
 def stretches(path: str) -> list[str]:
-    """Return the text of a file in parts of about STRETCH characters, which are split at white space. Raises
-    InputError."""
+    """Read a text file, and return its text in parts of about STRETCH characters that are split at white space."""
     file = config.inside(path.strip())
     try:
         text = read_text(file, most=LARGEST, given=True)
@@ -70,8 +70,7 @@ def stretches(path: str) -> list[str]:
 
 
 def windows(text: str, tokens: int, fits: Callable[[str], int]) -> Iterator[str]:
-    """Yield a text in windows of at most `tokens` tokens, split at white space if possible. Windows are stripped and
-    not empty.
+    """Split a text into windows of at most `tokens` tokens, at white space if possible, and yield each window.
 
     `fits` returns how many characters at the start of a text fit into one input.
     """
@@ -127,7 +126,7 @@ class OwnRow:
 
 @dataclass(frozen=True)
 class OwnFile:
-    """A custom task file after it has been read and checked.
+    """The validated contents of a custom task file.
 
     Attributes:
         labels: sorted; empty for scores.
@@ -142,24 +141,25 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Return the rows of the split "train" or "dev", in order. For a file without labels and splits, return all
-        rows."""
+        """Return the examples in the split "train" or "dev", in order. If the file has no splits, all examples are
+        returned."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property
     def majority(self) -> float | None:
-        """Return the accuracy of always predicting the most frequent dev label; None if the task has scores."""
+        """Return the accuracy of a classifier that always predicts the most frequent dev label; None if labels are
+        scores."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
 
 def is_own(task: str) -> bool:
-    """Return whether a task is the path of a custom CSV, TSV or JSON Lines file."""
+    """Return whether a task name is the path of a custom CSV, TSV or JSON Lines file."""
     return Path(task.strip()).suffix.lower() in ENDINGS
 
 
 def absolute(task: str) -> str:
-    """Return the absolute path of a custom task file. Names of other tasks are returned unchanged."""
+    """Return the absolute path of a custom task file. The names of built-in tasks are returned unchanged."""
     try:
         is_file = is_own(task) or is_text_file(task)
         return str(Path(task.strip()).expanduser().resolve()) if is_file else task
@@ -170,7 +170,7 @@ def absolute(task: str) -> str:
 
 
 def read_own(task: str) -> OwnFile:
-    """Read and check a custom task file. Raises InputError that names the file and the invalid column or row."""
+    """Read and validate a custom task file. Raises InputError that names the file and the invalid column or row."""
     path = config.inside(absolute(task))
     if not os.path.exists(path):  # noqa: PTH110 - a Path would stop at a name that is too long
         raise InputError(
@@ -196,7 +196,7 @@ def _read(path: Path, modified: int) -> OwnFile:
 
 
 def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = False) -> OwnFile:
-    """Check the labels, scores and splits in a table of sentences, and return its rows.
+    """Validate a table of sentences with their labels, scores and splits, and return it as a custom task.
 
     `all_dev`: labelled rows without a split are all dev. Raises InputError with the file and the column or row.
     """
@@ -252,8 +252,8 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 
 
 def plain_label(label: str) -> str:
-    """Return a label in a form for comparison: lower case, without spaces, and without dashes and underscores next to a
-    letter.
+    """Return a class label in lower case and without spaces, dashes and underscores, so that different spellings
+    compare equal.
 
     The sign of a number, a dash between digits and a single dash remain. 1.0, as pandas writes whole numbers, becomes
     1.
@@ -304,8 +304,8 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save pasted or uploaded sentences as a task file, and return its path. Equal lists of sentences have the same
-    file.
+    """Save sentences that a user pasted or uploaded as a custom task file, and return its path. The same sentences
+    always have the same file.
 
     `learned`: a model is trained on the list; otherwise labelled rows without a split are all dev. Raises InputError
     for an invalid list.
@@ -327,5 +327,5 @@ def keep_rows(
 
 
 def kept_rows(folder: Path) -> list[Path]:
-    """Return the task files that were saved in a folder, newest first."""
+    """Return the paths of the custom task files that were saved in a folder, newest first."""
     return sorted(folder.glob("*.csv"), key=lambda file: file.stat().st_mtime_ns, reverse=True)

@@ -24,7 +24,7 @@ _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 
 @dataclass(frozen=True)
 class Text:
-    """An input to be perturbed: a sentence, or a pair of sentences."""
+    """A sentence or a pair of sentences that is to be perturbed."""
 
     text: str
     pair: str | None = None
@@ -32,7 +32,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Perturbed:
-    """An input after a perturbation, with a description of the change."""
+    """A perturbed sentence or pair of sentences, with a description of the change."""
 
     made: Text
     note: str
@@ -40,7 +40,7 @@ class Perturbed:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of perturbation, such as replacing a name.
+    """A kind of text perturbation, such as replacing a name by another name.
 
     Attributes:
         make: function of an input, a random generator and a choice.
@@ -54,7 +54,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class PerturbationChoice:
-    """Settings of a perturbation that a user has chosen.
+    """The settings that a user chose for a perturbation.
 
     Attributes:
         word: word to drop, mask or replace; "" for a random word.
@@ -70,8 +70,8 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """Perturb a sentence or a pair of sentences. Raises InputError if the kind of perturbation is unknown or does not
-    apply to the input."""
+    """Return a perturbed copy of a sentence or pair of sentences. Raises InputError if the perturbation cannot be
+    applied to the text."""
     check_choice("A perturbation", kind, PERTURBATIONS)
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
     if how.pairs and given.pair is None:
@@ -84,7 +84,7 @@ def perturb(
 
 @lru_cache(maxsize=1)
 def words() -> dict[str, Any]:
-    """Return the word lists for perturbations: first names by origin and gender, synonyms, and auxiliaries."""
+    """Return the word lists that perturbations use: first names by origin and gender, synonyms, and auxiliary verbs."""
     return json.loads(WORDS_FILE.read_text(encoding="utf-8"))
 
 
@@ -93,8 +93,8 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name. `gender` is "female", "male" or "either". `origin` is the list that contains the name, or None for
-    "either"."""
+    """A first name with its gender ("female", "male" or "either"). `origin` is the word list that contains the name; it
+    is None for "either"."""
 
     name: str
     gender: str
@@ -103,7 +103,7 @@ class Name:
 
 @lru_cache(maxsize=1)
 def names() -> dict[str, Name]:
-    """Return all first names in the word lists."""
+    """Return all first names in the word lists, as a dictionary by name."""
     lists = words()
     every = [
         Name(name, gender, origin)

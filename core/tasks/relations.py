@@ -50,8 +50,8 @@ _BY_DEPENDENCY = {
 
 
 def relation_of(name: str) -> Relation:
-    """Return a syntactic relation by its name: one of RELATIONS, or a name such as "dep:amod". Raises InputError for
-    other names."""
+    """Return the syntactic relation with a name, such as "object" or "dep:amod". Raises InputError for unknown
+    names."""
     if name in RELATIONS:
         return RELATIONS[name]
     kind, _, label = name.partition(":")
@@ -64,7 +64,8 @@ def relation_of(name: str) -> Relation:
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Return the pairs of words that a relation links in a tagged text; empty for relations between sentences."""
+    """Return all pairs of words in a sentence between which a syntactic relation holds; empty for relations between two
+    sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":
@@ -89,8 +90,7 @@ def _is_any(dep: str, labels: Collection[str]) -> bool:
 
 
 def links_across(first: Sequence[TaggedWord], second: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of equal words in two texts. Case is ignored, and words without a letter or digit are left
-    out."""
+    """Return all pairs of equal words in two sentences, ignoring case and words without a letter or digit."""
     places: dict[str, list[int]] = {}
     for k, word in enumerate(second):
         places.setdefault(word.text.casefold(), []).append(k)

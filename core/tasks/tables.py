@@ -35,7 +35,7 @@ _FORMS = {"\t": "TSV", ";": "CSV with semicolons", ",": "CSV"}
 
 @dataclass(frozen=True)
 class SentenceTable:
-    """Sentences that were read from a table, before their labels and splits are checked.
+    """Sentences that were read from a table and whose labels and splits have not been validated yet.
 
     Attributes:
         read: names of the used columns, as in the table.
@@ -50,13 +50,13 @@ class SentenceTable:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Return which of the columns SENTENCE, PAIR, LABEL, SCORE and SPLIT the table has."""
+        """Return which of the columns sentence, pair, label, score and split the table has."""
         return tuple(self.rows[0][1]) if self.rows else ()
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from the text of a file, upload or text field. Raises InputError that names the column, row or
-    line."""
+    """Read sentences from CSV, TSV or JSON Lines text, such as an uploaded file. Raises InputError that names the
+    invalid column, row or line."""
     if "\0" in text:
         raise InputError(f"{name} must be text; it contains a NUL character. Remove this character.")
     text = plain_ends(text.lstrip("\ufeff"))
@@ -268,14 +268,14 @@ MOST = 5000
 
 
 class Pasted(NamedTuple):
-    """One input that a user pasted: a sentence, and the second sentence if it is a pair (otherwise None)."""
+    """A sentence, or a pair of sentences, that a user pasted into a text field."""
 
     text: str
     pair: str | None = None
 
 
 def read_given(text: str, name: str = PASTED) -> SentenceTable:
-    """Read at most MOST sentences from a text field or upload. Raises InputError if there are more."""
+    """Read sentences from a text field or an upload. Raises InputError if there are more than MOST sentences."""
     table = read_table(text, name)
     if len(table.rows) > MOST:
         raise InputError(
@@ -285,7 +285,8 @@ def read_given(text: str, name: str = PASTED) -> SentenceTable:
 
 
 def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
-    """Read the inputs in a text field or upload. Raises InputError if there are none, too many, or invalid inputs."""
+    """Read the sentences or pairs of sentences in a text field or an upload. Raises InputError if there are none, too
+    many, or invalid ones."""
     table = read_given(text, name)
     for number, cells in table.rows:
         if not cells[SENTENCE]:
