@@ -26,7 +26,7 @@ _HEADS: dict[str, Literal["none", "classifier", "language"]] = {
 
 @dataclass(frozen=True)
 class Adapter:
-    """A LoRA adapter in a folder, which can be added to a base model.
+    """A LoRA adapter that is stored in a folder and can be merged into its base model.
 
     Attributes:
         base: name of the checkpoint that it was trained on, from its settings.
@@ -46,8 +46,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the base model: the path in the settings of the adapter, or a folder with the same name
-        next to the adapter. None if neither exists."""
+        """Return the folder of the base model on this machine, at the path in the settings of the adapter or next to
+        the adapter; None if it is in neither place."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -56,8 +56,8 @@ class Adapter:
 
 
 def adapter_in(folder: Path, name: str) -> Adapter | None:
-    """Return the LoRA adapter in a folder, or None. Raises CheckpointError if the folder also has the weights of a
-    model, if the kind of adapter is unsupported, or if its settings are damaged."""
+    """Return the LoRA adapter in a folder; None if the folder has no adapter. Raises CheckpointError if the adapter is
+    damaged or unsupported, or if the folder also contains the weights of a model."""
     found = [file for file in (SETTINGS, WEIGHTS, *OTHER_WEIGHTS) if (folder / file).is_file()]
     if not found:
         return None
@@ -102,7 +102,7 @@ def adapter_in(folder: Path, name: str) -> Adapter | None:
 
 
 def classes_of(weights: "dict[str, Tensor]") -> int | None:
-    """Return the number of classes of a classification head that was saved with an adapter; None without a head."""
+    """Return the number of classes of the classification head that an adapter contains; None if it has no such head."""
     for key, value in weights.items():
         if value.ndim == 2 and key.endswith(("score.weight", "classifier.weight", "classifier.out_proj.weight")):
             return int(value.shape[0])
@@ -110,7 +110,7 @@ def classes_of(weights: "dict[str, Tensor]") -> int | None:
 
 
 def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
-    """Return the tensors of a LoRA adapter, by the name of the model parameter that each tensor changes."""
+    """Return the tensors in the weight file of a LoRA adapter, by tensor name."""
     from safetensors.torch import load_file  # imports torch, which finding the base does not need
 
     try:
@@ -121,8 +121,8 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Add a LoRA adapter to the weights of a model in place. Return the names of parameters that the adapter stores
-    whole.
+    """Merge a LoRA adapter into the weights of a model in place. Returns the names of parameters that the adapter
+    stores in full instead of as a low-rank change.
 
     Raises CheckpointError for a tensor that fits no parameter.
     """

@@ -17,14 +17,15 @@ ROLES = ("system", "user", "assistant")
 
 @dataclass(frozen=True)
 class Message:
-    """One message of a chat. role: system, user or assistant."""
+    """A chat message with its text and the role of its author: "system", "user" or "assistant"."""
 
     role: str
     text: str
 
 
 def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
-    """Return a chat as text in the format of the chat template of a checkpoint, followed by the beginning of an answer.
+    """Format a chat as one prompt with the chat template of a checkpoint. The prompt ends where the answer of the
+    assistant begins.
 
     Raises InputError if there are no messages, a message is empty, a role is unknown, or the chat is longer than
     LONGEST_TEXT characters; CheckpointError if there is no template, or it fails or is too long.
@@ -62,7 +63,7 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
 
 
 def encode_chat(checkpoint: Checkpoint, messages: Sequence[Message]) -> Encoding:
-    """Encode a chat as a prompt without truncation. Only the chat template adds special tokens. Raises the errors of
+    """Tokenize a chat as a prompt with the chat template of a checkpoint, without truncation. Raises the same errors as
     `chat_text`."""
     text = chat_text(checkpoint, messages)
     encoded = split(checkpoint.tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)

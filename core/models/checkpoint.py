@@ -21,7 +21,7 @@ LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A model in eval mode with its tokenizer. Several sessions may share it, because runs store nothing on the model.
+    """A model in eval mode together with its tokenizer. Several sessions can share a checkpoint.
 
     Attributes:
         model: a PreTrainedModel, or a classifier of this project around one.
@@ -45,39 +45,40 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """Return the sets of heads of the model: three sets for an encoder-decoder, otherwise one."""
+        """Return the sets of attention heads in the model: three sets (encoder, decoder, cross-attention) for an
+        encoder-decoder, otherwise one."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the set of heads with a name such as "encoder" ("" for the first set). Raises CheckpointError if the
-        model has no such set."""
+        """Return the set of attention heads in one stack of the model, such as "encoder" ("" for a model with one
+        stack). Raises CheckpointError if there is no such stack."""
         return set_named(self.sets, part)
 
     @cached_property
     def windows(self) -> Windows:
-        """Return how many keys a query can see in each layer (None: all keys); () if no layer has an attention
-        window."""
+        """Return how many keys, including itself, a query can attend to in each layer (None: no limit); () if no layer
+        has an attention window."""
         return windows_of(self.model.config)
 
     @property
     def layers(self) -> int:
-        """Return the number of layers. For an encoder-decoder, return that of its encoder."""
+        """Return the number of layers in the model, or in the encoder of an encoder-decoder."""
         return self.sets[0].layers
 
     @property
     def heads(self) -> int:
-        """Return the number of heads per layer. For an encoder-decoder, return that of its encoder."""
+        """Return the number of attention heads per layer in the model, or in the encoder of an encoder-decoder."""
         return self.sets[0].heads
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based layers that have attention in a hybrid model; () if all layers have attention."""
+        """Return the zero-based indices of the attention layers in a hybrid model, such as Jamba; () if all layers have
+        attention."""
         return self.sets[0].attending
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return all heads layer by layer (for an encoder-decoder, those of its encoder). Layers without attention are
-        left out."""
+        """Return all attention heads of the model, or of the encoder in an encoder-decoder, layer by layer."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
@@ -95,7 +96,7 @@ class Checkpoint:
 
     @property
     def size(self) -> int:
-        """Return the size of the model's weights in memory, in bytes."""
+        """Return the memory size of the model weights in bytes."""
         return sum(weights.numel() * weights.element_size() for weights in self.model.parameters())
 
     @property
@@ -104,13 +105,13 @@ class Checkpoint:
 
     @property
     def labels(self) -> dict[int, str] | None:
-        """Return the names of the classes by output index; None for a model without a classifier."""
+        """Return the class names of a sequence classifier by output index; None if the model is not a classifier."""
         architectures = type(self.model).__name__
         return dict(self.model.config.id2label) if "SequenceClassification" in architectures else None
 
     @cached_property
     def max_length(self) -> int:
-        """Return the largest number of tokens of an input, including special tokens."""
+        """Return the largest number of tokens that an input may have, including special tokens."""
         known = learned_positions(self.model)
         if not known:
             limits = [getattr(self.model.config, name, None) for name in self.family.positions]
@@ -122,19 +123,19 @@ class Checkpoint:
 
     @cached_property
     def token_types(self) -> int:
-        """Return the number of token types of the model; 0 or 1 if both sentences of a pair have the same type."""
+        """Return how many token types (segment IDs) the model distinguishes; 0 or 1 if it does not distinguish the two
+        sentences of a pair."""
         if self.model.config.model_type == "xlnet":  # relative segments, without a table
             return 3
         return int(getattr(self.model.config, "type_vocab_size", None) or 0)
 
     @property
     def takes_token_types(self) -> bool:
-        """Return whether the model has several token types and its tokenizer returns token types."""
+        """Return whether both the model and its tokenizer use token types (segment IDs)."""
         return self.token_types > 1 and "token_type_ids" in self.tokenizer.model_input_names
 
     def encode(self, text: str, pair: str | None = None, *, max_length: int | None = None) -> Encoding:
-        """Encode a sentence or a pair of sentences as tokens, with [CLS] and [SEP], or with BOS and an end-of-text
-        token between sentences.
+        """Tokenize a sentence or a pair of sentences, and add the special tokens of the model.
 
         Longer inputs are truncated at the end of the longer sentence; `Encoding.cut` counts the tokens. Raises
         InputError if the text is empty or longer than LONGEST_TEXT characters, or no token fits.
@@ -175,7 +176,7 @@ class Checkpoint:
         return encoding
 
     def inputs(self, encodings: Sequence[Encoding]) -> dict[str, Int[torch.Tensor, "batch _"]]:
-        """Return the arguments of the forward pass for a batch of inputs (and of targets, if any) with equal length."""
+        """Return the keyword arguments of the model's forward method for a batch of inputs with equal length."""
         given = {"input_ids": [encoding.ids for encoding in encodings]}
         given["attention_mask"] = [(1,) * len(encoding) for encoding in encodings]
         if self.takes_token_types:
@@ -186,7 +187,7 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return an encoding whose token types fit the model: all are 0 if the model has fewer types than its tokenizer
+        """Return an encoding whose token types are set to 0 if the model supports fewer types than its tokenizer
         returns.
 
         Raises CheckpointError if the model has no embedding for a token.
@@ -205,8 +206,8 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Encode a target text for a decoder: the start token, then the text without an end token. Raises
-        CheckpointError if the model has no start token."""
+        """Tokenize a target text for a decoder, with a start token and without an end token. Raises CheckpointError if
+        the model has no start token."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:
@@ -229,7 +230,7 @@ def _is_encodable(text: str) -> bool:
 
 
 def started(tokenizer: Any, text: str, start: int, limit: int) -> Encoding:
-    """Encode a text, which may be empty, after a start token and without any other special tokens."""
+    """Tokenize a text, which may be empty, with a start token and no other special tokens."""
     part = split(tokenizer, text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
     room = max(limit - 1, 0)
     own = part["input_ids"][:room]
@@ -327,8 +328,8 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """Return the span of a token without surrounding white space. For a token of white space, return the span of its
-    last character."""
+    """Return the character span of a token without the white space around it. If the token is white space, return the
+    span of its last character."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1
@@ -356,7 +357,8 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """Return how many tokens each table of position embeddings allows; empty for a model without such tables.
+    """Return the largest number of tokens that each position embedding table of a model supports; empty if the model
+    has no such tables.
 
     RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """
@@ -373,7 +375,7 @@ def learned_positions(model: Any) -> list[int]:
 
 
 def embedding_rows(model: Any) -> int | None:
-    """Return the number of token embeddings of a model, or None if it has no embedding table."""
+    """Return the number of rows in the token embedding table of a model; None if it has no such table."""
     transformer = model if hasattr(model, "get_input_embeddings") else getattr(model, "base", model)
     try:
         table = transformer.get_input_embeddings()

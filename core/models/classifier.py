@@ -34,7 +34,7 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """Return a checkpoint with the same architecture and tokenizer as another, but with newly initialised random
+    """Return a checkpoint with the architecture and tokenizer of another checkpoint and with newly initialised random
     weights.
 
     Equal seeds yield equal weights. `classifier` also initialises the head.
@@ -69,7 +69,7 @@ def pooled(
     mask: Int[Tensor, "batch position"],
     separator: int | None,
 ) -> Float[Tensor, "batch hidden"]:
-    """Return one vector for each input, pooled from hidden states at the positions that a classification head reads.
+    """Return one vector per input by pooling hidden states, as the input of a classification head.
 
     Args:
         pooling: the first position ("cls"), the last separator ("sep"), the mean ("mean") or the last ("last") of the
@@ -91,8 +91,8 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classifier on top. `config.atlas_pooling` names the positions that the classifier
-    reads."""
+    """A Transformer with a linear classification head on pooled hidden states. `config.atlas_pooling` is the pooling
+    method, such as "cls" or "mean"."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -115,8 +115,8 @@ class PooledForSequenceClassification(nn.Module):
         self.base.set_attn_implementation(name)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
-        """Run the Transformer and its classifier on padded tokens [batch, position]. `attention_mask` is 1 for tokens
-        that are not padding."""
+        """Return the class scores (logits) for a batch of padded token IDs [batch, position]. `attention_mask` is 1 for
+        tokens and 0 for padding."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         outputs = self.base(input_ids, attention_mask=mask, **options)
         vector = pooled(
@@ -139,8 +139,8 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 classifier with a new head. Below the head, it has a copy of the weights of a Transformer, or
-    random weights.
+    """Return a float32 sequence classifier with a new head on top of a Transformer, which keeps its weights or is
+    initialised at random.
 
     Raises CheckpointError if the pooling is unknown, "sep" without a separator token, or "cls" for a causal model, or
     the tokenizer cannot pad.
@@ -186,8 +186,7 @@ def fresh_classifier(
 
 
 def padding_id(base: Checkpoint) -> int:
-    """Return the ID of the token that pads inputs: the padding token of the tokenizer, or its end-of-text token if it
-    has none."""
+    """Return the ID of the padding token of a checkpoint, or of its end-of-text token if it has no padding token."""
     tokenizer = base.tokenizer
     for token_id in (tokenizer.pad_token_id, tokenizer.eos_token_id, tokenizer.bos_token_id):
         if token_id is not None:
@@ -199,7 +198,8 @@ def padding_id(base: Checkpoint) -> int:
 
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
-    """Return a classifier that consists of an opened Transformer and the head that was saved in a folder."""
+    """Return a sequence classifier with the weights of an opened Transformer and the classification head that was saved
+    in a folder."""
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)

@@ -53,21 +53,20 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
 
 
 def layers_in(config: dict[str, Any]) -> int:
-    """Return the number of layers in a config; 0 if unknown. The config of Nemotron-H lists its layers instead of
-    counting them."""
+    """Return the number of layers that a model config specifies; 0 if it specifies none."""
     listed = config.get("layers_block_type")
     named = (config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int))
     return next(named, min(len(listed), MOST_LAYERS) if isinstance(listed, list) else 0)
 
 
 def heads_in(config: dict[str, Any]) -> int:
-    """Return the number of heads per layer in a config; 0 if unknown."""
+    """Return the number of attention heads per layer that a model config specifies; 0 if it specifies none."""
     return next((config[name] for name in (*_HEADS, "encoder_attention_heads") if isinstance(config.get(name), int)), 0)
 
 
 def all_heads_in(config: dict[str, Any]) -> list[Head]:
-    """Return the heads of a model layer by layer, as read from its config (for an encoder-decoder, those of its
-    encoder); [] if unknown.
+    """Return all attention heads that a model config specifies, layer by layer (encoder only for an encoder-decoder);
+    [] if it specifies none.
 
     As in `head_sets`, layers of ALBERT hold `inner_group_num` attention layers each, and ConvBERT has one of
     `head_ratio` heads.
@@ -112,7 +111,7 @@ def _attending_in(config: dict[str, Any]) -> tuple[int, ...]:
 
 
 def classifies(config: dict[str, Any]) -> bool:
-    """Return whether a config describes a sequence classifier."""
+    """Return whether a model config describes a sequence classifier."""
     return any("SequenceClassification" in kind for kind in config.get("architectures") or ())
 
 

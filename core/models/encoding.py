@@ -23,7 +23,7 @@ UNKNOWN = frozenset({"[UNK]", "<unk>"})
 
 @dataclass(frozen=True)
 class Encoding:
-    """The tokens of a sentence or a pair of sentences. Every tuple except `separators` has one entry for each position.
+    """A tokenized sentence or pair of sentences. Every tuple except `separators` has one entry per token.
 
     Attributes:
         pair: the second sentence, or None.
@@ -49,15 +49,14 @@ class Encoding:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """Return the numbers of tokens in the input and in its target (0 without a target). Inputs with equal numbers
-        may share a batch."""
+        """Return the numbers of tokens in the input and in its target text (0 if there is no target)."""
         return len(self), len(self.target) if self.target is not None else 0
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def up_to(self, length: int) -> "Encoding":
-        """Return the encoding of the first `length` positions only."""
+        """Return a copy of the encoding with only the first `length` tokens."""
         if length >= len(self):
             return self
         names = ("ids", "segments", "tokens", "offsets", "sentence")
@@ -65,8 +64,8 @@ class Encoding:
         return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
-        """Return the positions of tokens that overlap the characters [start, end) of sentence 0 or 1. Truncated tokens
-        are left out.
+        """Return the positions of all tokens that overlap the characters [start, end) of the first (0) or second (1)
+        sentence.
 
         Raises InputError if the span is outside the text.
         """
@@ -80,7 +79,7 @@ class Encoding:
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]
 
     def pieces_of(self, spans: Sequence[Span], sentence: int = 0) -> list[tuple[int, ...]]:
-        """Return the positions of tokens that overlap at least one of several spans of a sentence."""
+        """Return the positions of tokens for each of several character spans in a sentence."""
         length = len(self.text if sentence == 0 else self.pair or "")
         if not all(0 <= start < end <= length for start, end in spans):
             return [self.pieces(*span, sentence) for span in spans]  # names the one that is not
@@ -98,17 +97,17 @@ class Encoding:
 
     @property
     def punctuation(self) -> tuple[int, ...]:
-        """Return the positions of text tokens that consist of punctuation only."""
+        """Return the positions of tokens that consist only of punctuation."""
         pieces = {k: self.tokens[k].strip("Ġ▁# ") for k in self.ordinary}
         return tuple(k for k, piece in pieces.items() if piece and all(category(sign)[0] == "P" for sign in piece))
 
     @property
     def unknown(self) -> float:
-        """Return the fraction of text tokens that are unknown ([UNK]). Above one half, attention maps mean little."""
+        """Return the fraction of text tokens that are unknown ([UNK]), from 0 to 1."""
         pieces = [self.tokens[k] for k in self.ordinary]
         return sum(piece in UNKNOWN for piece in pieces) / max(len(pieces), 1)
 
     @property
     def ordinary(self) -> tuple[int, ...]:
-        """Return the positions of tokens that are not special."""
+        """Return the positions of all tokens that are not special tokens."""
         return tuple(k for k, span in enumerate(self.offsets) if span is not None)

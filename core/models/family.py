@@ -14,7 +14,7 @@ INTERFACE = "ALL_ATTENTION_FUNCTIONS"  # the table of transformers that a model'
 
 @dataclass(frozen=True)
 class Family:
-    """Properties of a model family, which is identified by its `model_type` in transformers.
+    """Properties of a model family, such as BERT or Llama, which is identified by its `model_type` in transformers.
 
     Attributes:
         interceptable: attention uses the AttentionInterface of transformers, so that layers can be observed and
@@ -85,7 +85,7 @@ _ALSO_DECODERS = frozenset({
 
 
 def family_in(config: Any) -> Family:
-    """Return the properties of the model family that a config names. The config decides whether the model is causal."""
+    """Return the properties of the model family that a config belongs to."""
     record = family_of(config.model_type)
     if record.translates:
         return record
@@ -104,7 +104,8 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """Return the properties of a model family. For an unknown family, they are read from the code of transformers."""
+    """Return the properties of the model family with a `model_type`. An unknown family is inspected in the code of
+    transformers."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto  # 2.6 s of start-up

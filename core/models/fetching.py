@@ -19,7 +19,7 @@ from .present import HUB_ID, bundled_names, downloaded_names, is_here, located
 
 @dataclass(frozen=True)
 class RealModel:
-    """A published model that can be downloaded. name: short name; hub: hub ID; size: size of the download in bytes."""
+    """A published model on the Hugging Face Hub with its short name, hub ID and download size in bytes."""
 
     name: str
     hub: str
@@ -30,8 +30,8 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name that opens this model: its short name if the model is installed under that name, otherwise
-        its hub ID."""
+        """Return the name to open this model with: its short name if the model is installed as a package, otherwise its
+        hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -45,12 +45,12 @@ REAL_MODELS = (
 
 
 def real_model(name: str) -> RealModel | None:
-    """Return the published model that has a short name or hub ID; None for other names."""
+    """Return the suggested published model that has a short name or hub ID; None if there is no such model."""
     return next((model for model in REAL_MODELS if name in (model.name, model.hub)), None)
 
 
 def resolved(name: str) -> str:
-    """Return the checkpoint name for what a user typed. The short name of a published model becomes its hub ID."""
+    """Return the checkpoint name for user input. The short name of a published model is replaced by its hub ID."""
     model = real_model(name)
     return model.chosen if model is not None and (model.name in config.PACKAGED or not is_here(name)) else name
 
@@ -63,8 +63,7 @@ BUNDLED, HERE, REAL = "bundled", "on this machine", "real model"
 
 @dataclass(frozen=True)
 class Choice:
-    """One entry in a list of checkpoints. `detail` shows layers and heads; for published models, it shows licence and
-    download size."""
+    """A checkpoint that users can select. `detail` is a description, such as its numbers of layers and heads."""
 
     name: str
     kind: str
@@ -72,7 +71,8 @@ class Choice:
 
 
 def choices(own: Sequence[str] = ()) -> list[Choice]:
-    """Return the checkpoints that a user can choose: bundled ones, those on this machine, and published models."""
+    """Return all checkpoints that a user can select: bundled checkpoints, those on this machine, and published
+    models."""
     packaged = config.packaged_checkpoints()
     real = {model.chosen: model for model in REAL_MODELS}
     found = [Choice(name, BUNDLED, _sizes(name)) for name in bundled_names() if name not in packaged]
@@ -87,7 +87,7 @@ def _told(model: RealModel, name: str) -> str:
 
 
 def megabytes(size: int) -> str:
-    """Return a number of bytes as text in MB with two significant digits, such as "440 MB"."""
+    """Format a number of bytes in MB with two significant digits, such as "440 MB"."""
     return f"{round(size / 1e6, -1 if size >= 1e8 else 0):.0f} MB"
 
 
@@ -112,8 +112,8 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """The state of a download in this process: the fraction that is done (`share`), what has arrived (`doing`), and why
-    the download failed (`error`).
+    """The state of a model download in this process: the fraction done (`share`), a description of the current step
+    (`doing`) and the error message if it failed.
 
     `state` is "running", "stopping", "stopped", "failed" or "done".
     """
@@ -135,17 +135,17 @@ _GUARD = threading.Lock()
 
 
 def can_download(name: str) -> bool:
-    """Return whether a name has the form of a hub ID and its checkpoint is not on this machine."""
+    """Return whether a checkpoint name is a hub ID that has not been downloaded to this machine."""
     return HUB_ID.fullmatch(name) is not None and ".." not in name and not is_here(name)
 
 
 def fetch_of(name: str) -> Fetch | None:
-    """Return the newest download of a checkpoint in this process; None if there was no download."""
+    """Return the state of the latest download of a checkpoint in this process; None if there was no download."""
     return _FETCHES.get(name)
 
 
 def start(name: str) -> Fetch:
-    """Start to download a checkpoint in a thread. Return the state of the download, which the thread updates.
+    """Start downloading a checkpoint in a background thread. The returned state is updated during the download.
 
     A running download is returned; a stopped one continues where it stopped.
     """
@@ -159,14 +159,15 @@ def start(name: str) -> Fetch:
 
 
 def stop(name: str) -> None:
-    """Stop a download. What has arrived remains stored, so that a later download continues from there."""
+    """Stop the download of a checkpoint. Downloaded data remain stored, so that a later download continues from
+    there."""
     state = _FETCHES.get(name)
     if state is not None and state.state == "running":
         state.state = "stopping"
 
 
 def forget(name: str) -> None:
-    """Forget a download that has ended, so that pages offer the download again."""
+    """Remove the state of a finished or failed download, so that users can start the download again."""
     state = _FETCHES.get(name)
     if state is not None and not state.active:
         _FETCHES.pop(name, None)

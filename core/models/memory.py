@@ -19,13 +19,13 @@ from .weights import tensors_in
 
 
 def has_bfloat16() -> bool:
-    """Return whether the CPU supports bfloat16 natively. Emulated bfloat16 is ten times slower than float32."""
+    """Return whether the CPU has native instructions for bfloat16."""
     return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype to compute in: float32 if the CPU would emulate the requested dtype, otherwise the requested
-    dtype."""
+    """Return the dtype in which to compute: float32 if the CPU would have to emulate the requested dtype, otherwise the
+    requested dtype."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 
@@ -43,26 +43,24 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class Stored:
-    """The number of parameters in weight files, and the torch dtype that most of them have."""
+    """The number of parameters in some weight files, and the torch dtype of most parameters."""
 
     parameters: int
     dtype: str
 
     def opened_as(self, dtype: str) -> str:
-        """Return the dtype that weights have after opening. "stored" (and "auto" for large models) is the dtype of the
-        file; otherwise "auto" is float32."""
+        """Return the dtype that the weights have after loading with a dtype option, such as "auto" or "stored"."""
         if dtype == "auto":
             dtype = "stored" if self.parameters >= LARGE else "float32"
         return self.dtype if dtype == "stored" else dtype
 
     def bytes_as(self, dtype: str) -> int:
-        """Return how many bytes of memory the weights take in a dtype."""
+        """Return the number of bytes that the weights take in memory with a dtype option."""
         return self.parameters * _BYTES[dtype]
 
 
 def stored_weights(files: Sequence[Path]) -> Stored:
-    """Count the parameters that the headers of safetensors files list. Unreadable files are skipped here, because
-    opening reports them."""
+    """Count the parameters in safetensors files from the headers of the files. Unreadable files are ignored."""
     counts: dict[str, int] = {}
     for kind, shape in tensors_in(files).values():
         counts[kind] = counts.get(kind, 0) + math.prod(shape)
@@ -71,25 +69,24 @@ def stored_weights(files: Sequence[Path]) -> Stored:
 
 
 def free_bytes(device: str) -> int:
-    """Return how many bytes of memory on a device a new model may use without swapping."""
+    """Return how many bytes of free memory on a device a new model can use."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
     return int(psutil.virtual_memory().available)
 
 
 def maps_bytes(layers: int, heads: int, length: int) -> int:
-    """Return how many bytes all attention maps of one input take, including the form in which pages show them."""
+    """Return how many bytes of memory the attention maps of all heads take for one input."""
     return layers * heads * length**2 * A_WEIGHT
 
 
 def shown(size: int) -> str:
-    """Return a number of bytes as text, such as "2.1 GB" or "12 MB"."""
+    """Format a number of bytes as text, such as "2.1 GB" or "12 MB"."""
     return f"{size / 1e9:.1f} GB" if size >= 5e8 else f"{max(1, round(size / 1e6))} MB"
 
 
 def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None:
-    """Raise InputError if the full attention maps of an input would not fit into memory. `maps` is their size in
-    bytes."""
+    """Raise InputError if attention maps with a total size of `maps` bytes do not fit into memory."""
     if maps > (free := free_bytes(device)):
         raise InputError(
             f"{subject} need full attention maps, which must fit into memory; maps of {length:,} tokens take "
@@ -99,8 +96,8 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """Raise CheckpointError if a checkpoint would not fit into memory. `maps` is the size in bytes of the attention
-    maps to compute."""
+    """Return a sentence about the memory that a checkpoint needs. Raises CheckpointError if the checkpoint does not fit
+    into memory."""
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")

@@ -51,8 +51,7 @@ TRAINING = "training.json"
 
 
 def refuse_held(folder: Path, name: str) -> None:
-    """Raise CheckpointError for a model that was trained with fixed patterns, because its file does not contain these
-    patterns."""
+    """Raise CheckpointError if a model was trained with fixed attention patterns, which are not stored in its files."""
     try:
         told = json.loads(read_in(folder, TRAINING))
     except (InputError, OSError, ValueError, RecursionError):
@@ -74,7 +73,8 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Raise CheckpointError if the attention window of a layer is longer than the number of positions of the model.
+    """Raise CheckpointError if a config specifies an attention window that is longer than the largest input of the
+    model.
 
     After positions were stretched (Phi-3's 128k: a window of 262,144 of 131,072), such a window means no window.
     """
@@ -109,7 +109,7 @@ _ADDED = re.compile(r"lora_|^(\w+\.)?(prefix_encoder|prompt_embeddings|prompt_en
 
 
 def refuse_no_text(config: Any, name: str) -> None:
-    """Raise CheckpointError if a config describes a model that does not read text, or several models in one."""
+    """Raise CheckpointError if a config describes a model without text input, or a combination of several models."""
     try:
         sized = all(hasattr(config, size) for size in ("num_hidden_layers", "num_attention_heads"))
     except RuntimeError as error:  # sizes by layer (Dots3 Note): transformers raises its own class
@@ -152,7 +152,7 @@ _SIZES = "Correct the sizes in config.json, or save the checkpoint again."
 
 
 def refuse_more_layers(settings: Any, tensors: Tensors, name: str) -> None:
-    """Raise CheckpointError if config.json describes far more layers than the weight file contains."""
+    """Raise CheckpointError if config.json specifies far more layers than the weight files contain."""
     layers = getattr(settings, "num_hidden_groups", settings.num_hidden_layers)  # the layers of an ALBERT share weights
     layers *= getattr(settings, "inner_group_num", 1)
     layers = max(
@@ -167,7 +167,7 @@ def refuse_more_layers(settings: Any, tensors: Tensors, name: str) -> None:
 
 
 def refuse_other_sizes(build: Callable[[], Any], tensors: Tensors, name: str) -> None:
-    """Raise CheckpointError if config.json describes a much larger model than the weight file contains.
+    """Raise CheckpointError if config.json describes a much larger model than the weight files contain.
 
     The model is first built without memory, on the meta device of PyTorch.
     """
@@ -216,8 +216,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Return a sentence about weights in the file that the model does not use, outside embeddings and layers; () if
-    there are none.
+    """Check the tensors in weight files that a model does not use, and return a sentence about those that can be
+    ignored; () if there are none.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.
@@ -262,8 +262,7 @@ def _is_buffer(key: str, tensors: Tensors) -> bool:
 
 
 def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, *, given: Collection[str] = ()) -> None:
-    """Raise CheckpointError if a weight of the model is missing from the file. Two kinds may be missing: an unused
-    pooler, and tables of positions that transformers computes (in Marian models)."""
+    """Raise CheckpointError if the weight files lack a parameter that the model needs."""
     computed = {f"{path}.weight" for path, module in model.named_modules() if _COMPUTING & set(dir(type(module)))}
     left = computed.union(given)
     missing = sorted(key for key in report["missing_keys"] if "pooler" not in key and key not in left)
@@ -299,7 +298,7 @@ def refuse_missing(model: Any, report: Mapping[str, Any], name: str, head: str, 
 
 
 def refuse_no_numbers(model: Any, name: str) -> None:
-    """Raise CheckpointError if a weight of the model contains NaN or infinity."""
+    """Raise CheckpointError if a weight of a model is NaN or infinite."""
     for key, weight in model.named_parameters():
         if weight.is_floating_point() and not torch.isfinite(weight.sum(dtype=torch.float32)):
             broken = int((~torch.isfinite(weight)).sum())
@@ -312,7 +311,7 @@ def refuse_no_numbers(model: Any, name: str) -> None:
 
 
 def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
-    """Raise CheckpointError if a model has no token embeddings, or if its tokenizer has tokens without an embedding."""
+    """Raise CheckpointError if a tokenizer has tokens for which the model has no embedding."""
     rows = embedding_rows(model)
     if rows is None:
         raise CheckpointError(_no_text(name, "has no table of them"))
@@ -349,7 +348,7 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
 
 
 def in_eight_bits(model: nn.Module, name: str) -> nn.Module:
-    """Convert the weights of linear layers to int8 in place, and return the model.
+    """Quantise the linear layers of a model to int8 weights in place, and return the model.
 
     Raises CheckpointError if torchao is missing or there is nothing to quantise.
     """
@@ -387,7 +386,7 @@ def open_checkpoint(
     device: str = "auto",
     on_progress: Progress | None = None,
 ) -> Checkpoint:
-    """Open a checkpoint in eval mode and without gradients.
+    """Load a checkpoint in eval mode, without gradients.
 
     Raises CheckpointError if the name is unknown, weights are pickled, files are damaged, the head is missing, it does
     not fit into memory, or the hub cannot be reached.
@@ -457,7 +456,8 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Return how many bytes of memory the weights of a local checkpoint take; 0 if the checkpoint cannot be read."""
+    """Return how many bytes of memory the weights of a local checkpoint take after loading; 0 if the checkpoint cannot
+    be read."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -469,7 +469,7 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """Return the device to use. "auto" is the device in ATLAS_DEVICE; if it is unset, CUDA, then MPS, then the CPU.
+    """Return the torch device to use. "auto" selects the device in ATLAS_DEVICE, otherwise CUDA, MPS or the CPU.
 
     Raises CheckpointError for a device that this machine lacks.
     """
@@ -489,15 +489,16 @@ def choose_device(device: str) -> str:
 
 
 def local(name: str) -> Path:
-    """Return the folder of a local checkpoint, which is bundled, installed as a package, or given as a folder. Never
-    downloads."""
+    """Return the folder of a checkpoint that is bundled, installed as a package, or stored in a folder. Nothing is
+    downloaded."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()
 
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """Return the local folder of a checkpoint. A hub ID (owner/model or owner/model@revision) is downloaded first."""
+    """Return the local folder of a checkpoint. A checkpoint with a hub ID (owner/model or owner/model@revision) is
+    downloaded if necessary."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     if command := config.how_to_install(name):
@@ -668,7 +669,7 @@ def _refuse_what_fails(checkpoint: Checkpoint) -> None:
 
 @cache
 def quiet_loading() -> None:
-    """Suppress progress bars and warnings of transformers."""
+    """Suppress the progress bars and warnings that transformers prints."""
     transformers.utils.logging.disable_progress_bar()
     transformers.utils.logging.set_verbosity_error()
 
@@ -699,8 +700,7 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
-    """Return the kind of head that a checkpoint was saved with ("classifier", "language" or "none"), without opening
-    its weights.
+    """Return which head a checkpoint was saved with ("classifier", "language" or "none"), without loading its weights.
 
     Raises the CheckpointErrors of `open_checkpoint`.
     """

@@ -17,7 +17,7 @@ from .weights import HEAD_FILE, hash_of_files, marks_of, weight_files
 
 
 def bundled_names() -> list[str]:
-    """Return the names of the checkpoints that are bundled with the project or with an installed package."""
+    """Return the names of all checkpoints that are included in this project or in an installed package."""
     folders = sorted(config.BUNDLED_MODELS.glob("*/config.json"))
     bundled = [
         folder.parent.name for folder in folders if "model_type" in json.loads(folder.read_text(encoding="utf-8"))
@@ -35,8 +35,7 @@ HUB_ID = re.compile(r"(?=[^@]{1,96}(?:@|$))(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]
 
 
 def present_weights(name: str) -> str | None:
-    """Return the SHA-256 of the weights that a checkpoint name opens now; None if the weights are not on this
-    machine."""
+    """Return the SHA-256 hash of the weights of a checkpoint; None if the weights are not on this machine."""
     try:
         folder = located(name)
         if folder is None or not config.within(folder):
@@ -52,8 +51,7 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """Return a number that changes whenever a file of a local checkpoint is written, replaced or removed; 0 for hub
-    IDs.
+    """Return a number that changes whenever the files of a local checkpoint change; 0 for hub IDs.
 
     It is the cache key of opened checkpoints.
     """
@@ -68,8 +66,8 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """Return the folder that contains the config of a checkpoint. For a LoRA adapter, return that of its base model, or
-    None if it is missing.
+    """Return the folder with the config of the model in a folder. For a LoRA adapter, return the folder of its base
+    model, or None if it is missing.
 
     Raises CheckpointError for an unreadable adapter.
     """
@@ -80,8 +78,7 @@ def model_folder(folder: Path, name: str) -> Path | None:
 
 
 def located(name: str) -> Path | None:
-    """Return the folder of a checkpoint on this machine (bundled, from a package, a folder or a download); None if
-    there is none."""
+    """Return the folder of a checkpoint on this machine; None if the checkpoint is not on this machine."""
     return _local(name) or (_downloaded(name) if HUB_ID.fullmatch(name) else None)
 
 
@@ -120,8 +117,7 @@ def is_here(name: str) -> bool:
 
 
 def downloaded_names() -> list[str]:
-    """Return the hub IDs that are fully downloaded, sorted. Checkpoints that open under the name of a package are left
-    out."""
+    """Return the hub IDs of all fully downloaded checkpoints, sorted by name."""
     try:
         stored = [folder.name for folder in config.hub_cache().glob("models--*") if folder.is_dir()]
     except OSError:

@@ -20,7 +20,7 @@ _LAYER = re.compile(r"\.(\d+)\.(?:\w+\.)*?(?:attention|attn|self_attn)\.")
 
 
 def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
-    """Return the zero-based heads in each layer whose weights were removed from a checkpoint.
+    """Return the zero-based attention heads of each layer that were pruned from a checkpoint, according to its config.
 
     Raises CheckpointError if the config names a layer or head that the model does not have.
     """
@@ -41,7 +41,7 @@ def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
 
 
 def restored(files: list[Path], config: Any, cut: dict[int, list[int]], name: str) -> dict[str, Tensor]:
-    """Return all weights by name, with zeros for pruned heads, and list these heads in the config under KEY.
+    """Return the weights of a pruned checkpoint by name, with zeros for the pruned attention heads.
 
     Raises CheckpointError if the weights of a pruned layer do not have the expected size.
     """

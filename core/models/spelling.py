@@ -8,7 +8,7 @@ _LOST = "\ufffd"
 
 
 def spelled(tokenizer: Any, ids: list[int]) -> list[str]:
-    """Return the text of each token. Byte-level spellings are decoded, and a leading space is shown as `·`.
+    """Return the readable text of each token. Byte-level tokens are decoded, and a leading space is shown as `·`.
 
     A character that several tokens share is written at the first of them, and with its part at the others: "我",
     "我[2/3]", "我[3/3]". Bytes without a character are written as "<0xE6>".

@@ -33,8 +33,8 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # tokenizers that exceeded the time limit; t
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Raise CheckpointError if a file exceeds its size limit or config.json is impossible, before any file is
-    opened."""
+    """Raise CheckpointError if a file of a checkpoint is too large or its config.json is implausible, before any file
+    is loaded."""
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
             if file.stat().st_size > most:
@@ -47,7 +47,8 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Raise CheckpointError if rules in tokenizer.json are nested too deeply or make texts longer without bound."""
+    """Raise CheckpointError if tokenizer.json contains rules that are nested too deeply or that can lengthen texts
+    without limit."""
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
     if not isinstance(parsed, dict):
@@ -112,8 +113,8 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """Return the tokenizer in a folder. Also return a sentence if tokenizer.json replaced the class that transformers
-    chose.
+    """Load the tokenizer in a folder. Also returns a sentence for users if tokenizer.json was used instead of the
+    tokenizer class of transformers.
 
     transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
     tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless
@@ -178,12 +179,12 @@ def _declare(backend: Tokenizer, told: dict[str, Any]) -> None:
 
 
 def distrust(tokenizer: Any) -> None:
-    """Apply a time limit to every later call of a tokenizer."""
+    """Set a time limit for all later calls of a tokenizer."""
     _FOREIGN.add(tokenizer)
 
 
 def split(tokenizer: Any, *texts: Any, **options: Any) -> Any:
-    """Call a tokenizer on texts, with options. Raises CheckpointError if the tokenizer fails or takes too long."""
+    """Call a tokenizer. Raises CheckpointError if the tokenizer fails or takes too long."""
     if tokenizer not in _FOREIGN:
         return tokenizer(*texts, **options)
     if tokenizer in _STUCK:
@@ -213,8 +214,7 @@ def _in_time(call: Callable[[], Any], stuck: Callable[[], None] = lambda: None) 
 
 
 def is_panic(error: BaseException | None) -> bool:
-    """Return whether an error is a panic of the tokenizers library. The class of a panic is not a subclass of
-    Exception."""
+    """Return whether an exception is a Rust panic in the tokenizers library."""
     return error is not None and type(error).__name__ == "PanicException"
 
 

@@ -21,7 +21,7 @@ _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
 
 
 def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
-    """Return the safetensors files of a folder (one file, or the shards that the index lists), then its other files.
+    """Return the safetensors files of a checkpoint folder, followed by its other files.
 
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
@@ -69,14 +69,14 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
 
 
 def variant_of(file: Path) -> str | None:
-    """Return the variant that a weight file's name contains, such as "fp16" in model.fp16.safetensors; None without a
+    """Return the variant in the name of a weight file, such as "fp16" for model.fp16.safetensors; None if it has no
     variant."""
     match = _VARIANT.fullmatch(file.name)
     return match[1] if match else None
 
 
 def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
-    """Return the dtype and shape of each tensor by name, from the headers of readable safetensors files."""
+    """Return the dtype and shape of each tensor in safetensors files, by tensor name."""
     found: dict[str, tuple[str, tuple[int, ...]]] = {}
     for file in files:
         try:
@@ -92,7 +92,7 @@ def tensors_in(files: Sequence[Path]) -> dict[str, tuple[str, tuple[int, ...]]]:
 
 
 def refuse_what_leads_out(folder: Path, name: str) -> None:
-    """Raise CheckpointError if a file of a folder lies outside the allowed folders after links are followed."""
+    """Raise CheckpointError if a link in a checkpoint folder points to a file outside the allowed folders."""
     for file in folder.rglob("*"):
         if file.is_file() and not config.within(file):
             raise CheckpointError(
@@ -102,7 +102,7 @@ def refuse_what_leads_out(folder: Path, name: str) -> None:
 
 
 def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
-    """Raise CheckpointError if config.json names other weight files, or if the folder has no vocabulary."""
+    """Raise CheckpointError if a folder lacks files of a checkpoint, such as the vocabulary."""
     if read_config(folder, name).get("transformers_weights"):
         raise CheckpointError(
             f"The weights must be in {WHOLE}; the entry transformers_weights in config.json of {name} names "
@@ -121,8 +121,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return numbers for each file that change when the file is written or replaced, even if its modification time is
-    reset."""
+    """Return numbers for each file, such as its size and time, that change whenever the file changes."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
@@ -131,8 +130,8 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 of the contents of several files. The result is cached while the marks of the files
-    (`marks_of`) stay equal."""
+    """Return the SHA-256 hash of the contents of several files. It is cached until the numbers from `marks_of`
+    change."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:
