@@ -50,7 +50,8 @@ def check(
     if failed:
         raise CheckpointError(
             f"All checks must pass before results on {checkpoint} can be trusted; these checks failed: "
-            f"{', '.join(failed)}. Choose another checkpoint, or report its model family."
+            f"{', '.join(failed)}. Choose another checkpoint, or report the model family to the "
+            "developers of Attention Atlas."
         )
 
 

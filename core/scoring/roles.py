@@ -59,8 +59,8 @@ class RolePositions:
         if not all(0 <= k < self.length for k in named) or end > self.length or period < 1:
             raise InputError(
                 f"Token positions must be inside the input of {self.length} tokens; got first token {self.first}, "
-                f"separators {self.separators}, rare words {self.rare} and repeat {self.repeat}. Correct these "
-                "positions."
+                f"separators {self.separators}, rare words {self.rare} and repeated text (start, "
+                f"length) {self.repeat}. Correct these positions."
             )
 
 

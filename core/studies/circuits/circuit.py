@@ -91,7 +91,8 @@ class CircuitOptions(ExampleOptions):
     margin: Annotated[
         float,
         Flag(
-            "smallest effect of an edge that matters, as a fraction of the mean difference between the inputs of a pair"
+            "smallest effect of an edge that counts as relevant, as a fraction of the mean difference in output "
+            "between the two inputs of a pair"
         ),
     ] = 0.05
     clip: Annotated[float, Flag("upper limit for the effect of an edge on one pair, as a multiple of the margin")] = 2.0

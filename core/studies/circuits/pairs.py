@@ -53,13 +53,15 @@ class PairsOptions(references.ReferenceOptions):
     strongest: Annotated[
         int,
         Flag(
-            "in models with more than 48 heads: number of strongest heads between which all pairs are measured", least=2
+            "number of strongest heads among which all pairs are measured (only in models with more than 48 heads)",
+            least=2,
         ),
     ] = 30
     sample: Annotated[
         int,
         Flag(
-            "in models with more than 48 heads: number of further pairs to measure, which are drawn at random", least=0
+            "number of other pairs of heads, drawn at random, to measure (only in models with more than 48 heads)",
+            least=0,
         ),
     ] = 200
     draws: DrawnRows = 1

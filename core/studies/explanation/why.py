@@ -92,7 +92,9 @@ class WhyOptions(AttendingOptions):
             name="--single-heads/--groups",
         ),
     ] = None
-    least: Annotated[float, Flag("smallest share of the variance in attention scores that is listed")] = 0.02
+    least: Annotated[
+        float, Flag("list only terms that explain at least this share of the variance in attention scores (0 to 1)")
+    ] = 0.02
     removal: Annotated[
         int,
         Flag(

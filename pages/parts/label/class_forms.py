@@ -88,7 +88,7 @@ def _delete(db: Database, classes: ClassSet, annotator: str) -> None:
     if count:
         subject = "1 label is" if count == 1 else f"{count} labels are"
         fate = st.radio(
-            f"{subject} of this class. What should happen to these labels?",
+            f"{subject} assigned to this class. What should happen to these labels?",
             ["", *(class_name for class_name in classes.names if class_name != name)],
             index=None,
             format_func=lambda into: f"moved to {plain(classes.named(into).title)}" if into else RETIRED,

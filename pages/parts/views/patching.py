@@ -106,8 +106,8 @@ def _parts(inputs: TwoInputs) -> None:
         pd.DataFrame(rows),
         value="share",
         label="recovered logit difference",
-        title=f"{SHOWN[kind]} of the first input, patched at one word (1: logit difference fully recovered, below "
-        "0: it increases)",
+        title=f"{SHOWN[kind]} of the first input, patched at one word (1: logit difference "
+        "fully recovered; negative: moved further away)",
     )
     st.altair_chart(chart, width="content")
     st.caption(plain(f"n = 1 pair; only words of the second input with an aligned word in the first · {inputs.name}"))

@@ -167,8 +167,8 @@ def show_layers(result: StoredRun) -> None:
     picture = layer_picture(probe_layers, value, VALUES[value])
     st.altair_chart(picture, width="content")
     st.caption(
-        "In “Rules part”, the probe is trained on sentences on which a linear and a hierarchical rule agree. It "
-        "is tested on sentences on which the linear rule is wrong. A score of 0 means that the probe learned the "
+        "For the property “Rules part”, the probe is trained on sentences for which a linear and a hierarchical rule "
+        "predict the same label, and tested on sentences for which they differ. A score of 0 means that it learned the "
         "linear rule, and 1 the hierarchical rule. Hover over a cell to see its CI, control task and baselines."
     )
     weights = result.among(MixingWeight)
