@@ -40,7 +40,7 @@ _FACTOR, _START = np.uint64(0xBF58476D1CE4E5B9), np.uint64(5381)
 
 
 def damaged_blocks(path: Path, free: int) -> list[int]:
-    """Return the indices of the damaged or missing blocks that a closed DuckDB file uses, in ascending order.
+    """Return the indices of damaged or missing blocks in a DuckDB file that no process has open, in ascending order.
 
     Empty if the list of free blocks has an unknown format. Raises OSError if the file cannot be read.
     """
@@ -96,7 +96,7 @@ _REQUEST, _ANSWER = "backup-*.json", ".answer"
 
 
 def back_up(db: Database, file: str | Path) -> int:
-    """Copy the database to a new file, check the copy by reading all of it, and return the size of the copy in bytes.
+    """Copy the open database to a new file, verify the copy, and return its size in bytes.
 
     Nothing is written during the copy, so it contains every acknowledged label and no partial write. Raises StoreError
     if the file exists or cannot be written, or the database is damaged.
@@ -124,7 +124,8 @@ def back_up(db: Database, file: str | Path) -> int:
 
 
 def copy_held(source: Path, target: Path) -> None:
-    """Copy a file that this process has locked, with the help of another process. Raises OSError.
+    """Copy a file that this process has locked, by means of another process. Raises OSError if the file cannot be
+    copied.
 
     Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to
     the database.
@@ -139,7 +140,8 @@ def copy_held(source: Path, target: Path) -> None:
 
 
 def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = lambda _: None) -> int:
-    """Restore a backup to a path that has no database, open it once, and return its number of label events.
+    """Restore a backup file to a path without a database, and return the number of label events in the restored
+    database.
 
     `file` was written by `back_up`, or is a database that was moved away; its log is read if it has one. `say` receives
     a message if a log could only be read in part. Raises StoreError if `file` is damaged, is not a database of this
@@ -273,7 +275,7 @@ def _must_be_new(target: Path, what: str) -> None:
 
 
 def schema_of(file: str | Path) -> int:
-    """Return the schema version of a backup. Raises StoreError if the file is not a readable database."""
+    """Return the schema version of a backup file. Raises StoreError if the file is not a readable database."""
     try:
         with duckdb.connect(str(Path(file).expanduser()), read_only=True, config=CONFIG) as connection:
             return max(migrations.applied(connection), default=0)
@@ -285,8 +287,7 @@ def schema_of(file: str | Path) -> int:
 
 
 def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> int:
-    """Ask the process that has a database open to copy the database to a new file. Return the size of the copy in
-    bytes.
+    """Request a backup from the process that has a database open, and return the size of the backup in bytes.
 
     Raises StoreError if this process reports an error or does not answer in time.
     """
@@ -315,7 +316,7 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
 
 
 def answer_requests(db: Database) -> None:
-    """Make the database backups that other processes have requested."""
+    """Make the backups of a database that other processes have requested."""
     for request in runs_folder(db.path).glob(_REQUEST):
         taken = request.with_suffix(".taken")
         try:

@@ -65,7 +65,7 @@ BODIES: Mapping[tuple[str, str], Any] = MappingProxyType({  # the type of each c
 
 
 def is_number(value: Any) -> bool:
-    """Return whether a JSON value is a number."""
+    """Return whether a parsed JSON value is a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
@@ -82,7 +82,7 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Return why the text in a JSON column does not have the type of the column; "" if it does."""
+    """Return a message if the text in a JSON column of a table does not have the type of the column; otherwise ""."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -135,7 +135,7 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Collect the messages of `leave_out` within the context, without duplicates."""
+    """Return a context manager that collects the messages of `leave_out` in a list without duplicates."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -145,7 +145,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report that rows were left out, to the current `collecting` context and to the log."""
+    """Report that invalid rows were ignored, to the current `collecting` context and to the log."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -154,13 +154,12 @@ def leave_out(text: str) -> None:
 
 
 def left_out() -> bool:
-    """Return whether rows have been left out within the current `collecting` context."""
+    """Return whether any rows have been ignored as invalid in the current `collecting` context."""
     return bool(_collected.get())
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether all JSON columns of a row have the right type. If not, report the row as left out, by the name
-    `name`."""
+    """Return whether all JSON columns of a table row are valid. An invalid row is reported as ignored, under `name`."""
     for column, text in row.items():
         if (table, column) in BODIES and (why := misfit(table, column, text)):
             leave_out(f"Left out {name}: {why}. Delete it, or import it again from a sound export.")
@@ -169,5 +168,5 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return the entries of a stored object that this version of the program knows."""
+    """Return a copy of a stored dictionary with only the keys that this version of the program knows."""
     return {name: value for name, value in row.items() if name in keys}

@@ -20,8 +20,8 @@ _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained classifier to be stored. `weights` are safetensors bytes. `snapshot` lists the training labels [map_id,
-    class, event]."""
+    """A trained pattern classifier that is to be stored. `weights` is in safetensors format, and `snapshot` lists the
+    training labels as [map_id, class, event]."""
 
     class_set: str
     weights: bytes
@@ -34,7 +34,7 @@ class Trained:
 
 
 def save_classifier(db: Database, trained: Trained, *, classifier: str | None = None) -> str:
-    """Store a trained classifier and return its ID. Nothing changes if the ID is already stored."""
+    """Store a trained pattern classifier unless its ID is already stored, and return the ID."""
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
     values = [
@@ -64,7 +64,8 @@ def save_classifier(db: Database, trained: Trained, *, classifier: str | None = 
 
 
 def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
-    """Return the stored classifiers, newest first, with their `macro_f1` but without weights and label snapshots."""
+    """Return the stored pattern classifiers as a data frame, newest first, without their weights and training
+    labels."""
     return db.read(
         f"""SELECT {_ABOUT}, TRY_CAST(scores->>'macro_f1' AS DOUBLE) AS macro_f1 FROM classifier
             WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal DESC""",  # noqa: S608 - our columns
@@ -73,7 +74,7 @@ def classifiers(db: Database, class_set: str | None = None) -> pd.DataFrame:
 
 
 def one_classifier(db: Database, classifier: str) -> Row:
-    """Return a stored classifier with weights (bytes), label snapshot and scores. Raises StoreError if the ID is
+    """Return a stored pattern classifier with its weights, training labels and scores. Raises StoreError if the ID is
     unknown."""
     found = db.records("SELECT * FROM classifier WHERE classifier = ?", [classifier])
     if not found:
@@ -90,8 +91,8 @@ def one_classifier(db: Database, classifier: str) -> Row:
 
 @dataclass(frozen=True)
 class StoredClassifier:
-    """The fields of a stored classifier that are needed to classify maps. `confusions` are those on held-out maps
-    [input, true, predicted]."""
+    """The fields of a stored classifier that are needed to classify attention maps. `confusions` lists [input, true
+    class, predicted class] for held-out maps."""
 
     class_set: str
     weights: bytes
@@ -99,20 +100,20 @@ class StoredClassifier:
 
 
 def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """Return the fields of a stored classifier that are needed to classify maps. Raises StoreError if the ID is
-    unknown."""
+    """Return the fields of a stored classifier that are needed to classify attention maps. Raises StoreError if the ID
+    is unknown."""
     about = one_classifier(db, classifier)
     return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
 
 def class_set_of(db: Database, classifier: str) -> str | None:
-    """Return the class set on which a classifier was trained; None if the ID is unknown."""
+    """Return the name of the class set on which a classifier was trained; None if the classifier is unknown."""
     found = db.rows("SELECT class_set FROM classifier WHERE classifier = ?", [classifier])
     return found[0][0] if found else None
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Select the classifier that suggests classes for a class set (None: no suggestions).
+    """Select the classifier that suggests classes to annotators for a class set; None turns suggestions off.
 
     Raises InputError if the classifier was trained on another class set.
     """
@@ -133,12 +134,13 @@ def choose(db: Database, class_set: str, classifier: str | None, *, annotator: s
 
 
 def suggesting(db: Database, class_set: str) -> str | None:
-    """Return the classifier that is selected for suggestions in a class set, or None."""
+    """Return the ID of the classifier that is selected to suggest classes for a class set; None if no classifier is
+    selected."""
     return next(iter(_newest_choice(db, class_set)), None)
 
 
 def is_turned_off(db: Database, class_set: str) -> bool:
-    """Return whether suggestions are turned off for a class set; False if no classifier was ever selected."""
+    """Return whether a user has turned class suggestions off for a class set."""
     return _newest_choice(db, class_set) == [None]
 
 
@@ -149,7 +151,7 @@ def _newest_choice(db: Database, class_set: str) -> list[str | None]:
 
 
 def labels_since_newest(db: Database, class_set: str) -> int:
-    """Return the number of current labels on which the newest classifier of a class set was not trained.
+    """Return the number of current labels that were stored after the newest classifier of a class set was trained.
 
     These are the labels stored after its newest training (or tied) label, or after the classifier itself if none of its
     labels is in the database (bundled labels). Without a classifier, all current labels.

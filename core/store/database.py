@@ -41,8 +41,8 @@ BUSY = 10.0  # seconds to wait for statements of other threads before closing th
 
 
 def begin(path: Path, config: Mapping[str, Any]) -> None:
-    """Create a new, empty database file atomically if the file does not exist. Raises StoreError if this cannot be
-    determined.
+    """Create an empty database file atomically if the file does not exist. Raises StoreError if the operating system
+    cannot tell whether the file exists.
 
     DuckDB creates a file in four steps and cannot open a file left by a kill between them.
     """
@@ -72,8 +72,7 @@ def _place(part: Path, path: Path) -> None:
 
 
 class Opening:
-    """A database file that one DuckDB connection has opened. `stopped` means that the connection can no longer be
-    used."""
+    """An open DuckDB connection to a database file. `stopped` is True if an error has made the connection unusable."""
 
     def __init__(self, path: Path, connection: duckdb.DuckDBPyConnection):
         self.path, self.connection = path, connection
@@ -81,7 +80,7 @@ class Opening:
         self._own = threading.local()
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
-        """Return the database cursor of the calling thread, which is created on first use. Raises StoreError."""
+        """Return the database cursor of the current thread. Raises StoreError if the database is closed."""
         if not hasattr(self._own, "cursor"):
             with self.explaining():
                 self._own.cursor = self.connection.cursor()
@@ -93,7 +92,8 @@ class Opening:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Mark the calling thread as being in a transaction within the context. This does not start a transaction."""
+        """Return a context manager that marks the current thread as being in a transaction. It does not start a
+        transaction."""
         before, self._own.inside = self.inside, True
         try:
             yield
@@ -102,8 +102,7 @@ class Opening:
 
     @contextmanager
     def explaining(self) -> Iterator[None]:
-        """Convert DuckDB errors about the file or its disk to a StoreError with a single message, within the
-        context."""
+        """Return a context manager that converts DuckDB errors about the database file or its disk to a StoreError."""
         try:
             yield
         except duckdb.Error as error:
@@ -113,7 +112,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Check an error and remember if it means that DuckDB has stopped."""
+        """Set `stopped` if a DuckDB error means that the connection is no longer usable."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -121,7 +120,7 @@ class Opening:
         return is_of_file(error) or (self.stopped and bool(LET_GO.search(str(error))))
 
     def end(self) -> None:
-        """Close the database file and all cursors as soon as no other thread runs a statement.
+        """Close the database connection with all cursors as soon as no other thread is running a statement.
 
         Raises StoreError if a statement still runs after BUSY seconds; the file is then partly closed, so call this
         again.
@@ -150,7 +149,7 @@ _GUARDS: "weakref.WeakSet[DatabaseFileGuard]" = weakref.WeakSet()
 
 
 class DatabaseFileGuard:
-    """Detects whether the file at the path of a database is still the file that was opened."""
+    """A check that the file at the path of an open database is still the file that was opened."""
 
     def __init__(self, path: Path):
         self.path = path
@@ -161,12 +160,12 @@ class DatabaseFileGuard:
         _GUARDS.add(self)
 
     def let_go(self) -> None:
-        """Stop guarding the database file after the database was closed."""
+        """Release the resources for checking the database file, after the database was closed."""
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
-        """Raise StoreError if, since it was opened, the database file was deleted, replaced or truncated, or its log
-        was deleted.
+        """Raise StoreError if the database file has been deleted, replaced or truncated since it was opened, or its log
+        has been deleted.
 
         The cursor is used only if the file sizes are inconclusive.
         """
@@ -235,7 +234,7 @@ _MOVES = re.compile(r"\b(nextval|setval)\s*\(", re.IGNORECASE)  # functions that
 
 
 class Reader:
-    """A database cursor of one thread that can only read. Fetch all rows of a statement before the next statement.
+    """A read-only database cursor for one thread. Fetch all rows of a query before running the next query.
 
     `current` returns the open file, so that a reader stays valid when the file is reopened. All methods raise
     StoreError for problems with the file or its disk.
@@ -249,7 +248,7 @@ class Reader:
         self._cursor = self._opening.cursor()
 
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
-        """Run one SQL statement. Raises StoreError if the statement could change the database."""
+        """Run one SQL query. Raises StoreError if the statement could change the database."""
         if not _only_reads(sql):
             raise StoreError(_MUST_READ)
         self._opening = self._current()
@@ -271,7 +270,8 @@ class Reader:
             return self._cursor.fetchone()
 
     def arrow(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pa.Table":
-        """Run one SQL query and return its rows as an Arrow table. Raises StoreError like `execute`."""
+        """Run one SQL query and return the result as an Arrow table. Raises StoreError if the statement could change
+        the database."""
         if not _only_reads(sql):
             raise StoreError(_MUST_READ)
         with self._opening.explaining():
@@ -298,7 +298,7 @@ REST = 3.0  # seconds without a write
 
 
 class IdleCheckpointer:
-    """A thread that merges the database log into the file, by calling `fold`, after some seconds without writes."""
+    """A background thread that merges the database log into the database file after some seconds without writes."""
 
     def __init__(self, fold: Callable[[], None], seconds: float = REST):
         self._fold, self._seconds = fold, seconds
@@ -306,14 +306,14 @@ class IdleCheckpointer:
         self._thread: threading.Thread | None = None
 
     def wrote(self) -> None:
-        """Report that the database was written to, so that its log is merged later."""
+        """Notify the thread of a write to the database."""
         self._wrote.set()
         if self._thread is None and not self._over:
             self._thread = threading.Thread(target=self._watch, name="atlas-log", daemon=True)
             self._thread.start()
 
     def end(self) -> None:
-        """End this thread, so that the log is no longer merged."""
+        """Stop the background thread."""
         self._over = True
         self._wrote.set()
 
@@ -339,7 +339,7 @@ _OPEN: "weakref.WeakSet[Database]" = weakref.WeakSet()
 
 
 class Database:
-    """The open database file at `path`. It is created if it is missing, and migrated if it has an older schema.
+    """An open database file. The file is created if it does not exist, and migrated if its schema is older.
 
     `notice` is a message for users if the end of the log could not be recovered. `person` is the acting user: whoever
     opens the file may do everything, and `acting_as` returns handles with fewer rights. Raises StoreError if the file
@@ -363,19 +363,19 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return a handle on the same open database for another person. Every write checks the role of this person."""
+        """Return a handle on the same open database that has the rights of another person."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
 
     @property
     def shared(self) -> "Database":
-        """Return the first handle on this database, which is the one that opened the file."""
+        """Return the handle that opened the database file, which has the rights of the owner."""
         return self._opened or self
 
     @property
     def id(self) -> str:
-        """Return the unique ID of the database, which is stored in its file. A copy of the file has the same ID."""
+        """Return the unique ID that is stored in the database file. Copies of the file have the same ID."""
         shared = self.shared
         if shared._id is None:
             shared._id = str(self.rows("SELECT id FROM store_id")[0][0])
@@ -383,7 +383,7 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """Return the number of transactions that this process has committed. While the number stays the same, so do the
+        """Return the number of transactions that this process has committed, which caches use to detect changed
         data."""
         return self.shared._writes
 
@@ -428,7 +428,7 @@ class Database:
         return connection
 
     def cursor(self) -> Reader:
-        """Return the cursor of the calling thread for reading. Use `write()` for changes.
+        """Return a read-only cursor for the current thread.
 
         Fetch all rows of a statement (`fetchall`, `df`) before the next: an unread result blocks the cursor.
         """
@@ -459,7 +459,8 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Open a transaction under the write lock and yield its cursor. Either all changes are stored, or none.
+        """Return a context manager for a write transaction, which yields its cursor. All changes are rolled back if an
+        exception is raised.
 
         A nested call in the same thread joins the outer transaction. Raises RightsError for a viewer, and StoreError if
         the file was deleted, replaced or truncated since it was opened.
@@ -487,27 +488,29 @@ class Database:
             raise
 
     def read(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pd.DataFrame":
-        """Run one SQL query and return its rows as a data frame. Pass values as parameters, never inside the SQL
-        text."""
+        """Run one SQL query and return the result as a data frame. Pass values as query parameters, never inside the
+        SQL text."""
         return self.cursor().execute(sql, parameters).df()
 
     def arrow(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pa.Table":
-        """Run one SQL query and return its rows as an Arrow table, faster than `read` for many rows with texts."""
+        """Run one SQL query and return the result as an Arrow table, which is faster than `read` for many rows of
+        text."""
         return self.cursor().arrow(sql, parameters)
 
     def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:
-        """Run one SQL query and return its rows as tuples."""
+        """Run one SQL query and return the result as a list of tuples."""
         return self.cursor().execute(sql, parameters).fetchall()
 
     def records(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "list[Row]":
-        """Run one SQL query and return its rows as dictionaries by column name."""
+        """Run one SQL query and return the result as a list of dictionaries with column names as keys."""
         cursor = self.cursor().execute(sql, parameters)
         names = [column[0] for column in cursor.description]
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     @contextmanager
     def one_moment(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Yield a cursor in a read-only transaction, in which all queries see the same state of the database."""
+        """Return a context manager for a read-only transaction, in which all queries see the same state of the
+        database."""
         opening = self._current()
         with opening.transaction(), opening.explaining():
             cursor = opening.cursor()
@@ -519,13 +522,12 @@ class Database:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Prevent writes to the database and merges of its log within the context."""
+        """Return a context manager that blocks writes to the database and merges of its log."""
         with self._lock:
             yield
 
     def fold(self) -> None:
-        """Merge the log into the database file, so that a copy of the file is complete. If this fails, it is tried
-        again later."""
+        """Merge the database log into the database file, so that copies of the file are complete."""
         with self._lock:
             opening = self.shared._opening
             if opening.stopped:
@@ -536,7 +538,7 @@ class Database:
                 opening.heed(error)  # DuckDB stops here on a full disk
 
     def close(self) -> None:
-        """Merge the log, then close the database file with the cursors of all threads."""
+        """Merge the database log into the database file, and close the file."""
         with self._lock:
             self.fold()
             self.shared._rest.end()

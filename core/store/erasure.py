@@ -15,8 +15,8 @@ from .rows import now, quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """The record of one erasure of a person. `kind` is "name" or "events", `pseudonym` replaces the name, and `events`
-    is the number of affected rows."""
+    """A record that the data of a person were erased. `kind` is "name" or "events", `pseudonym` is the new name, and
+    `events` is the number of changed rows."""
 
     kind: str
     pseudonym: str
@@ -26,24 +26,25 @@ class Erasure:
 
 
 def erase_name(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Replace the name of a person by a pseudonym everywhere in the database. Labels and results stay unchanged."""
+    """Replace the name of a person by a pseudonym in the whole database. The labels and results of the person
+    remain."""
     return _erase(db, name, "name", annotator)
 
 
 def erase_events(db: Database, name: str, *, annotator: str) -> Erasure:
-    """Delete the label events, undos and reservations of a person, and replace the name of the person by a pseudonym
+    """Delete all label events and map assignments of a person, and replace the person's name by a pseudonym
     elsewhere."""
     return _erase(db, name, "events", annotator)
 
 
 def erasures(db: Database) -> list[Erasure]:
-    """Return the records of all erasures of people, oldest first."""
+    """Return the records of all erasures of personal data, oldest first."""
     cursor = db.rows("SELECT kind, pseudonym, events, annotator, stored FROM erasure ORDER BY ordinal")
     return [Erasure(*row) for row in cursor]
 
 
 def known_people(db: Database) -> list[str]:
-    """Return the names of all annotators who have label events."""
+    """Return the names of all annotators who have stored labels."""
     cursor = db.rows("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
     return [name for (name,) in cursor]
 

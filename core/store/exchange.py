@@ -60,7 +60,7 @@ _BELONGS = (
 
 
 def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
-    """Raise InputError if the columns of imported rows include unknown or duplicate columns of the database table."""
+    """Raise InputError if imported rows have columns that are duplicated or that the database table does not have."""
     names = rows.schema.names
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
@@ -71,8 +71,8 @@ def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
 
 
 def check_rows(table: str, rows: pa.Table) -> None:
-    """Raise InputError if this program cannot have written one of the imported rows. The message names the table and
-    the reason."""
+    """Raise InputError if an imported row for a database table is invalid. The message names the table and the
+    reason."""
     check_event = _ROWS.get(table)
     for name in rows.schema.names:
         column = rows.column(name)
@@ -98,7 +98,7 @@ def check_rows(table: str, rows: pa.Table) -> None:
 
 
 def check_scores(rows: list[Row]) -> None:
-    """Raise InputError if a row of an imported run has a layer or head that cannot exist."""
+    """Raise InputError if an imported head score has an impossible layer or head index."""
     for row in rows:
         check_fields(row, "a row of the run")
         for name in ("layer", "head"):
@@ -108,7 +108,8 @@ def check_scores(rows: list[Row]) -> None:
 
 
 def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
-    """Raise InputError if imported tables contradict each other, for example if a label belongs to a missing map."""
+    """Raise InputError if imported tables are inconsistent, for example if a label refers to a missing attention
+    map."""
     for table, column, home in _BELONGS:
         lost = cursor.execute(
             f"SELECT {quoted(column)} FROM {quoted(table)} "  # noqa: S608 - quoted
@@ -190,7 +191,7 @@ TEXTS = frozenset({"kind", "statistic", "feature", "checkpoint", "task", "name",
 
 
 def check_fields(row: Any, subject: str) -> None:
-    """Raise InputError if a field of an imported row, or of a number in a finding, does not have the expected type."""
+    """Raise InputError if a field of an imported row has the wrong type."""
     if not isinstance(row, dict):
         raise InputError(
             f"A row of an export must be a JSON object; got {str(row)[:40]!r} in {subject}. Export the data again."
@@ -233,14 +234,13 @@ IMPORTED = " · imported, not measured here"  # appended to the description of a
 
 
 def tables(db: Database) -> list[str]:
-    """Return the names of the database tables to export. These are all tables except the record of migrations and the
-    ID of the file."""
+    """Return the names of all database tables that an export contains."""
     listed = db.read("SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal ORDER BY table_name")
     return [name for name in listed["name"] if name not in ("migration", "store_id")]
 
 
 def export_all(db: Database, folder: str | Path) -> dict[str, int]:
-    """Export every table of the database to an empty folder as Parquet files. Return the number of rows of each table.
+    """Export all database tables to Parquet files in an empty folder, and return the number of rows in each table.
 
     Raises InputError if the folder is not empty, and StoreError if it cannot be written.
     """
@@ -282,15 +282,15 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 class CheckRun(Protocol):
-    """A function that raises InputError if the options or rows of a run do not fit its study. `whole`: whether this
-    version wrote the run."""
+    """A function that raises InputError if the options or rows of an imported run do not fit its study. `whole` is True
+    if this program version wrote the run."""
 
     def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 
 
 def import_all(db: Database, folder: str | Path, *, check_run: CheckRun | None = None) -> dict[str, int]:
-    """Import an exported database into an empty database, either completely or not at all. Return the number of rows of
-    each table.
+    """Import an exported database into an empty database as one transaction, and return the number of rows in each
+    table.
 
     Runs, findings and classifiers are marked as imported. Partial results of unfinished jobs are left out, so that a
     resumed job measures everything here. `check_run` is called with every run. Raises InputError if the folder has no
@@ -361,7 +361,7 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
 
 
 def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table to a database table, matching columns by name, and return the number of rows.
+    """Append an Arrow table to a database table with the same column names, and return the number of rows.
 
     Raises InputError if a column is unknown, or a row is invalid.
     """
@@ -401,7 +401,7 @@ def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:
 def write_run(
     file: Path, study: str, title: str, provenance: Row, rows: Sequence[Row], *, database: Path | None = None
 ) -> Path:
-    """Write a run as a JSON Lines file that `import_run` can read, and return the file.
+    """Write the results of a run to a JSON Lines file that `import_run` can read, and return the path of the file.
 
     With `database`, the run is signed with its key, so that this database imports it as measured here.
     """
@@ -433,14 +433,15 @@ def _seal(heading: Row, rows: Sequence[Row], key: bytes) -> str:
 
 
 def export_run(db: Database, run: str, file: Path, *, database: Path | None = None) -> Path:
-    """Export a stored run to a JSON Lines file. The file is signed with the key of `database` if one is given."""
+    """Export a stored run to a JSON Lines file, and return the path of the file. If `database` is given, the file is
+    signed with the key of this database."""
     known = one_run(db, run)
     heading = {name: value for name, value in known.items() if name not in {"study", "title"}}
     return write_run(file, known["study"], known["title"], heading, run_rows(db, run), database=database)
 
 
 def read_run(file: Path) -> tuple[Row, list[Row]]:
-    """Return the header and the rows of a run file. Raises InputError if the file is incomplete."""
+    """Return the header and the result rows of an exported run file. Raises InputError if the file is incomplete."""
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(
@@ -467,7 +468,7 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
 
 
 def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -> str:
-    """Import a run from a file, unless the run is already stored, and return its ID.
+    """Import a run from a file unless the run is already stored, and return its ID.
 
     A run that is not signed with the key of this database is marked as imported. `check_run`: as in `import_all`.
     """
@@ -498,13 +499,13 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
 
 
 def runs_folder(db_path: Path) -> Path:
-    """Return the folder in which commands store runs while an app has the database open."""
+    """Return the folder in which commands save their runs while an app has the database locked."""
     return db_path.parent / "runs"
 
 
 def waiting_runs(db: Database) -> "pd.DataFrame":
-    """Return the run files next to the database that have not been stored yet, oldest first: file, study, title, rows,
-    error."""
+    """Return a data frame of run files that commands saved next to the database and that have not been imported yet,
+    oldest first."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     waiting = []

@@ -30,7 +30,8 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """Return the chart of an imported finding. Raises InputError if this program cannot have drawn the chart."""
+    """Validate the chart specification of an imported finding and return it. Raises InputError if this program cannot
+    have produced it."""
     fault = _fault(picture)
     if fault:
         raise InputError(
@@ -41,7 +42,8 @@ def checked_picture(picture: Any) -> dict[str, Any]:
 
 
 def checked_maps(text: Any) -> str:
-    """Return the packed attention maps of an imported finding. Raises InputError if they are not base64."""
+    """Validate the base64-encoded attention maps of an imported finding and return them. Raises InputError if they are
+    not base64."""
     if not packed(text):
         raise InputError(
             f"The maps of a finding must be base64 as packed by Attention Atlas; got {str(text)[:60]!r}. Pin them "
@@ -51,12 +53,12 @@ def checked_maps(text: Any) -> str:
 
 
 def packed(text: Any) -> bool:
-    """Return whether a value is base64 text, which is the form of packed attention maps."""
+    """Return whether a value is base64 text, the format of encoded attention maps."""
     return isinstance(text, str) and bool(_PACKED.fullmatch(text))
 
 
 def drawable(picture: Any) -> bool:
-    """Return whether the stored chart of a finding can be drawn."""
+    """Return whether a stored chart specification can be rendered."""
     return not _fault(picture)
 
 
@@ -120,7 +122,7 @@ _COLUMNS = """finding, kind, title, note, run, about, command, checkpoint, weigh
 
 @dataclass(frozen=True)
 class Number:
-    """A number in a finding, with its interval and p value.
+    """A number in a finding, with its confidence interval and p-value.
 
     Attributes:
         name: what it belongs to, such as L1H2.
@@ -141,7 +143,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Finding:
-    """A result that a user has pinned, with its note, numbers, charts and attention maps.
+    """A result that a user has saved (pinned), with a note, numbers, charts and attention maps.
 
     Attributes:
         command: reproduces the result; "" if no command does.
@@ -166,7 +168,8 @@ class Finding:
 
 
 def pin(db: Database, finding: Finding) -> str:
-    """Store a finding and return its ID. Raises InputError if the note is too long, and RightsError for a viewer."""
+    """Store a finding and return its ID. Raises InputError if the note is too long, and RightsError if the user is only
+    a viewer."""
     if len(finding.note) > LONGEST_NOTE:
         raise InputError(
             f"A note must have at most {LONGEST_NOTE:,} characters; this note has {len(finding.note):,}. Shorten it."
@@ -184,7 +187,7 @@ def pin(db: Database, finding: Finding) -> str:
 
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
-    """Return the stored findings, newest first. `chosen` selects findings by ID (None: all)."""
+    """Return all stored findings, or those with the IDs in `chosen`, newest first."""
     rows = db.records(
         f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
         ORDER BY ordinal DESC""",  # noqa: S608 - our own column names
@@ -202,8 +205,7 @@ def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]
 
 
 def unpin(db: Database, finding: str) -> None:
-    """Delete a finding. Users may delete their own findings, and admins may delete all. Raises RightsError, or
-    StoreError if the finding does not exist."""
+    """Delete a finding. Raises RightsError if another user saved it, unless the current user is an admin."""
     stored = findings(db, [finding])
     if not stored:
         raise StoreError(

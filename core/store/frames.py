@@ -21,8 +21,7 @@ _ANNOTATION = pa.schema(
 def replace_release(
     db: Database, release: str, rows: Iterable[Row], *, folder: str, run: str, skipped: list[Row]
 ) -> int:
-    """Replace the stored annotations of a FrameNet release and return their number. `rows` are in the form of
-    `core.frames.rows`."""
+    """Replace all stored annotations of a FrameNet release, and return the number of new annotations."""
     with db.write() as cursor:
         cursor.execute("DELETE FROM frame_annotation WHERE release = ?", [release])
         cursor.execute("DELETE FROM frame_release WHERE release = ?", [release])
@@ -52,15 +51,14 @@ def replace_release(
 
 
 def indexed_releases(db: Database) -> pd.DataFrame:
-    """Return the indexed FrameNet releases, newest first, with the columns release, folder, run, annotations, skipped
-    (JSON) and indexed."""
+    """Return a data frame of the FrameNet releases whose annotations are stored, newest first."""
     return db.read("SELECT * FROM frame_release ORDER BY indexed DESC")
 
 
 @dataclass(frozen=True)
 class Search:
-    """Criteria for finding annotated sentences. `frame`, `unit` and `element` are prefixes of FrameNet names in any
-    case. `text` is a substring of the sentence, and `most_words` its largest length."""
+    """Search criteria for FrameNet annotations. `frame`, `unit` and `element` are prefixes of names, ignoring case, and
+    `text` is a part of the sentence."""
 
     frame: str = ""
     unit: str = ""
@@ -70,7 +68,7 @@ class Search:
 
 
 def find_annotations(db: Database, search: Search, *, release: str | None = None, limit: int = MOST) -> pd.DataFrame:
-    """Return at most `limit` annotated sentences, shortest first, with the columns id, frame, unit, elements and text.
+    """Return a data frame of at most `limit` FrameNet annotations that meet search criteria, shortest sentence first.
 
     Raises InputError if all criteria are empty.
     """
@@ -101,7 +99,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
-    """Return the parts of a FrameNet release that could not be read, with the reasons."""
+    """Return the parts of a FrameNet release that could not be read, each with the reason."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
     texts = [
         text for text in releases["skipped"] if sound("frame_release", f"{release}'s skipped parts", {"skipped": text})

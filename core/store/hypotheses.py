@@ -18,8 +18,8 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """A batch of hypotheses that were registered together. `runs` are earlier runs with the same weights, each with the
-    number of evaluation inputs that it used."""
+    """Hypotheses that were registered together. `runs` lists earlier runs with the same model weights and the number of
+    evaluation inputs that each run used."""
 
     checkpoint: str
     weights_hash: str
@@ -36,13 +36,14 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Return how many runs with the same weights used evaluation inputs before the batch was registered."""
+        """Return how many runs with the same model weights had used evaluation inputs when the hypotheses were
+        registered."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 
 @dataclass(frozen=True)
 class StoredHypothesis:
-    """A registered hypothesis about a head.
+    """A registered hypothesis about an attention head.
 
     Attributes:
         layer, head: zero-based.
@@ -64,7 +65,7 @@ class StoredHypothesis:
 
 
 def batches(db: Database) -> list[StoredBatch]:
-    """Return every registered batch of hypotheses, oldest first."""
+    """Return all batches of registered hypotheses, oldest first."""
     stored_batches = []
     names = quoted(*_BATCH, "stored")
     for fields in db.records(f"SELECT {names} FROM hypothesis_batch ORDER BY ordinal"):  # noqa: S608 - quoted
@@ -83,7 +84,7 @@ _BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_r
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """Return how many batches of hypotheses about the same weights share at least one evaluation input with
+    """Return how many batches of hypotheses about the same model weights share evaluation inputs with the IDs in
     `judged_rows`."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
@@ -91,7 +92,8 @@ def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
 
 
 def ever_registered(db: Database, weights_hash: str) -> int:
-    """Return how many hypotheses about some model weights have ever been registered, including withdrawn ones."""
+    """Return how many hypotheses have been registered for the model weights with a hash, including withdrawn
+    hypotheses."""
     rows = db.rows(
         "SELECT count(*) FROM hypothesis JOIN hypothesis_batch USING (batch) WHERE weights_hash = ?", [weights_hash]
     )
@@ -101,8 +103,7 @@ def ever_registered(db: Database, weights_hash: str) -> int:
 def add_batch(
     db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
 ) -> tuple[str, list[str]]:
-    """Store a batch of hypotheses (layer, head, predicate, parameters). Return the ID of the batch and the IDs of its
-    hypotheses."""
+    """Store a batch of hypotheses, and return the ID of the batch and the IDs of its hypotheses."""
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
     values = [
@@ -125,7 +126,7 @@ def add_batch(
 
 
 def hypotheses(db: Database) -> list[StoredHypothesis]:
-    """Return every registered hypothesis, oldest first, with its withdrawal and its last test."""
+    """Return all registered hypotheses, oldest first."""
     cursor = db.cursor()
     rows = cursor.execute(
         "SELECT hypothesis, batch, layer, head, predicate, parameters FROM hypothesis ORDER BY ordinal"
@@ -161,7 +162,7 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
 
 
 def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = "") -> None:
-    """Withdraw a registered hypothesis. It remains stored and still counts in its batch.
+    """Mark a registered hypothesis as withdrawn. It still counts as one of the hypotheses in its batch.
 
     Raises StoreError if the ID is unknown, or the hypothesis has already been withdrawn.
     """
@@ -186,7 +187,7 @@ def add_event(
     cursor: duckdb.DuckDBPyConnection, hypothesis: str, kind: str, *, run: str | None = None,
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
-    """Append an event, such as a test or a withdrawal, to a hypothesis within the caller's transaction."""
+    """Store an event in the history of a hypothesis, such as a test or its withdrawal, in the caller's transaction."""
     values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, now()]
     cursor.execute(
         "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "

@@ -34,7 +34,7 @@ _NEWEST = """SELECT position, arg_max(state, ordinal) AS state, arg_max_null(err
 
 
 def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) -> str:
-    """Queue a job that has not been divided into units yet, and return its ID."""
+    """Add a job to the queue, and return its ID."""
     job = uuid.uuid4().hex[:12]
     with db.write() as cursor:
         cursor.execute(
@@ -45,7 +45,7 @@ def add_job(db: Database, study: str, title: str, options: Mapping[str, Any]) ->
 
 
 def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequence[Row]) -> None:
-    """Add units of work (key, size, arguments) to a job, and store its options with defaults added."""
+    """Add units of work (key, size, arguments) to a queued job, and replace its options by `options`."""
     there = db.rows("SELECT key FROM job_unit WHERE job = ?", [job])
     keys = [*(key for (key,) in there), *(unit["key"] for unit in units)]
     if len(set(keys)) != len(keys):
@@ -61,7 +61,7 @@ def add_units(db: Database, job: str, options: Mapping[str, Any], units: Sequenc
 
 
 def one_job(db: Database, job: str) -> Row:
-    """Return a stored job with its study, title, options, state, error, run, and times (created, started, finished).
+    """Return a stored job as a dictionary of its study, title, options, state, error, run and times.
 
     `asked` are the options as given; `options` are completed by defaults once the job is divided into units.
     """
@@ -76,7 +76,7 @@ def one_job(db: Database, job: str) -> Row:
 
 
 def set_state(db: Database, job: str, state: str, *, error: str | None = None, run: str | None = None) -> None:
-    """Set the state of a job. Also set its start time (for "running") or its end time (for a final state)."""
+    """Set the state of a job, such as "running", and the corresponding start or end time."""
     started = now() if state == "running" else None
     finished = now() if state not in {"queued", "running"} else None
     with db.write() as cursor:
@@ -88,8 +88,8 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark the running and queued jobs of an earlier process as interrupted, and return their number. Finished units
-    stay stored."""
+    """Mark all running and queued jobs as interrupted, after the process that ran them has ended, and return their
+    number."""
     with db.write() as cursor:
         rows = cursor.execute(
             "UPDATE job SET state = 'interrupted', finished = ? WHERE state IN ('running', 'queued') RETURNING job",
@@ -99,7 +99,8 @@ def interrupt_running(db: Database) -> int:
 
 
 def open_units(db: Database, job: str) -> list[Row]:
-    """Return the units of a job that still have to run, in order, with position, key, size, arguments and attempts."""
+    """Return the unfinished units of a job in order, as dictionaries with position, key, size, arguments and
+    attempts."""
     units = db.records(
         f"""SELECT position, key, size, arguments, coalesce(attempts, 0) AS attempts FROM job_unit
             LEFT JOIN ({_NEWEST}) USING (position)
@@ -111,8 +112,8 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """The outcome of one unit of a job: its rows or its error, and the number of worker processes that died while
-    running it."""
+    """The outcome of one unit of a job: its result rows or its error, and the number of worker processes that died
+    while running it."""
 
     rows: Sequence[Row] = ()
     error: str | None = None
@@ -123,7 +124,7 @@ class UnitEnd:
 
 
 def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> None:
-    """Store the outcome of a unit of a job. Each worker death counts as an attempt. A finished unit stays unchanged."""
+    """Store the outcome of one unit of a job. Units that have finished are not changed."""
     error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:
         done = cursor.execute(
@@ -149,7 +150,7 @@ def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> No
 
 
 def ask_again(db: Database, job: str) -> int:
-    """Schedule the failed units of a job to run again, and return the number of these units."""
+    """Reset the failed units of a job so that they run again, and return the number of these units."""
     with db.write() as cursor:
         rows = cursor.execute(
             f"""INSERT INTO job_outcome (job, position, state, finished)
@@ -161,20 +162,20 @@ def ask_again(db: Database, job: str) -> int:
 
 
 def job_rows(db: Database, job: str) -> list[Row]:
-    """Return the result rows of the finished units of a job, in the order of the units."""
+    """Return the result rows of all finished units of a job, in the order of the units."""
     bodies = db.rows("SELECT body FROM job_row WHERE job = ? ORDER BY position, place", [job])
     name = f"a row of the job {job}"
     return [from_json(body) for (body,) in bodies if sound("job_row", name, {"body": body})]
 
 
 def count_rows(db: Database, job: str) -> int:
-    """Return the number of result rows of the finished units of a job."""
+    """Return the number of result rows that the finished units of a job have stored."""
     ((rows,),) = db.rows("SELECT count(*) FROM job_row WHERE job = ?", [job])
     return int(rows)
 
 
 def job_provenance(db: Database, job: str) -> list[Row]:
-    """Return the provenance of each finished unit of a job, in order."""
+    """Return the provenance record of each finished unit of a job, in order."""
     cursor = db.rows("SELECT provenance FROM job_outcome WHERE job = ? AND state = 'done' ORDER BY position", [job])
     name = f"what a unit of the job {job} reported"
     return [from_json(text) for (text,) in cursor if sound("job_outcome", name, {"provenance": text})]
@@ -187,7 +188,8 @@ def count_active(db: Database) -> int:
 
 
 def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
-    """Return the state of each unit of a job, with position, key, size, state, error, seconds, worker and attempts.
+    """Return a data frame with the state of each unit of a job: position, key, size, state, error, seconds, worker and
+    attempts.
 
     `state` is None before the first outcome; `worker` is the host and process of the last attempt.
     """
@@ -199,8 +201,7 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return how many units each worker of a job ran: worker (host and process), units, failed, retries (extra
-    attempts) and seconds."""
+    """Return a data frame with the numbers of units, failures, retries and seconds for each worker process of a job."""
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
                 sum(attempts - 1)::BIGINT AS retries, sum(seconds) AS seconds
@@ -210,8 +211,7 @@ def by_worker(db: Database, job: str) -> "pd.DataFrame":
 
 
 def progress(db: Database, job: str) -> Row:
-    """Return the progress of a job: the numbers of units (units, done, failed), sizes in tokens (size, size_done), and
-    seconds."""
+    """Return the progress of a job: numbers of units (total, done, failed), sizes (total, done) and seconds."""
     (row,) = db.records(
         f"""SELECT count(*) AS units, count(*) FILTER (state = 'done') AS done,
                count(*) FILTER (state = 'failed') AS failed, coalesce(sum(size), 0)::BIGINT AS size,
@@ -224,8 +224,7 @@ def progress(db: Database, job: str) -> Row:
 
 
 def jobs(db: Database) -> "pd.DataFrame":
-    """Return all jobs, newest first, with their study, title, state, error, run, times, and counts of units, workers
-    and retries.
+    """Return a data frame of all jobs, newest first, with their state, times and numbers of units.
 
     `done` and `failed` count units, `workers` those that finished a unit, and `retries` attempts beyond the first.
     """
@@ -246,15 +245,15 @@ def jobs(db: Database) -> "pd.DataFrame":
 
 
 def delete_job(db: Database, job: str) -> None:
-    """Delete a job and its units; the run with its results remains."""
+    """Delete a job and its units. The results of its run remain stored."""
     with db.write() as cursor:
         for table in ("job_row", "job_outcome", "job_unit", "job"):
             cursor.execute(f"DELETE FROM {quoted(table)} WHERE job = ?", [job])  # noqa: S608 - quoted
 
 
 def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
-    """Return the jobs of a study, newest first: job, state, options, run (None if deleted). `unfinished` selects
-    unfinished jobs only."""
+    """Return the jobs of a study, newest first, as dictionaries with job, state, options and run. `unfinished` returns
+    only jobs that have not finished."""
     rows = db.records(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? AND (job.state <> 'done' OR NOT ?) ORDER BY job.ordinal DESC""",
@@ -264,7 +263,7 @@ def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
 
 
 def seconds_of(db: Database, run: str) -> float | None:
-    """Return the computing time in seconds of all units that produced a run; None if the job was deleted."""
+    """Return the total computing time in seconds of the job that produced a run; None if the job was deleted."""
     ((seconds,),) = db.rows(
         """SELECT sum(seconds) FROM job_outcome
            WHERE state = 'done' AND job IN (SELECT job FROM job WHERE run = ?)""",

@@ -57,7 +57,8 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Return a label event with all its columns. Raises InputError that names the event if it is invalid."""
+    """Validate a label event, and return it with all columns. Raises InputError that names the event if it is
+    invalid."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -105,8 +106,8 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert floats such as 7.0 to 7 in integer columns, and NaN to None, because pandas stores missing values as
-    floats."""
+    """Convert floats to integers in the integer columns of a row, and NaN to None, because pandas stores integers with
+    missing values as floats."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
         **row,
@@ -116,15 +117,15 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """Raise InputError if the name of an annotator has no visible letters."""
+    """Raise InputError if the name of an annotator contains no visible characters."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
         raise InputError("The name of an annotator must have visible letters; got none. Enter your name.")
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the time of a label as a browser reported it. If its clock is ten years behind or a day ahead, return the
-    time of arrival.
+    """Return the time of a label that a browser reported, or the time of arrival (`moment`) if the clock of the browser
+    is clearly wrong.
 
     A value that is not a time is returned unchanged and refused with its event.
     """
@@ -138,7 +139,7 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """Return the metadata and weights of an attention map after checking them. Raises InputError that names the map if
+    """Validate the metadata and weights of an attention map and return them. Raises InputError that names the map if
     they are invalid.
 
     Weights are float16 bytes [query, key] in [0, 1]; there is one token text per position.
@@ -187,8 +188,8 @@ def checked_map(fields: Mapping[str, Any]) -> Row:
 
 
 def contradiction(row: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """Return why the metadata of a map contradicts the stored map with the same ID; None if they agree. Missing
-    metadata is ignored."""
+    """Return a message if the metadata of an attention map differ from those of the stored map with the same ID;
+    otherwise None."""
     for name in SAME:
         value = row.get(name)
         if value is not None and value != stored[name]:
@@ -207,16 +208,14 @@ _LATIN = str.maketrans(
 
 
 def looks_like(name: str) -> str:
-    """Return a form of a name that is equal for names that look alike: without case, outer spaces and invisible
-    characters, and with Latin letters in place of similar letters from other alphabets."""
+    """Return a normalised form of a name, which is equal for names that look alike."""
     visible = "".join(letter for letter in unicodedata.normalize("NFKD", name) if unicodedata.category(letter) != "Cf")
     latin = unicodedata.normalize("NFKD", visible.casefold()).translate(_LATIN)
     return " ".join(unicodedata.normalize("NFC", latin).split())
 
 
 def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
-    """Return groups of names that look alike, or in which one name is the e-mail address of another. Names look alike
-    if they differ in case, spaces, invisible characters or similar letters."""
+    """Return groups of names that look alike, or in which one name is the e-mail address of the other."""
     groups: dict[str, set[str]] = {}
     for name in names:
         groups.setdefault(looks_like(name), set()).add(name)
@@ -228,8 +227,8 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
-    """Return a warning about annotator names that look alike; "" if there are none. `among` selects groups that contain
-    one of these names."""
+    """Return a warning if some annotator names look alike; otherwise "". `among` selects the groups that contain one of
+    these names."""
     found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
     groups = "; ".join(" and ".join(map(repr, group)) for group in found)
     return (
@@ -241,12 +240,12 @@ def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str
 
 
 def check_name(what: str, value: Any, subject: str) -> None:
-    """Raise InputError if a value is neither None nor a text of limited length with visible letters."""
+    """Raise InputError if a text is too long or contains no visible characters. None is allowed."""
     _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """Raise InputError if a field of a class is too long, or if its colour is not written #rrggbb."""
+    """Raise InputError if a field of a pattern class is too long, or if its colour is not in the format #rrggbb."""
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")
@@ -313,8 +312,8 @@ def _shown(value: Any) -> str:
 
 
 def time_of(value: Any, subject: str, *, latest: datetime | None = None) -> datetime:
-    """Return a time in UTC without a time zone. None means the current time. Raises InputError for an invalid or future
-    time.
+    """Convert a time to UTC without a time zone. None means the current time. Raises InputError if the time is invalid
+    or in the future.
 
     `latest` is the latest time allowed, instead of a day from now.
     """

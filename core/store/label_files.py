@@ -59,8 +59,8 @@ _BAD = (ValueError, TypeError, KeyError, ArithmeticError, RecursionError, pa.Arr
 
 @dataclass(frozen=True)
 class Imported:
-    """The result of importing a label file. `refused` lists (row number from 1, reason), and `notes` are messages for
-    the user."""
+    """The result of importing a label file. `refused` lists invalid rows as (row number from 1, reason), and `notes`
+    are messages for the user."""
 
     rows: int
     new: int
@@ -74,7 +74,7 @@ class Imported:
 
 
 def exported(db: Database, class_set: str | None = None, *, weights: bool = True) -> Iterator[Row]:
-    """Yield every label event with the metadata of its map, oldest first, with the columns COLUMNS.
+    """Yield every label event of a class set with the metadata of its attention map, oldest first.
 
     The first event of each map has its weights (bytes, if requested) and time of storing; the first event of each class
     set has the history of its classes. Other values are None.
@@ -93,8 +93,7 @@ def exported(db: Database, class_set: str | None = None, *, weights: bool = True
 
 
 def export_labels(db: Database, file: Path, class_set: str | None = None, *, weights: bool = True) -> int:
-    """Export the labels of one class set (None: all class sets) to a file, atomically. Return the number of label
-    events.
+    """Export the labels of one class set (None: all class sets) to a file, and return the number of label events.
 
     `weights`: whether to include the weights of maps. Raises InputError if the file has another ending or cannot be
     written.
@@ -108,14 +107,14 @@ def export_labels(db: Database, file: Path, class_set: str | None = None, *, wei
 
 
 def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows from `exported` to a Parquet file, atomically."""
+    """Write exported label events to a Parquet file atomically."""
     texts = [{**row, **{name: json.dumps(row[name]) for name in ("tokens", "separators")}} for row in rows]
     with replacing(file) as part:
         pq.write_table(pa.Table.from_pylist(texts, schema=COLUMNS), part)
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """Return one exported row as a line of a JSONL file, without missing values."""
+    """Return an exported label event as one line of JSON without missing values."""
 
     def text(value: Any) -> str:
         return value.isoformat() if isinstance(value, datetime) else base64.b64encode(value).decode()
@@ -143,7 +142,7 @@ class _Incoming:
 
 
 def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Imported:
-    """Import the labels in a file. Importing the same file again changes nothing.
+    """Import the labels in a file. Labels that are already stored are skipped.
 
     If `keep_rest` is False, one invalid row prevents the import. Raises InputError if the file cannot be read or is
     larger than LARGEST or MOST_ROWS; RightsError unless the user is an admin.
@@ -160,7 +159,7 @@ def import_labels(db: Database, file: Path, *, keep_rest: bool = True) -> Import
 
 
 def batch_of(data: bytes) -> str:
-    """Return a batch ID for label rows that have no batch: a hash of the file contents."""
+    """Return a hash of the contents of a label file, which identifies labels from this file."""
     return "file-" + hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -172,8 +171,7 @@ def import_rows(
     keep_rest: bool = True,
     defaults: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Import label rows. Each row is given as JSON text, as an object, or as the error with which reading the row
-    failed."""
+    """Import label events. Each one is JSON text, a dictionary, or the error that occurred when it was read."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
     for number, given in enumerate(incoming, start=1):
@@ -220,7 +218,7 @@ def import_rows(
 
 
 def read_bytes(file: Path) -> bytes:
-    """Return the contents of a label file. Raises InputError if the file cannot be read or is larger than LARGEST."""
+    """Return the contents of a label file as bytes. Raises InputError if the file cannot be read or is too large."""
     try:
         with open_file(file) as stream:
             data = stream.read(LARGEST + 1)
@@ -373,8 +371,7 @@ def _store_their_maps(cursor: Any, rows: list[_Incoming], refused: list[tuple[in
 
 
 def read_maps(folder: Path) -> list[Row]:
-    """Return the attention maps in a folder that `data.recipes.sheets` wrote (maps.jsonl, maps.npz), in the form for
-    `store_maps`.
+    """Read the attention maps in a folder with the files maps.jsonl and maps.npz.
 
     Maps without texts get [CLS], [SEP] and numbers as tokens.
     """
@@ -392,8 +389,8 @@ def _places(row: Row) -> list[str]:
 
 
 def import_folder(db: Database, folder: Path) -> list[Imported]:
-    """Import the attention maps in a folder and the labels in every file labels-*.jsonl there. Importing the folder
-    again changes nothing."""
+    """Import the attention maps in a folder, and the labels in each of its files labels-*.jsonl. Data that are already
+    stored are skipped."""
     db.person.must("admin", "import labels")
     if not (folder / "maps.npz").is_file():
         return []
@@ -402,5 +399,5 @@ def import_folder(db: Database, folder: Path) -> list[Imported]:
 
 
 def write_lines(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows to a JSONL file, atomically. Raises InputError if the file cannot be written."""
+    """Write rows to a JSON Lines file atomically. Raises InputError if the file cannot be written."""
     write_whole(file, "".join(as_line(row) for row in rows))

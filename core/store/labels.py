@@ -54,7 +54,7 @@ def known_names(cursor: Any, class_sets: Collection[str]) -> dict[str, frozenset
 
 
 def class_history(db: Database) -> dict[str, list[Row]]:
-    """Return the stored changes of classes in each class set, oldest first, in the form that `add_history` reads."""
+    """Return the stored changes of classes in each class set, oldest first."""
     sql = f"SELECT class_set, {quoted(*_HISTORY)} FROM class_event ORDER BY ordinal"  # noqa: S608 - our names
     history: dict[str, list[Row]] = {}
     for change in db.records(sql):
@@ -63,8 +63,7 @@ def class_history(db: Database) -> dict[str, list[Row]]:
 
 
 def add_history(cursor: Any, class_set: str, history: Any) -> int:
-    """Add imported changes of classes (from `class_history`) if they continue the stored changes. Return how many
-    changes were new.
+    """Import the history of changes to the classes of a class set, and return how many changes were new.
 
     Raises InputError if `history` is not a list of changes of classes.
     """
@@ -118,8 +117,8 @@ _SAID = (
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID for the sender of labels: the signed-in person, otherwise a hash of the secret of the browser. None
-    for the owner of the database."""
+    """Return an ID for the sender of labels, who is a signed-in person or a browser; None for the owner of the
+    database."""
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
@@ -135,7 +134,8 @@ class _Known:
 
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
-    """Return the reasons why label events cannot be stored, by index. An event may refer to valid events before it."""
+    """Return a dictionary from the index of each label event that cannot be stored to the reason. An event may refer to
+    valid events before it."""
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
     columns, (these, values) = quoted(*_SAID), among("event", list(named))
     events = cursor.execute(
@@ -162,14 +162,14 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:
-    """Return who first sent a batch of labels; None for a new batch, or if the sender was not recorded."""
+    """Return the ID of the sender of a batch of labels; None if the batch is new or its sender is unknown."""
     owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
     return owners[0][0] if owners else None
 
 
 def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
-    """Return why a sender may not add events to a batch of labels, or None. Annotators are compared if the first sender
-    (`stored_owner`) is unknown."""
+    """Return a message if a sender may not add events to a batch of labels that somebody else started; otherwise
+    None."""
     if stored_owner is not None:
         mine = stored_owner == owner
     else:
@@ -251,8 +251,7 @@ _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, ca
 
 
 def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
-    """Store attention maps that are new, and return their number. Each map has the fields in `MAP`, with weights as
-    float16 bytes."""
+    """Store attention maps that are not stored yet, and return their number."""
     rows = {row["map_id"]: row for row in map(checked_map, maps)}
     with db.write() as cursor:
         facts = stored_facts(cursor, list(rows))
@@ -263,8 +262,7 @@ def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
 
 
 def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
-    """Insert checked attention maps (from `checked_map`) that are not stored yet, and return the number of inserted
-    maps."""
+    """Insert validated attention maps that are not stored yet, and return their number."""
     texts = [
         row
         | {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": row["stored"] or now()}
@@ -274,7 +272,7 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
-    """Return the stored metadata of some attention maps, by map ID."""
+    """Return the stored metadata of attention maps, as a dictionary by map ID."""
     stored = cursor.execute(
         f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
@@ -285,8 +283,7 @@ def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
 
 
 def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
-    """Return stored attention maps with metadata and weights, in the order of their IDs in `map_ids`. Unknown IDs are
-    omitted."""
+    """Return attention maps with their metadata and weights, in the order of their IDs. Unknown IDs are omitted."""
     if not len(map_ids):
         return []
     found = db.records(
@@ -299,17 +296,18 @@ def maps_of(db: Database, map_ids: Sequence[str]) -> list[Row]:
 
 
 def stored_at(db: Database) -> dict[str, datetime]:
-    """Return the time when each attention map was first stored, by map ID."""
+    """Return the time at which each attention map was stored, as a dictionary by map ID."""
     return dict(db.rows("SELECT map_id, stored FROM attention_map"))
 
 
 def map_facts(db: Database) -> "pd.DataFrame":
-    """Return the metadata of every stored attention map, oldest first."""
+    """Return a data frame with the metadata of all stored attention maps, oldest first."""
     return db.read(f"SELECT map_id, {_FACTS} FROM attention_map ORDER BY stored, map_id")  # noqa: S608 - our columns
 
 
 def map_kinds(db: Database) -> "pd.DataFrame":
-    """Return the number of stored attention maps for each combination of checkpoint, task, layer and causal."""
+    """Return a data frame with the number of stored attention maps for each combination of checkpoint, task, layer and
+    causal."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
 
@@ -318,7 +316,7 @@ def map_kinds(db: Database) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class Saved:
-    """The result of storing label events: the number of new events, and the highest stored sequence number
+    """The result of storing label events: the number of new events, and the highest sequence number that is stored
     (`acknowledged`)."""
 
     new: int
@@ -326,7 +324,7 @@ class Saved:
 
 
 def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: str | None = None) -> Saved:
-    """Store the label events of one batch, either all or none. Events that are already stored are skipped.
+    """Store a batch of label events, either all or none. Events that are already stored are skipped.
 
     Args:
         events: each with batch, sequence, kind, class_set, map_id, annotator, and class (label) or undoes (undo,
@@ -361,14 +359,14 @@ def record_events(db: Database, events: Sequence[Mapping[str, Any]], *, secret: 
 
 
 def stored_events(cursor: Any, events: Sequence[str]) -> set[str]:
-    """Return which of some label events are already stored."""
+    """Return the IDs of those label events that are already stored."""
     these, values = among("event", list(events))
     stored = cursor.execute(f"SELECT event FROM label_event WHERE {these}", values)  # noqa: S608 - our column
     return {event for (event,) in stored.fetchall()}
 
 
 def add_events(cursor: Any, rows: Sequence[Row]) -> int:
-    """Insert the label events that `refusals` accepts, and return how many events were new."""
+    """Insert valid label events, and return how many events were new."""
     theirs, values = among("map_id", sorted({row["map_id"] for row in rows}))
     found = cursor.execute(
         f"""SELECT event, kind, class_set, map_id, annotator, pass, undoes FROM label_event
@@ -412,8 +410,8 @@ def _opinion(row: Mapping[str, Any]) -> tuple[Any, ...]:
 def labels(
     db: Database, class_set: str, *, annotator: str | None = None, map_id: str | None = None, last: int | None = None
 ) -> "pd.DataFrame":
-    """Return the current labels of a class set without skips, oldest first. Each label has the metadata of its map and
-    the class name that the annotator chose.
+    """Return a data frame of the current labels in a class set, oldest first, with the metadata of the labelled
+    attention maps.
 
     `last` is the ordinal of the last event that counts, for an earlier state.
     """
@@ -438,7 +436,7 @@ def labels(
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
-    """Return the names of all annotators with label events in one class set (None: in all class sets)."""
+    """Return the names of all annotators who labelled maps in a class set (None: in any class set)."""
     cursor = db.rows(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},
@@ -447,7 +445,7 @@ def annotators(db: Database, class_set: str | None = None) -> list[str]:
 
 
 def classes_given(db: Database, class_set: str) -> list[str]:
-    """Return the class names of all labels in a class set as annotators chose them, including retracted labels."""
+    """Return all class names that annotators have used in a class set, including those of retracted labels."""
     cursor = db.rows(
         "SELECT DISTINCT class FROM label_event WHERE class_set = ? AND kind = 'label' ORDER BY class", [class_set]
     )
@@ -455,7 +453,7 @@ def classes_given(db: Database, class_set: str) -> list[str]:
 
 
 def class_counts(db: Database, class_set: str) -> dict[str, int]:
-    """Return the number of current labels for each class name, as annotators chose it, sorted by name."""
+    """Return the number of current labels for each class name in a class set, sorted by name."""
     cursor = db.rows(
         """SELECT class, count(*) FROM standing SEMI JOIN attention_map USING (map_id)
            WHERE kind = 'label' AND class_set = ? GROUP BY class ORDER BY class""",
@@ -465,7 +463,8 @@ def class_counts(db: Database, class_set: str) -> dict[str, int]:
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
-    """Return the decision of an annotator on each map in one pass: the class, or None if the map was skipped."""
+    """Return the class that an annotator gave to each attention map in one labelling pass, by map ID; None for skipped
+    maps."""
     pairs = db.rows(
         "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
         "WHERE class_set = ? AND annotator = ? AND pass = ?",
@@ -475,7 +474,7 @@ def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -
 
 
 def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, most: int = 500) -> list[Row]:
-    """Return the newest label events that an annotator can undo, oldest first, with event, kind, map_id and class."""
+    """Return the newest label events that an annotator can still undo, oldest first."""
     events = db.read(
         """SELECT event, kind, map_id, class, ordinal FROM label_event
            WHERE class_set = ? AND annotator = ? AND pass = ? AND kind NOT IN ('undo', 'retire')
@@ -488,7 +487,7 @@ def undoable(db: Database, class_set: str, annotator: str, *, passing: int = 1, 
 
 
 def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.DataFrame":
-    """Return the current flags and notes on attention maps, newest first, with the metadata of the maps."""
+    """Return a data frame of the current flags and notes on attention maps in a class set, newest first."""
     return db.read(
         f"""SELECT ordinal, batch, map_id, kind, annotator, note, suggestion, probability, happened, {_FACTS}
             FROM label_event JOIN attention_map USING (map_id)
@@ -500,8 +499,8 @@ def flagged(db: Database, class_set: str, *, map_id: str | None = None) -> "pd.D
 
 
 def pace(db: Database, class_set: str) -> "pd.DataFrame":
-    """Return how fast each annotator labels in each pass: n, median seconds, and labels per hour. A gap counts as at
-    most a minute."""
+    """Return a data frame with the labelling speed of each annotator in each pass: number of labels, median seconds,
+    and labels per hour."""
     return db.read(
         """SELECT annotator, pass, count(*) AS n, median(seconds) AS median_seconds,
                   3600 / nullif(avg(least(seconds, 60)) FILTER (seconds IS NOT NULL), 0) AS per_hour,
@@ -512,7 +511,7 @@ def pace(db: Database, class_set: str) -> "pd.DataFrame":
 
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
-    """Return every stored label event in one class set (None: in all), oldest first."""
+    """Return all stored label events in a class set (None: in all class sets), oldest first."""
     return db.records(
         f"SELECT {quoted(*EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",
@@ -525,8 +524,8 @@ def all_events(db: Database, class_set: str | None = None) -> list[Row]:
 
 @dataclass(frozen=True)
 class ClassChange:
-    """A change of a class set. `kind` is add, rename, merge (`into` another class) or delete for a class, or set for
-    the description of the class set. `eye` describes the pattern."""
+    """A change of a pattern class in a class set. `kind` is "add", "rename", "merge" or "delete" for a class, or "set"
+    for the description of the class set."""
 
     kind: str
     name: str
@@ -540,7 +539,7 @@ class ClassChange:
 def change_class(
     db: Database, class_set: str, change: ClassChange, *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Store one change of a class as an event. Labels keep the class name with which they were given.
+    """Store a change of a pattern class. Labels that annotators gave before the change are not modified.
 
     `taken` are the current class names. Raises InputError if a new class exists already, or the class to change does
     not.
@@ -551,7 +550,7 @@ def change_class(
 def change_classes(
     db: Database, class_set: str, changes: Sequence[ClassChange], *, annotator: str, taken: Collection[str] = ()
 ) -> None:
-    """Store several changes of classes, either all or none. Each change is stored as by `change_class`."""
+    """Store several changes of pattern classes in a class set, either all or none."""
     db.person.must("admin", "change classes")
     for change in changes:
         kind, name, into, eye = change.kind, change.name, change.into, change.eye
@@ -583,7 +582,7 @@ def change_classes(
 
 
 def class_events(db: Database) -> list[Row]:
-    """Return the stored changes of classes, oldest first, in the form that `core.codebook.classes` reads."""
+    """Return the stored changes of pattern classes in all class sets, oldest first."""
     return db.records(
         'SELECT class_set, kind, class, into_class AS "into", title, eye, colour, key FROM class_event ORDER BY ordinal'
     )
@@ -596,8 +595,7 @@ _ABOUT = "class_set, map_id, pass"
 
 
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
-    """Retract labels, skips, flags or notes of any annotator. The event before each retracted event becomes current
-    again.
+    """Retract labels, skips, flags or notes of any annotator. Earlier decisions on the same maps become current again.
 
     Nothing is retracted if an event is not stored or is an undo, or the reason is empty (InputError). Raises
     RightsError unless the user is an admin.
@@ -628,7 +626,7 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
 
 
 def of_classes(db: Database, class_set: str, classes: Sequence[str]) -> list[str]:
-    """Return the event IDs of the current labels that have one of some classes, oldest first."""
+    """Return the event IDs of all current labels with one of several classes, oldest first."""
     cursor = db.rows(
         "SELECT event FROM standing WHERE kind = 'label' AND class_set = ? AND class IN (SELECT unnest(?)) "
         "ORDER BY ordinal",

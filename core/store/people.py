@@ -13,12 +13,12 @@ _SUBJECT = re.compile(r"[\x21-\x7e]{1,190}")  # OIDC: ASCII, compared with case
 
 
 class RightsError(AtlasError):
-    """Error: the role of the person does not allow an action."""
+    """Exception that is raised if the role of a person does not allow an action."""
 
 
 @dataclass(frozen=True)
 class Person:
-    """The person who acts on the database. `name` is the annotator name; it is "" without sign-in.
+    """The user who reads or changes the database, with an annotator name ("" without sign-in) and a role.
 
     Roles: a viewer reads everything stored; an annotator also labels under their own name and trains classifiers; an
     admin also starts other jobs, changes classes, selects classifiers, imports and deletes; "none" has no rights.
@@ -35,12 +35,12 @@ class Person:
             )
 
     def may(self, role: str) -> bool:
-        """Return whether the role of this person is `role` or a higher one."""
+        """Return whether this user has at least the rights of a role."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
     def must(self, role: str, doing: str) -> None:
-        """Raise RightsError if the role of this person is lower than `role`. `doing` names the action in the message,
-        such as "change classes"."""
+        """Raise RightsError unless this user has at least the rights of a role. `doing` names the action in the
+        message, such as "change classes"."""
         if not self.may(role):
             who = f"{self.name} has" if self.name else "visitors have"
             raise RightsError(
@@ -49,8 +49,8 @@ class Person:
             )
 
     def signs(self, annotator: str) -> None:
-        """Raise RightsError if this person may not label under a name. Admins may label under any name, others only
-        under their own."""
+        """Raise RightsError if this user may not store labels under the name `annotator`. Only admins may use names of
+        other people."""
         self.must("annotator", "label")
         if self.name and self.role != "admin" and person_name(annotator) != person_name(self.name):
             raise RightsError(
@@ -63,8 +63,8 @@ OWNER = Person()  # anyone who opens the file itself: a terminal, a worker, or t
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
-    """Return the annotator name of a signed-in user: the e-mail address, otherwise `sub:` followed by the `sub` claim;
-    "" if nobody is signed in.
+    """Return the annotator name for the claims of a signed-in user: the e-mail address, otherwise an ID; "" if nobody
+    is signed in.
 
     Unverified addresses do not count. Only ASCII letters are compared without case, and a `sub` can never look like an
     address. `by_subject` is False with several providers, because each has its own subjects.
@@ -82,8 +82,7 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:
-    """Return the role of a signed-in user: the highest role whose list contains the name, otherwise the default role,
-    otherwise "none".
+    """Return the highest role that settings assign to a user name, otherwise the default role, otherwise "none".
 
     Addresses (from `name_of`) are compared without case, `sub:` names exactly. `roles` has lists of names by role, and
     "default". Raises RightsError if it has another form, so that a mistake never grants rights.
@@ -104,7 +103,7 @@ def role_of(name: str, roles: Mapping[str, object]) -> str:
 
 
 def person_name(name: str) -> str:
-    """Return an annotator name in the form that labels store. An e-mail address becomes lower case without outer
-    spaces; other names stay unchanged."""
+    """Normalise an annotator name. An e-mail address is converted to lower case without outer spaces; other names are
+    not changed."""
     stripped = name.strip()
     return stripped.lower() if _ADDRESS.fullmatch(stripped) else name

@@ -21,8 +21,7 @@ from .rows import Row, among, insert, now, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project. `maps` excludes gold maps and exemplars. `counted` is the number of labels
-    that fill a slot. `people` is the number of people who were assigned a map, admitted or excluded."""
+    """The progress of a labelling project: numbers of maps, of labels that count towards its target, and of people."""
 
     maps: int
     counted: int
@@ -30,7 +29,7 @@ class ProjectCounts:
 
 
 def project_counts(db: Database) -> dict[str, ProjectCounts]:
-    """Return the progress of every labelling project, from a single query."""
+    """Return the progress of every labelling project by its ID."""
     rows = db.rows(
         f"""{ANSWERS}, label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
                 labels AS (SELECT project, count(*) AS n FROM newest_answers
@@ -118,8 +117,8 @@ class Project:
 
 @dataclass(frozen=True)
 class ProjectMap:
-    """A map in a labelling project. `kind` is label, gold or exemplar. `given` is the known class of a gold map or
-    exemplar."""
+    """An attention map in a labelling project. `kind` is "label", "gold" (to test annotators) or "exemplar", and
+    `given` is the known class of a gold map or exemplar."""
 
     map_id: str
     kind: str
@@ -128,7 +127,7 @@ class ProjectMap:
 
 @dataclass(frozen=True)
 class Heading:
-    """The title, class set and codebook of a labelling project, and its author (`annotator`)."""
+    """The title, class set, codebook and author (`annotator`) of a labelling project."""
 
     title: str
     class_set: str
@@ -144,7 +143,7 @@ def add_project(
     rules: Mapping[str, Any],
     maps: Sequence[ProjectMap],
 ) -> str:
-    """Store a new labelling project with its maps in order, and return its ID. Raises InputError if it has no title or
+    """Store a new labelling project with its attention maps, and return its ID. Raises InputError if it has no title or
     no maps."""
     db.person.must("admin", "make a project")
     title, codebook = heading.title, heading.codebook
@@ -181,12 +180,12 @@ def add_project(
 
 
 def projects(db: Database) -> list[Project]:
-    """Return every labelling project, newest first."""
+    """Return all labelling projects, newest first."""
     return _read_projects(db, None)
 
 
 def one_project(db: Database, project: str) -> Project:
-    """Return a labelling project. Raises InputError if the ID is unknown."""
+    """Return the labelling project with an ID. Raises InputError if the ID is unknown."""
     for project_row in _read_projects(
         db, project.encode(errors="replace").decode()
     ):  # an unpaired surrogate is in no ID
@@ -221,7 +220,7 @@ def _read_projects(db: Database, project: str | None) -> list[Project]:
 
 
 def project_maps(db: Database, project: str) -> list[ProjectMap]:
-    """Return the maps of a labelling project, in the order in which they are assigned."""
+    """Return the attention maps of a labelling project, in the order in which they are assigned to annotators."""
     cursor = db.rows("SELECT map_id, kind, class FROM project_map WHERE project = ? ORDER BY place", [project])
     maps = [ProjectMap(*row) for row in cursor]
     newest = db.records(
@@ -237,7 +236,8 @@ def project_maps(db: Database, project: str) -> list[ProjectMap]:
 
 
 def change_project(db: Database, project: str, kind: str, *, annotator: str) -> None:
-    """Pause, open, close or archive a labelling project. Raises InputError if its state does not allow the change."""
+    """Pause, open, close or archive a labelling project. Raises InputError if the current state of the project does not
+    allow the change."""
     db.person.must("admin", f"{kind} a project")
     with db.write() as cursor:  # read under the lock, so that only one of two closings succeeds
         current = one_project(db, project)
@@ -253,7 +253,7 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
 
 
 def judge_person(db: Database, project: str, person: str, *, admitted: bool, annotator: str) -> None:
-    """Admit a person to a labelling project, or exclude the person from it."""
+    """Admit an annotator to a labelling project, or exclude the annotator from it."""
     db.person.must("admin", "pause people")
     one_project(db, project)
     with db.write() as cursor:
@@ -261,7 +261,7 @@ def judge_person(db: Database, project: str, person: str, *, admitted: bool, ann
 
 
 def order_maps(db: Database, project: str, map_ids: Sequence[str], *, annotator: str) -> None:
-    """Change the order in which the maps of a labelling project are assigned."""
+    """Change the order in which the attention maps of a labelling project are assigned to annotators."""
     db.person.must("admin", "order the maps of a project")
     with db.write() as cursor:
         _event(cursor, project, "order", annotator, body=to_json(list(map_ids)))
@@ -281,7 +281,7 @@ def _event(
 
 @dataclass(frozen=True)
 class ClaimRow:
-    """A reservation of a map for one annotator in a labelling project."""
+    """The assignment of an attention map to an annotator in a labelling project."""
 
     map_id: str
     annotator: str
@@ -293,7 +293,8 @@ class ClaimRow:
 
 @dataclass(frozen=True)
 class AnswerRow:
-    """The labelling project that a label event belongs to, and whether the label counts in this project."""
+    """The labelling project to which a label event belongs, and whether the label counts towards the target of the
+    project."""
 
     event: str
     project: str
@@ -302,7 +303,7 @@ class AnswerRow:
 
 
 def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
-    """Store reservations of maps for annotators in a labelling project."""
+    """Store assignments of attention maps to annotators in a labelling project."""
     if claims:
         rows = [
             {"project": project, "map_id": claim.map_id, "annotator": claim.annotator, "pass": claim.passing,
@@ -313,7 +314,7 @@ def add_claims(cursor: Any, project: str, claims: Sequence[ClaimRow]) -> None:
 
 
 def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
-    """Record which label events belong to a project. A later record of an event replaces the earlier record."""
+    """Store which labelling project each label event belongs to. Earlier records of the same event are replaced."""
     for answer in answers:
         cursor.execute(
             "INSERT INTO project_label (event, project, purpose, counted) VALUES (?, ?, ?, ?)",
@@ -322,7 +323,7 @@ def add_answers(cursor: Any, answers: Sequence[AnswerRow]) -> None:
 
 
 def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
-    """Return the labelling project of each label event. Events without a project are omitted."""
+    """Return the labelling project of each label event, by event ID. Events outside of projects are omitted."""
     if not events:
         return {}
     these, values = among("event", list(events))
@@ -334,7 +335,8 @@ def projects_answered(cursor: Any, events: Sequence[str]) -> dict[str, str]:
 
 
 def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int) -> str | None:
-    """Return the purpose for which a map was assigned to a person in a project; None if it was not assigned."""
+    """Return the purpose for which an attention map is assigned to an annotator in a project, such as "gold"; None if
+    it is not assigned."""
     rows = cursor.execute(
         "SELECT purpose FROM claim WHERE project = ? AND map_id = ? AND annotator = ? AND pass = ? LIMIT 1",
         [project, map_id, annotator, passing],
@@ -347,8 +349,8 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """Positions up to which the tables of projects have been read. `ordinal` is for reservations, answers and admin
-    events; `label` and `classes` are for label and class events. The number of erasures is included."""
+    """The positions in the project tables up to which a reader has processed the rows, so that it later reads only
+    newer rows."""
 
     ordinal: int = 0
     label: int = 0
@@ -357,7 +359,8 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the newest position in each table of projects, given the positions after the last read."""
+    """Return the current end positions of the project tables, given the positions up to which a reader has processed
+    them."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -370,8 +373,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the newest positions after the current transaction, which has only added reservations and answers since
-    the last read."""
+    """Return the current end positions of the project tables, after a transaction that has only added assignments and
+    labels."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),
@@ -383,8 +386,7 @@ def marks_after_own(cursor: Any, since: Marks) -> Marks:
 
 
 def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None = None) -> list[tuple[Any, ...]]:
-    """Return new reservations of maps, oldest first: (ordinal, annotator, map, pass, purpose, expiry in seconds since
-    1970).
+    """Return assignments of attention maps that were added to a project since the positions `since`, oldest first.
 
     `lapse` is the number of seconds until a reservation expires. If given, reservations are omitted that expired before
     the newest entry of the project and whose holder has labelled or skipped the map.
@@ -413,15 +415,14 @@ def claims_since(cursor: Any, project: str, since: Marks, *, lapse: float | None
 
 
 def handed(cursor: Any, project: str) -> dict[str, int]:
-    """Return the number of maps that a project has assigned to each person."""
+    """Return the number of attention maps that a project has assigned to each annotator."""
     return dict(
         cursor.execute("SELECT annotator, count(*) FROM claim WHERE project = ? GROUP BY ALL", [project]).fetchall()
     )
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """Return new answers in a project, oldest first: (ordinal, ordinal of the label event, event, annotator, map, pass,
-    purpose, class or None for a skip, counted, seconds since 1970).
+    """Return labels and skips that were added to a project since the positions `since`, oldest first.
 
     `last` is the last label event that counts (None: all).
     """
@@ -437,8 +438,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return new undos, oldest first, as (ordinal of the undo, event): of answers that were undone since the last read,
-    and of new answers that were undone before. `last` is as in `answers_since`."""
+    """Return labels in a project that were undone since the positions `since`, as (position of the undo, event ID),
+    oldest first."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -451,7 +452,7 @@ def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = 
 
 
 def changed_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Return whether a project was reordered, opened, closed or archived since the last read."""
+    """Return whether a labelling project was reordered, opened, closed or archived since the positions `since`."""
     rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
         "AND kind IN ('order', 'open', 'close', 'archive')",
@@ -461,7 +462,8 @@ def changed_since(cursor: Any, project: str, since: Marks) -> bool:
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
-    """Return new admissions and exclusions of people in a project as (ordinal, person, admitted), oldest first."""
+    """Return admissions and exclusions of annotators in a project since the positions `since`, as (position, person,
+    admitted), oldest first."""
     return cursor.execute(
         """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",
@@ -473,19 +475,21 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """Return the ordinal of the last label event that counts in a closed or archived project; None for an active
+    """Return the position of the last label event that counts in a closed or archived project; None for an active
     project."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the value of `frozen_at` for a project, read with a new cursor."""
+    """Return the position of the last label event that counts in a closed or archived project, read with a new cursor;
+    None for an active project."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """Return the open or paused projects of a class set in which a map still has to be labelled."""
+    """Return the IDs of all open or paused projects with a class set in which an attention map is one of the maps to
+    label."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)
@@ -496,7 +500,7 @@ def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
 
 
 def is_excluded(cursor: Any, project: str, person: str) -> bool:
-    """Return whether a person is currently excluded from a project."""
+    """Return whether an annotator is currently excluded from a labelling project."""
     rows = cursor.execute(
         """SELECT kind FROM project_event WHERE project = ? AND person = ? AND kind IN ('admit', 'exclude')
            ORDER BY ordinal DESC LIMIT 1""",
@@ -506,8 +510,7 @@ def is_excluded(cursor: Any, project: str, person: str) -> bool:
 
 
 def history(db: Database, project: str) -> pd.DataFrame:
-    """Return the actions of admins and the current decisions in a project, newest first, with the columns stored,
-    annotator, what, person, map_id and class."""
+    """Return a data frame of all actions of admins in a labelling project, newest first."""
     return db.read(
         """SELECT stored, annotator, kind AS what, person, NULL AS map_id, NULL AS class FROM project_event
            WHERE project = $project
@@ -523,7 +526,8 @@ def history(db: Database, project: str) -> pd.DataFrame:
 
 
 def project_labels(db: Database, project: str, *, purpose: str | None = "label") -> pd.DataFrame:
-    """Return the current labels and skips of a project, oldest first, with the metadata of the maps.
+    """Return a data frame of the current labels and skips in a labelling project, oldest first, with the metadata of
+    the attention maps.
 
     For a closed or archived project, they are those at the time of closing. `counted` is False for extra annotations.
     `purpose` is label, gold, repeat or training (None: all).
@@ -538,8 +542,8 @@ def project_labels(db: Database, project: str, *, purpose: str | None = "label")
 
 
 def label_times(db: Database, project: str) -> pd.DataFrame:
-    """Return the labels of a project that have not been undone, oldest first, with map_id, annotator, class, counted,
-    stored, way and seconds."""
+    """Return a data frame of all labels in a project that have not been undone, oldest first, with the seconds that
+    each label took."""
     found = db.arrow(
         f"""{ANSWERS} SELECT map_id, annotator, class, counted, stored, way, seconds FROM standing_answers
             WHERE project = ? AND purpose = 'label' AND kind = 'label' ORDER BY ordinal""",  # noqa: S608 - ours

@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """The readable part of the log of a database.
+    """The readable part of a database log.
 
     Attributes:
         size: bytes.
@@ -51,7 +51,7 @@ class LogContent:
 
 
 def read_log(log: Path) -> LogContent:
-    """Parse a database log, which must not be empty. Raises OSError."""
+    """Parse the write-ahead log of a database. Raises OSError if the log cannot be read."""
     with log.open("rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as data:
         ends = [_ends(data, start) for start in range(8, min(_LONGEST_HEADING, len(data)))]
         whole, end, root = max(ends, key=lambda each: each[1] or 0, default=(None, None, None))
@@ -87,8 +87,8 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """Return the root block of a database file, from the newer of its two headers; None if the file is too short.
-    Raises OSError."""
+    """Return the root block number of a DuckDB file from the newer of its two headers; None if the file is too
+    short."""
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
     if len(data) < _HEADERS[-1] + 24:
@@ -120,7 +120,7 @@ _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 
 class LockedError(StoreError):
-    """Error: another process (`holder`) has the database file open."""
+    """Exception that is raised if another process (`holder`) has the database file open."""
 
     def __init__(self, message: str, holder: str):
         super().__init__(message)
@@ -128,12 +128,13 @@ class LockedError(StoreError):
 
 
 def backups(path: Path) -> Path:
-    """Return the folder next to a database that contains its backups."""
+    """Return the folder for the backups of a database, which is next to the database file."""
     return path.parent / "backups"
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
-    """Return a StoreError that explains an error of DuckDB or the operating system about a database file."""
+    """Convert an error of DuckDB or the operating system about a database file to a StoreError with a message for
+    users."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if _NO_LOCKS.search(text):
         return StoreError(
@@ -202,7 +203,7 @@ def explain(error: BaseException, path: Path) -> StoreError:
 
 
 def is_of_file(error: duckdb.Error) -> bool:
-    """Return whether a DuckDB error is about the file or its disk, and not about the SQL statement."""
+    """Return whether a DuckDB error concerns the database file or its disk, and not the SQL statement."""
     if isinstance(error, (duckdb.IOException, duckdb.FatalException)):
         return True
     if type(error) in {duckdb.Error, duckdb.TransactionException}:  # a damaged block; a failed commit
@@ -211,7 +212,7 @@ def is_of_file(error: duckdb.Error) -> bool:
 
 
 class LogCopy:
-    """A copy of the log of a database. It is kept only if DuckDB could not read the whole log.
+    """A copy of the database log, made before DuckDB reads the log. It is deleted if DuckDB could read the whole log.
 
     If one connection commits during the checkpoint of another, DuckDB writes a second log (`.wal.checkpoint`), whose
     incomplete end it also skips. Raises StoreError if the log cannot be copied, or has no database next to it.
@@ -255,12 +256,13 @@ class LogCopy:
             )
 
     def discard_unless(self, *, damaged: bool) -> None:
-        """Remove the copy of the log if the log was not damaged."""
+        """Delete the copy of the database log unless the log was damaged."""
         if self.copy and not damaged:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a message, and keep the copy of the log, if DuckDB read the log only in part; otherwise return None.
+        """Return a message if DuckDB could read only a part of the log, and keep the copy of the log; otherwise return
+        None.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """
@@ -307,7 +309,7 @@ class LogCopy:
 
 
 def stamp() -> str:
-    """Return the current time in UTC in a form for file names."""
+    """Return the current time in UTC as text for file names."""
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
 
 
@@ -319,8 +321,8 @@ def _named_by_content(log: Path, folder: Path) -> Path:
 
 
 def copied(source: Path, copy: Path) -> Path:
-    """Copy a file to a folder, which is created if it is missing, and return the copy. A failed copy is removed. Raises
-    OSError."""
+    """Copy a file to a path, create missing folders, and return the path. Raises OSError if the file cannot be
+    copied."""
     try:
         copy.parent.mkdir(exist_ok=True)
         shutil.copy2(source, copy)

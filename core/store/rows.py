@@ -14,12 +14,12 @@ Row = dict[str, Any]
 
 
 def now() -> datetime:
-    """Return the current time in UTC without a time zone, in the form in which times are stored."""
+    """Return the current time in UTC without a time zone."""
     return datetime.now(UTC).replace(tzinfo=None)
 
 
 def plain(value: Any) -> Any:
-    """Convert a value to JSON types: NumPy scalars to numbers, arrays and tuples to lists, and paths and dates to text.
+    """Convert a value to JSON types, for example NumPy scalars to numbers, arrays to lists, and paths to text.
 
     Non-finite numbers become None. Finite floats are preserved exactly.
     """
@@ -38,12 +38,12 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Return a value as JSON text after converting it by `plain`. Keys keep their order."""
+    """Return a value as JSON text. NumPy values, paths and dates are converted first."""
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
 def from_json(text: str | None) -> Any:
-    """Parse JSON text from the database; None for None."""
+    """Parse JSON text from the database. None is returned for None."""
     return None if text is None else json.loads(text)
 
 
@@ -51,7 +51,7 @@ FEW = 8
 
 
 def quoted(*names: str) -> str:
-    """Return the names of tables or columns, quoted as in SQL and separated by commas.
+    """Return table or column names, quoted for SQL and separated by commas.
 
     Every name in a statement that is not literal code goes through this function; values are always parameters
     (tests/store/test_statements.py).
@@ -60,12 +60,12 @@ def quoted(*names: str) -> str:
 
 
 def marks(count: int) -> str:
-    """Return SQL placeholders for `count` parameters, such as "?, ?"."""
+    """Return `count` SQL placeholders separated by commas, such as "?, ?"."""
     return ", ".join("?" * count)
 
 
 def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
-    """Return an SQL condition that a column has one of several values, with the parameters of this condition.
+    """Return an SQL condition that a column has one of several values, and the parameters of the condition.
 
     Up to FEW values are written out, which DuckDB plans in half the time.
     """
@@ -75,7 +75,7 @@ def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
 
 
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
-    """Append rows to a database table through Arrow, matching columns by name, and return the number of rows."""
+    """Append rows to a database table by matching column names, and return the number of rows."""
     incoming = pa.Table.from_pylist(list(rows), schema=schema)
     columns = quoted(*schema.names)
     cursor.register("incoming", incoming)

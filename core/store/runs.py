@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> "pd.DataFrame":
-    """Return the newest value of each score for each head and task. The rows are sorted by task, score, layer and head.
+    """Return a data frame with the newest value of each score for each attention head and task of a checkpoint.
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
@@ -48,7 +48,7 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Return how many stored head scores have the name of a checkpoint but belong to other or unknown weights."""
+    """Return how many stored head scores of a checkpoint name were computed with other or unknown weights."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -58,7 +58,7 @@ def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
 
 
 def atlas_stamp(db: Database) -> tuple[int, ...]:
-    """Return a tuple that changes whenever head scores are stored or deleted. Caches use it as a key."""
+    """Return a cache key that changes whenever head scores are stored or deleted."""
     counts = db.read("SELECT count(*), coalesce(max(ordinal), 0), (SELECT count(*) FROM head_score) FROM run")
     return tuple(int(value) for value in counts.iloc[0])
 
@@ -71,23 +71,21 @@ RUN_TABLES = ("run", "study_row", "head_score", "part_score")
 
 @dataclass(frozen=True)
 class Removed:
-    """Deleted rows of the database that can be restored."""
+    """Rows that were deleted from the database and that can be restored."""
 
     title: str
     tables: dict[str, pa.Table] = field(default_factory=dict)
 
 
 def remove_run(db: Database, run: str) -> Removed:
-    """Delete a run with all its rows, and return the rows so that they can be restored. Raises StoreError if the run is
-    unknown, and RightsError."""
+    """Delete a run and its results, and return the deleted rows so that they can be restored."""
     removed = Removed(str(one_run(db, run)["title"]), {name: _rows(db, name, "run", run) for name in RUN_TABLES})
     delete_runs(db, [run])
     return removed
 
 
 def remove_finding(db: Database, finding: str) -> Removed:
-    """Delete a finding, and return its row so that it can be restored. Raises StoreError if the finding does not exist,
-    and RightsError if another person pinned it."""
+    """Delete a pinned finding, and return the deleted row so that it can be restored."""
     title = "".join(finding_row.title for finding_row in findings(db, [finding]))
     removed = Removed(title, {"finding": _rows(db, "finding", "finding", finding)})
     unpin(db, finding)
@@ -95,7 +93,7 @@ def remove_finding(db: Database, finding: str) -> Removed:
 
 
 def put_back(db: Database, removed: Removed) -> None:
-    """Restore the deleted rows of a run or finding. Raises RightsError for a viewer."""
+    """Restore a deleted run or finding. Raises RightsError if the user is only a viewer."""
     db.person.must("annotator", "restore a result")
     with db.write() as cursor:
         for name, rows in removed.tables.items():
@@ -124,8 +122,8 @@ _RUN = """run, study, title, checkpoint, weights_hash, task, split, row_ids, see
 
 @dataclass(frozen=True)
 class Provenance:
-    """The origin of the numbers in a run: checkpoint, data and code. row_ids: IDs of the examples in the order in which
-    they were used, or None."""
+    """The checkpoint, data and code with which a run was computed. `row_ids` lists the IDs of its examples in order, or
+    is None."""
 
     checkpoint: str | None = None
     weights_hash: str | None = None
@@ -143,14 +141,14 @@ class Provenance:
             object.__setattr__(self, "code_version", code_version())
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Provenance":
-        """Return a copy of this provenance with some fields changed by name. Unknown names are ignored."""
+        """Return a copy of this provenance with changed fields. Unknown field names are ignored."""
         provenance = {name: value for name, value in changes.items() if name in self.__dataclass_fields__}
         if isinstance(provenance.get("row_ids"), list):
             provenance["row_ids"] = tuple(provenance["row_ids"])
         return replace(self, **provenance)
 
     def as_row(self) -> Row:
-        """Return the fields of this provenance as one row of JSON types."""
+        """Return this provenance as a dictionary of JSON types."""
         row = asdict(self)
         row["row_ids"] = None if self.row_ids is None else list(self.row_ids)
         return row
@@ -160,7 +158,7 @@ def record_run(
     db: Database, study: str, options: Mapping[str, Any], provenance: Provenance, *, title: str = "", run: str = "",
     imported: bool = False,
 ) -> str:  # fmt: skip
-    """Store a run of a study, and return its ID. run: the ID to use; imported: whether the run comes from a file."""
+    """Store a new run of a study without results, and return its ID."""
     run = run or uuid.uuid4().hex
     fields = provenance.as_row()
     values: list[Any] = [run, current_name(study), title or study]
@@ -175,8 +173,8 @@ def record_run(
 
 
 def store_rows(db: Database, run: str, rows: Iterable[Row], *, scores: bool = True) -> None:
-    """Append result rows to a stored run. Rows with statistic, layer, head and value are also stored as head scores,
-    unless `scores` is False."""
+    """Store result rows of a run. Rows with statistic, layer, head and value are also stored as head scores, unless
+    `scores` is False."""
     rows = list(rows)
     with db.write() as cursor:
         first = cursor.execute("SELECT coalesce(max(position) + 1, 0) FROM study_row WHERE run = ?", [run]).fetchall()
@@ -198,8 +196,7 @@ def _score(run: str, row: Row) -> Row:
 
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
-    """Return the stored runs of a study (None: of all studies), newest first, with provenance, options as JSON text,
-    and number of rows."""
+    """Return a data frame of the stored runs of a study (None: of all studies), newest first."""
     listed = db.read(
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows,
                    json_type(options) = 'OBJECT' AND coalesce(json_type(row_ids), 'ARRAY') = 'ARRAY' AS fits FROM run
@@ -213,13 +210,13 @@ def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
 
 
 def any_rows(db: Database) -> bool:
-    """Return whether any stored run has result rows. The check does not build a data frame."""
+    """Return whether the database contains any result rows."""
     return bool(db.rows("SELECT 1 FROM study_row LIMIT 1"))
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return the runs of a study (None: of all studies): runs with the `source` "yours" first, then "shipped", then
-    "imported"."""
+    """Return a data frame of the runs of a study (None: of all studies): your own runs, then bundled runs, then
+    imported runs."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     own_runs = runs(db, study)
@@ -230,8 +227,8 @@ def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
 
 
 def one_run(db: Database, run: str) -> Row:
-    """Return a run from the database or the bundled record, with study, title, options and provenance. Raises
-    StoreError if the run is unknown."""
+    """Return a stored or bundled run with its study, title, options and provenance. Raises StoreError if the ID is
+    unknown."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     stored = db.read(f"SELECT {_RUN} FROM run WHERE run = ?", [run])  # noqa: S608 - our own column names
@@ -252,39 +249,38 @@ def is_imported(db: Database, run: str) -> bool:
 
 
 def run_rows(db: Database, run: str) -> list[Row]:
-    """Return the result rows of a run from the database or the bundled record, in order."""
+    """Return the result rows of a stored or bundled run, in order."""
     return [from_json(text) for text in row_texts(db, run)] or shipped_record.run_rows(run)
 
 
 def study_and_title(db: Database, run: str) -> tuple[str, str] | None:
-    """Return the study and the title of a run in the database; None if the database does not contain the run."""
+    """Return the study and the title of a stored run; None if the database does not contain the run."""
     about = db.rows("SELECT study, title FROM run WHERE run = ?", [run])
     return about[0] if about else None
 
 
 def row_texts(db: Database, run: str) -> list[str]:
-    """Return the result rows of a run in the database as JSON text, in order."""
+    """Return the result rows of a stored run as JSON text, in order."""
     bodies = db.rows("SELECT body FROM study_row WHERE run = ? ORDER BY position", [run])
     return [body for (body,) in bodies]
 
 
 def holder(db: Database, run: str) -> str:
-    """Return an ID of the source of a run (the database or the bundled record). It changes when the rows of the run may
-    change."""
+    """Return a cache key for the rows of a run. It changes whenever the rows could have changed."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
 
 
 def study_rows(db: Database, run: str) -> "pd.DataFrame":
-    """Return the result rows of a run as a data frame, in order."""
+    """Return the result rows of a run as a data frame."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     return pd.DataFrame(run_rows(db, run))
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """Return the newest run of a study on this machine with certain provenance values (such as checkpoint=, task= or
-    operator=); None if there is none."""
+    """Return the ID of the newest local run of a study with the required provenance values, such as checkpoint=...;
+    None if there is none."""
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():
@@ -301,7 +297,7 @@ def head_scores(
     study: str | None = None,
     run: str | None = None,
 ) -> "pd.DataFrame":
-    """Return stored head scores, those of the newest run first. Arguments select scores; None selects everything.
+    """Return a data frame of stored head scores that match all arguments (None matches everything), newest run first.
 
     Columns: run study checkpoint task created statistic feature layer head value low high n baseline p q part (encoder,
     decoder or cross for an encoder-decoder, otherwise None).
@@ -324,7 +320,7 @@ def head_scores(
 
 
 def delete_runs(db: Database, chosen: Sequence[str]) -> None:
-    """Delete stored runs and all their rows."""
+    """Delete stored runs and their results."""
     db.person.must("admin", "delete runs")
     with db.write() as cursor:
         for table in ("study_row", "head_score", "part_score", "run"):

@@ -33,7 +33,8 @@ EXAMPLES = config.DATA / "examples" / "probes.json"
 
 
 def about() -> Row | None:
-    """Return the origin of the bundled record (made, code_version, note, checkpoints); None without a record."""
+    """Return a description of the bundled results (date, code version, note and checkpoints); None if there are no
+    bundled results."""
     file = config.RECORD / ABOUT
     if not file.is_file():
         return None
@@ -42,8 +43,7 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """Return the runs of the bundled record, in its order: runs that pages show by default come first, then the newest
-    runs.
+    """Return a data frame of the runs in the bundled results: runs that pages show by default, then the newest runs.
 
     Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
     record lacks has its example, if there is one.
@@ -59,8 +59,8 @@ def runs(study: str | None = None) -> "pd.DataFrame":
 
 
 def one_run(run: str) -> Row | None:
-    """Return a run of the bundled record, with its options and row IDs as JSON text; None if the record does not
-    contain the run."""
+    """Return a run from the bundled results with its options and example IDs as JSON text; None if the ID is
+    unknown."""
     if example := _example(run):
         return example[0]
     table = _whole(config.RECORD)
@@ -69,7 +69,7 @@ def one_run(run: str) -> Row | None:
 
 
 def run_rows(run: str) -> list[Row]:
-    """Return the result rows of a run in the bundled record, in order; empty if the record does not contain the run."""
+    """Return the result rows of a run from the bundled results, in order; empty if the ID is unknown."""
     if example := _example(run):
         return example[1]
     if one_run(run) is None:
@@ -147,13 +147,13 @@ def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *chan
 
 
 def hash_of(file: Path) -> str:
-    """Return the SHA-256 of a file."""
+    """Return the SHA-256 hash of a file."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def version() -> str:
-    """Return an ID of the bundled record that changes whenever the record is replaced or changed."""
+    """Return a cache key that changes whenever the bundled results change."""
     return " ".join([str(config.RECORD), *(str(_changed(file)) for file in _tables(config.RECORD))])
 
 

@@ -30,7 +30,7 @@ class Migration:
 
 @cache
 def known() -> tuple[Migration, ...]:
-    """Return all schema migrations in this version of the program, in order."""
+    """Return all database schema migrations that this program version contains, in order."""
     steps = []
     for file in sorted(FOLDER.glob("*.sql")):
         match = re.fullmatch(r"(\d{3})_(\w+)", file.stem)
@@ -49,8 +49,8 @@ def applied(connection: duckdb.DuckDBPyConnection) -> set[int]:
 
 
 def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration]:
-    """Return the schema migrations that have not been applied to a database. Raises StoreError if the database has
-    unknown migrations."""
+    """Return the schema migrations that still have to be applied to a database. Raises StoreError if a newer program
+    version wrote the database."""
     steps, done = known(), applied(connection)
     unknown = done - {step.number for step in steps}
     if unknown:
@@ -63,7 +63,7 @@ def missing(connection: duckdb.DuckDBPyConnection, path: Path) -> list[Migration
 
 
 def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None:
-    """Apply schema migrations and record them. Each migration has its own transaction."""
+    """Apply schema migrations to a database, each in its own transaction, and record them."""
     if steps:
         connection.execute(_RECORD)
     for step in steps:
@@ -79,8 +79,7 @@ def apply(connection: duckdb.DuckDBPyConnection, steps: list[Migration]) -> None
 
 
 def back_up(path: Path, step: Migration) -> Path:
-    """Copy a closed database file and its log before a migration. Raises StoreError if the copy fails, and then deletes
-    the incomplete copy."""
+    """Copy a closed database file and its log before a schema migration, and return the path of the copy."""
     folder = backups(path)
     copy = folder / f"{path.stem}-before-{step.number:03}-{stamp()}{path.suffix}"
     try:
