@@ -179,7 +179,7 @@ def test_the_database_is_no_file_of_rows(tmp_path, monkeypatch, where, folders):
     )
     for study in ("circuit", "writes"):
         said = refused(partial(worker.divide, study, {"checkpoint": config.CLASSIFIER, "pairs_file": named}))
-        assert "is the database" in said
+        assert "must not be the database" in said
     os.close(descriptor)
 
 
