@@ -28,7 +28,8 @@ def check(
     *,
     form: Form,
 ) -> None:
-    """Check shapes, row sums, agreement with eager attention, causality and the effect of disabling a head."""
+    """Check that attention maps of a checkpoint are captured correctly: their shapes, row sums, causality, agreement
+    with eager attention, and the effect of disabling a head."""
     shown = sys.stderr.isatty()
     if shown:
         tell(f"Opening {checkpoint} and hashing its weights ...", err=True)

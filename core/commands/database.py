@@ -85,7 +85,8 @@ def export(
 def import_export(
     folder: Annotated[Path, Argument(help="folder that the command `export` has written")], *, form: Form
 ) -> None:
-    """Import an export into an empty database (choose a new file with ATLAS_DB)."""
+    """Import the folder that `export` wrote into an empty database. To create a new database, set ATLAS_DB to a new
+    file."""
     with Database(settings().database) as db:
         _show("import", db, folder, exchange.import_all(db, folder, check_run=check_run), form)
 

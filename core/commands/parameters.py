@@ -40,7 +40,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function with a `form` parameter, and optionally `where`, into a command."""
+    """Turn a function into a command. Its parameter `form` is set from the options for the output format and, if it has
+    one, its parameter `where` from the options for where the job runs."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]

@@ -81,7 +81,8 @@ class EvaluatePatternsOptions:
 
 @of_record(EvaluatePatternsOptions)
 def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
-    """Evaluate a pattern classifier on labelled maps: accuracy, macro F1, calibration, unsure rate and confusions."""
+    """Evaluate a pattern classifier on labelled attention maps. Reports accuracy, macro F1, calibration, the rate of
+    unsure predictions and the confusion matrix."""
     if asked.without:
         classifier, set_name = trained_without(asked.without), class_set_with(asked.without)
     else:
@@ -183,7 +184,8 @@ def kappa_of(first: Sequence[GivenLabel], second: Sequence[GivenLabel], names: S
 
 
 def class_set_with(source: str) -> str:
-    """Return the class set to which a bundled source of labels belongs. Raises InputError for an unknown source."""
+    """Return the name of the class set that a bundled folder of labels uses. Raises InputError if there is no such
+    folder."""
     for class_set, sources in labelled_folders().items():
         if source in sources:
             return class_set
@@ -218,7 +220,7 @@ def trained_without(source: str) -> "Classifier":
 
 
 def map_rows(folder: Path) -> list[Row]:
-    """Load the metadata of the attention maps in a bundled source of labels."""
+    """Read what is known about the attention maps in a folder of bundled labels, one row per map."""
     return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
 
 

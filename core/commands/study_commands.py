@@ -128,7 +128,7 @@ def _show_definitions(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Options of the ablation command that the options of its study do not include."""
+    """Options of the ablation command that are not options of the ablation study."""
 
     race: Annotated[
         bool,

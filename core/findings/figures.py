@@ -55,7 +55,8 @@ def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Create Vega-Lite charts of the first quantity of a run: a heatmap of heads and the largest values."""
+    """Create Vega-Lite charts of the first quantity that a run measured: a heatmap over all heads, and the largest
+    values."""
     kinds = _by_kind(study, rows)
     if not kinds:
         return ()

@@ -14,7 +14,8 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_list(file: str | Path) -> FrameReading:
-    """Read the sentence list of either paper. Raises InputError for another format."""
+    """Read a list of sentences in the format of Kovaleva et al. or of the GPT-2 replication. Raises InputError for
+    another format."""
     return parse_list(_text(file), Path(file).name)
 
 

@@ -32,8 +32,8 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return True if the element is core by a rule: "core_sets" (the code of the paper), "core_type" or "any".
-        Unknown coreness counts as core."""
+        """Return True if the frame element counts as core under a rule: "core_sets" (as in the code of Kovaleva et
+        al.), "core_type" or "any". An element whose coreness is unknown counts as core."""
         if rule == "core_sets":
             return self.in_core_set is not False
         return rule == "any" or self.coreness is None or self.coreness.startswith("Core")
@@ -257,5 +257,6 @@ def covered(spans: Spans, tokens: list[Span]) -> list[int]:
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance in tokens between two sets of spans, or 0 if they share a token or have none."""
+    """Return the smallest distance in tokens between two sets of spans. It is 0 if they share a token, or if one of
+    them contains no token."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

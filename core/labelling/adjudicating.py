@@ -80,7 +80,8 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A confident suggestion of a classifier that contradicts a label, and who queued it for adjudication."""
+    """A class that a classifier confidently suggests against a label, and the person who queued the map for
+    adjudication."""
 
     suggested: str
     queued_by: str
@@ -89,7 +90,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispute:
-    """An attention map that needs adjudication, with the labels that differ or are doubted.
+    """An attention map that needs adjudication because its labels differ or a classifier contradicts them.
 
     Attributes:
         votes, notes: (annotator, class) in the order of labelling, and (annotator, text).

@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """The event that a map is reserved for a person until a time in seconds since 1970."""
+    """An event: an attention map is reserved for one person until a Unix time in seconds."""
 
     person: str
     choice: Choice
@@ -72,7 +72,7 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The event that a map is labelled with the class `given`, or skipped if `given` is None."""
+    """An event: a person labelled an attention map with the class `given`, or skipped the map if `given` is None."""
 
     event: str
     person: str
@@ -142,12 +142,13 @@ class Slot:
     answers: dict[str, list[tuple[str, str | None, bool]]] = field(default_factory=dict)
 
     def votes(self) -> dict[str, str]:
-        """Return the class that each person gave to this map, for labels that count."""
+        """Return the class that each person gave to this map. Labels that do not count are left out."""
         last = ((person, stack[-1]) for person, stack in self.answers.items())
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return people with a valid reservation and no answer. `latest` is the expiry of one that starts now."""
+        """Return the people who reserved this map and have not answered yet. Reservations that have expired, or that
+        end after `latest` (because of a fast clock), do not count."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
@@ -567,5 +568,5 @@ class Board:
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return the number of label slots that have a valid reservation."""
+        """Return how many labels are currently reserved by annotators but not given yet."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())

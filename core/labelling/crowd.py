@@ -45,7 +45,8 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
 
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Measure how much annotators differ in how often they use each class: the standard deviation beyond chance."""
+    """Measure how much annotators differ in how often they use each class. The result is the standard deviation between
+    annotators that chance does not explain."""
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
 

@@ -107,7 +107,7 @@ def _saved_models() -> Path:
 
 
 def saved_copy(model: Any, tokenizer: Any) -> Path:
-    """Save a copy of a loaded model, once per state of its weights, and return the folder of the copy."""
+    """Save a copy of a loaded model, unless a copy with the same weights exists, and return the folder of the copy."""
     checkpoint = checkpoint_of(model, tokenizer)
     digest = hashlib.sha256(checkpoint.model.config.to_json_string().encode())
     for name, tensor in checkpoint.model.state_dict().items():
@@ -195,7 +195,8 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the attention maps as one self-contained HTML file, which states what does not fit into `megabytes`."""
+        """Save the attention maps as one self-contained HTML file of at most `megabytes`. If not all maps fit, the file
+        lists what is missing."""
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
         )

@@ -110,7 +110,8 @@ def rows_in_both(task: str, folder: str | None) -> int:
 
 
 def facts_of(checkpoint: str) -> Facts:
-    """Read the kind and the fine-tuning recipe of a checkpoint. Raises CheckpointError if files cannot be read."""
+    """Read whether a checkpoint is a decoder, and choose a fine-tuning recipe that fits its size. Raises
+    CheckpointError if files cannot be read."""
     folder = models.opening.locate(checkpoint)
     model_type = models.config_files.read_config(folder, checkpoint)["model_type"]
     size = sum(file.stat().st_size for file in weight_files(folder, checkpoint))

@@ -15,7 +15,8 @@ DECIDED = (HOLDS, FAILS)
 
 
 def was_tested(record: ClaimRecord) -> bool:
-    """Return True if a claim was tested. Claims without results and known errors of a source were not."""
+    """Return True if a claim was tested. Claims without results, and claims that are known errors of a paper, were not
+    tested."""
     return record.outcome in (*DECIDED, UNDECIDED)
 
 

@@ -98,7 +98,8 @@ class Evidence:
     learned: Mapping[str, int] = field(default_factory=dict)
 
     def of(self, part: Part, task: str | None = None) -> list[StepResult]:
-        """Return the results with rows for a part of the report, optionally for one task, in the order of the plan."""
+        """Return the results that have rows for one part of the report, optionally for one task, in the order in which
+        the report measures them."""
         results = [result for result in self.results if result.step.part == part and result.rows]
         return [result for result in results if task is None or result.task == task]
 

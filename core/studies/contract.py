@@ -78,7 +78,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of one unit of work and its provenance. None fields are filled from the job's options."""
+    """The partial result of one unit of work, and its provenance. Fields of the provenance that are None are filled
+    from the options of the job."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -145,7 +146,8 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options requires of its checkpoint and examples. The default is `needs`."""
+        """Return what a job with these options requires of its checkpoint and examples. The default is the same for all
+        options."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:

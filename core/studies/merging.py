@@ -63,7 +63,8 @@ class SortedBy:
 
 
 class MergedBy:
-    """Marks tuples of records in which records with the same key are merged. `order` gives the order of the keys."""
+    """Marks a tuple of records for merging partial results: records with the same key become one record. `order` gives
+    the order of the keys."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
@@ -81,7 +82,8 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge partial results by the rules that their field types declare. Raises JobError if fixed fields differ."""
+    """Merge partial results by the rules that their field types declare. Raises JobError if fields that must be equal
+    differ."""
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)

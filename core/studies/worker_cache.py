@@ -35,7 +35,7 @@ def get_checkpoint(
 
 
 def noted(opened: Checkpoint) -> Checkpoint:
-    """Report the loading notes of a checkpoint in its job's log, and return the checkpoint."""
+    """Write the notes on how a checkpoint was loaded to the log of the current job, and return the checkpoint."""
     unit_progress.note(f"{opened.name}: {note}" for note in opened.notes)
     return opened
 
@@ -51,7 +51,8 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the attention scores of each random head to match the mean attention entropy of the same trained head.
+    """Scale the attention scores of a model with random weights until every head has the mean attention entropy of the
+    trained head at its position.
 
     Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
     families whose scores cannot be changed, are not scaled.

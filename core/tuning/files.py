@@ -19,7 +19,7 @@ from ..writing import replacing
 
 
 class Live:
-    """Writes the status of a training run to a file that pages read, at most twice a second."""
+    """Writes the status of a training run to a file, at most twice a second. The pages of the app read this file."""
 
     def __init__(self, place: Path, every: float = 0.5) -> None:
         self.place, self.every, self.written = place, every, 0.0
@@ -54,7 +54,8 @@ def _system_error(error: Exception) -> OSError | None:
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Replace a file atomically by one that `write` writes. If CheckpointError is raised, the file is unchanged."""
+    """Replace a file atomically. `write` gets the path of a new file and fills it. If this raises CheckpointError, the
+    old file is unchanged."""
     with replacing(path, CheckpointError) as part:
         write(part)
 

@@ -79,13 +79,15 @@ BY_CHANCE = 0.025  # of heads that gain in every seed: one of two ways to be rig
 
 @for_each(Part.CHANGE)
 def last_two_layers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the last two layers have lower cosines than all other layers (not claimed for QQP)."""
+    """Test whether fine-tuning changes the attention maps of the last two layers more than those of all other layers,
+    as measured by their cosine similarity before and after. Not claimed for QQP."""
     return None if result.task == "qqp" else _changed(evidence, result, slice(-2, None), slice(None, -2))
 
 
 @for_each(Part.CHANGE)
 def all_but_first_two(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the first two layers have higher cosines than all other layers."""
+    """Test whether fine-tuning changes the attention maps of the first two layers less than those of all other layers,
+    as measured by their cosine similarity before and after."""
     return _changed(evidence, result, slice(2, None), slice(None, 2))
 
 
@@ -122,7 +124,8 @@ def said_of_seeds(gains: Sequence[Estimate]) -> str:
 
 @for_each(Part.FEATURES, "mrpc", "rte", "qqp")
 def more_to_nouns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning raises attention of some heads to nouns and of some to objects, corrected over heads.
+    """Test whether fine-tuning increases the attention of some heads to nouns, and of some heads to objects. The tests
+    are corrected for the number of heads.
 
     With several seeds, this must hold in every seed. In addition, more heads must increase in all seeds than expected
     by chance (p at most .025), or heads must increase on average, with examples and seeds in the interval.
@@ -193,7 +196,8 @@ def _clear(seeds: Sequence[Sequence[Estimate]], word: str) -> np.ndarray:
 
 @for_each(Part.CHANGE)
 def most_change_little(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most heads have a cosine above 0.9 with their map before fine-tuning, each with its interval.
+    """Test whether most heads have a cosine similarity above 0.9 between their attention maps before and after
+    fine-tuning. Each head has its own confidence interval.
 
     With several seeds, this must hold in every seed, and the cosine of the median head must be above 0.9, with
     examples and seeds in its interval.

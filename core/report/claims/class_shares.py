@@ -68,7 +68,8 @@ def more_vertical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def true_changes(result: StepResult, moved: Sequence[MovedShare], *, joint: bool) -> list[Estimate]:
-    """Correct the change of each pattern share by fine-tuning for the classifier's confusions, if they are known.
+    """Compute how fine-tuning changes the share of each attention pattern. The changes are corrected for errors of the
+    pattern classifier if its confusion matrix is known.
 
     The classifier's errors are assumed to be equal before and after fine-tuning. There are no intervals if the shares
     before or after are inconsistent with the confusions. `joint` requests intervals that hold for all classes together.
@@ -130,8 +131,8 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
 
 @for_each(Part.SHARES)
 def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fewer than half of the fine-tuned heads have maps of class Heterogeneous or Block, which could carry
-    meaning, in more than half of the inputs.
+    """Test whether most fine-tuned heads are meaningless: fewer than half have maps of class Heterogeneous or Block,
+    which could carry meaning, for more than half of the inputs.
 
     Each head has an interval over inputs, corrected for the classifier's confusions if known. A head whose maps are
     inconsistent with the confusions is undecided.

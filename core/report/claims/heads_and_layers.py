@@ -65,7 +65,8 @@ FIFTH = 4 / 12  # of the depth: layer 5 of 12, from 0
 
 
 def sixteen_layers(evidence: Evidence) -> list[Outcome]:
-    """Check that 144 heads are 12 in each of 12 layers. Sixteen layers of 12 heads would have 192 heads."""
+    """Mark the claim of 16 layers as a known error. BERT-base has 144 heads, 12 in each of 12 layers; 16 layers would
+    have 192."""
     if evidence.one(Part.HEADS) is None:
         return untested(evidence, Part.HEADS)
     return [
@@ -159,7 +160,7 @@ def no_stripes_at_borders(evidence: Evidence, result: StepResult) -> Outcome | N
 
 
 def keeps_its_role(evidence: Evidence) -> list[Outcome]:
-    """Test whether fewer than half of the heads that have a role on one task have it over all tasks together.
+    """Test whether fewer than half of the heads that have a role on one task also have it when all tasks are pooled.
 
     Roles by Clark et al.'s rules: more than half of the weight on the previous or next token, more than 0.6 on
     separators or the first position. The interval is Wilson's over heads. Roles of a head on several tasks are
@@ -227,8 +228,8 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.FEATURES, "qnli")
 def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning on QNLI increases the attention of some heads to negation, corrected over heads. Several
-    seeds count as in the test of nouns and objects."""
+    """Test whether fine-tuning on QNLI increases the attention of some heads to negation, corrected for the number of
+    heads. With several seeds, the rules of the test for nouns and objects apply."""
     return _of_own_rows(evidence, some_heads_gain(evidence, result, ("negation",)))
 
 

@@ -238,7 +238,8 @@ NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 @for_each(Part.FRAMES)
 def percentile(evidence: Evidence, result: StepResult) -> Outcome:
-    """Count the heads at or above the 99th percentile. The count follows from arithmetic, not from a checkpoint."""
+    """Count the heads at or above the 99th percentile. The claim is a known error, because the count depends only on
+    the number of heads."""
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))
@@ -309,8 +310,8 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
 
 
 def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether ablating either of the two heads with the largest weight on frame links lowers the score of any task
-    by at most one point, even if these heads do not exceed the null models of frame relations."""
+    """Test whether ablating either of the two heads with the largest weight on frame links lowers the score of every
+    task by at most one point. The heads are tested even if they do not exceed the null models of frame relations."""
     result = evidence.one(Part.FRAMES)
     if result is None:
         return untested(evidence, Part.FRAMES)
@@ -451,8 +452,8 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether [CLS] in the last layer attends more to [SEP] than to any other feature or, on STS-B, RTE and QNLI,
-    more to punctuation. The mean over heads is tested for the fine-tuned checkpoint of every seed."""
+    """Test whether [CLS] in the last layer attends more to [SEP] (on STS-B, RTE and QNLI: to punctuation) than to any
+    other feature. The mean over heads is tested, in the fine-tuned checkpoints of all seeds."""
     seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     seed_weights = {
         name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in of_seed for of_seed in seeds)

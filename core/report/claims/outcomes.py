@@ -330,7 +330,7 @@ def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Ou
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Return a decorator that applies the test of a single result to every result in a part of the report.
+    """Return a decorator that turns a test of one result into a test of all results in one part of the report.
 
     Args:
         tasks: only results on these; empty for all.

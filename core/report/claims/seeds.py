@@ -32,7 +32,7 @@ class Luck:
 
 
 def luck_of(values: Sequence[float]) -> Luck:
-    """Estimate the error that random seeds add to a mean, from one value per seed. A single value gives 0."""
+    """Measure the variation between random seeds from one value per seed. It is 0 for a single value."""
     if len(values) < 2:
         return Luck()
     return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)
@@ -144,7 +144,8 @@ def _half(spread: float, seeds: float, freedom: float, several: int) -> float:
 
 
 def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
-    """Average a number over seeds that share the same examples. Return the mean and the error that random seeds add.
+    """Average an estimate over random seeds that were evaluated on the same examples. Return the mean and the variation
+    between seeds.
 
     The mean of interval bounds is never too narrow, whatever the dependence.
     """
@@ -153,7 +154,8 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether the mean over seeds is above `zero`. Negative decisions are corrected for `several` tests."""
+    """Decide whether the mean over seeds is above `zero`. If it is not, the decision is corrected for `several`
+    tests."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:

@@ -95,7 +95,8 @@ def sink(evidence: Evidence) -> list[Measured]:
 
 
 def features(evidence: Evidence) -> list[Measured]:
-    """Collect the mean attention to linguistic features, [SEP] and [CLS] also by layer (Kovaleva et al., Fig. 6)."""
+    """Collect the mean attention to linguistic features, [SEP] and [CLS], both over all layers and for each layer
+    (Kovaleva et al., Fig. 6)."""
     values = []
     for result in evidence.of(Part.FEATURES):
         for checkpoint in dict.fromkeys(score.checkpoint for score in picked(result.scores, statistic="max")):
@@ -169,8 +170,8 @@ def tokens(evidence: Evidence) -> list[Measured]:
 
 
 def statistics(evidence: Evidence) -> list[Measured]:
-    """Count the heads that attend mainly to neighbouring tokens, and collect the attention entropy of the classifying
-    token in the last layer (Clark et al.)."""
+    """Count the heads that attend mainly to neighbouring tokens, and collect the entropy of attention from [CLS] in the
+    last layer (as in Clark et al.)."""
     values = []
     for result in evidence.of(Part.STATISTICS):
         for task in dict.fromkeys(score.task for score in result.scores):

@@ -41,7 +41,8 @@ def short(name: str) -> str:
 
 
 def numbers_of(claim: ClaimRecord) -> str:
-    """Describe the numbers behind the outcome of a claim: statistic, margin and seeds, and what would decide it."""
+    """Describe the numbers behind the outcome of a claim: its statistic, margin and seeds. If more data could decide
+    the claim, state how much is needed."""
     parts = [f"{claim.said.removesuffix('.')}."]
     if claim.margin is not None:
         parts.append(f"The margin is {claim.margin:g}.")

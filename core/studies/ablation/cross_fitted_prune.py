@@ -54,7 +54,8 @@ class PartCurves:
 
 
 class CrossFittedPrune(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, PartCurves]):
-    """Prune heads on all training examples, with models that were fine-tuned without these examples."""
+    """Prune heads and evaluate on all training examples. Each example is evaluated with a model that was fine-tuned
+    without it."""
 
     name, options, partial = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves
     question = "How many heads can be removed, tested on all train examples?"

@@ -210,7 +210,8 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest deviation of low-precision ablation effects from float32, for a mean and its t statistic."""
+    """The largest errors that low precision may cause, compared with float32: in a mean ablation effect, and in its t
+    statistic."""
 
     effect: float
     t: float
@@ -237,7 +238,8 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Find the ablation targets whose corrected p-value could be significant, given the error of low precision."""
+    """Find the ablation targets whose corrected p-value could be significant if low-precision arithmetic is as inexact
+    as measured."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -304,7 +306,8 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Select the ablation targets that are whole groups of near-duplicate heads, with their predictions."""
+    """Select the ablation targets that disable a whole group of near-duplicate heads at once, and return them with
+    their predictions."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 

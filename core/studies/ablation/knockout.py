@@ -97,7 +97,8 @@ class Knocked:
 
 
 class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
-    """Cut attention edges (to separators, on diagonals, across sentences) layer by layer, and test the predictions."""
+    """Remove attention edges (to separators, on diagonals, across sentences) in one layer at a time, and measure how
+    the predictions change."""
 
     name, options, partial = "knockout", KnockoutOptions, Knocked
     kinds = (Unmodified, EdgeCut, LinkContrast)
@@ -199,7 +200,8 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Return True if a kind of edge links word classes, such as "noun-adjective". Raises InputError if unknown."""
+    """Return True if the edges of this kind connect two classes of words, such as "noun-adjective". Raises InputError
+    if a word class is unknown."""
     first, dash, other = kind.partition("-")
     if not dash:
         return False
@@ -239,7 +241,8 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Measure in logits how far the originally predicted label leads the runner-up after attention edges are cut.
+    """After attention edges are cut, measure how far the logit of the label predicted before is above that of the
+    runner-up before.
 
     `logits` are computed with links cut, [example, label], and `plain` without; `plain` determines both labels.
     """
@@ -251,7 +254,8 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Test whether cutting the first kind of links changes the logits more than each other kind (paired t-test)."""
+    """Compare cutting attention edges of the first kind with cutting edges of every other kind. For each other kind, a
+    paired t-test shows whether the first kind changes the logits more."""
     names = list(moved)
     found = []
     for name in names[1:]:

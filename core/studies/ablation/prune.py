@@ -182,7 +182,8 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in pruning order, as determined on the examples `learned`."""
+    """Return all heads in the pruning order called `name`. Orders that depend on measurements use the examples
+    `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

@@ -35,7 +35,7 @@ class ReferenceOptions(ExampleOptions):
 
 
 def check(operator: str, options: ReferenceOptions) -> None:
-    """Raise InputError if the settings for replacement outputs are invalid for the ablation method."""
+    """Raise InputError if the settings for replacing the outputs of heads do not fit the ablation method."""
     if operator in ("mean", "resample", "constant") and options.reference < 2:
         raise InputError(
             f'The ablation method "{operator}" needs at least two reference examples; got '
@@ -53,7 +53,8 @@ def check(operator: str, options: ReferenceOptions) -> None:
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Create one source of replacement outputs per draw. Methods that need no source get [None]."""
+    """Create what supplies replacements for head outputs, once per random draw. Return [None] if the ablation method
+    needs none."""
     check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
@@ -74,7 +75,7 @@ def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None =
 
 
 def constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
-    """Return the constant output of every head that minimises the loss. The constants are cached in the worker."""
+    """Return a constant output for every head, chosen to minimise the loss. The constants are cached in the worker."""
     about = opened.checkpoint
     key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
     if key not in _FITTED:

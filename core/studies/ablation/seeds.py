@@ -72,7 +72,8 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One fine-tuning run in a Latin square of seeds, with the importance of each head on both halves of dev."""
+    """One fine-tuning run of a Latin square design over three random seeds, with the importance of each head on each
+    half of the dev split."""
 
     seeds: Seeds
     tuned: TunedRun
@@ -386,7 +387,8 @@ def by_chance(heads: int, top: int) -> float:
 
 
 def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Estimate:
-    """Compute the mean fraction of most important heads that pairs of runs share, with a jackknife confidence interval.
+    """Compute which fraction of the most important heads two runs share, averaged over pairs of runs, with a jackknife
+    confidence interval.
 
     The interval is Student's t on the jackknife over runs, because pairs that share a run are dependent; fewer than
     FEWEST_RUNS runs have no interval. `pairs` selects pairs of runs (None: all). n is the number of pairs.

@@ -41,7 +41,8 @@ class SeparatorsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """Loss gradients, attention weights and predictions that concern separator tokens, by layer and example.
+    """For each layer and example: gradients of the loss and attention weights at separator tokens. Also holds the
+    predictions.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible

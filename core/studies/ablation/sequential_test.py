@@ -345,7 +345,8 @@ class SequentialTestState:
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return first-order effects as [target, example] in sampling order. Effects not measured are NaN."""
+        """Return linear estimates of the ablation effects from gradients, as [target, example] in sampling order. They
+        are NaN where not measured."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -393,7 +394,7 @@ def state_of(options: SequentialTestOptions, taken: Taken) -> SequentialTestStat
 
 
 def left_over(summary: SequentialTestSummary) -> str:
-    """Format the numbers of ablation targets that do not matter or are undecided as text."""
+    """Return text that states how many ablation targets do not matter and how many are undecided."""
     do, are = ("does" if summary.does_not_matter == 1 else "do"), ("is" if summary.open == 1 else "are")
     return f"{summary.does_not_matter} {do} not, {summary.open} {are} undecided"
 

@@ -44,7 +44,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         raise NotImplementedError
 
     def read(self, given: Mapping[str, Any]) -> A:
-        """Validate the options. If the user typed texts, they are used instead of the tasks."""
+        """Validate the options. If they contain texts that the user typed, the tasks are ignored."""
         return super().read({**given, "tasks": []} if given.get("texts") else given)
 
     def units(self, options: A) -> list[Unit]:
@@ -64,7 +64,8 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Make further measurements after a chunk of inputs. `start` is the index of its first input."""
+        """Measure more on the inputs just processed, if a study needs it. `start` is the index of the first of these
+        inputs."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
@@ -81,7 +82,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score without a head. `note` states why no value could be computed."""
+    """Create a score that has no value yet and belongs to no head. If no value can be computed, `note` states why."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 

@@ -188,7 +188,7 @@ CLASS_OF = {tag: number for number, tags in enumerate(QUERY_CLASSES.values()) fo
 
 
 class BudgetMeasure:
-    """Accumulates attention budgets over the inputs of one checkpoint.
+    """Accumulates how the heads of one checkpoint divide their attention among kinds of tokens, over many inputs.
 
     draws: permutations of the parts of speech of queries, with this seed; None if budgets are not measured by part of
     speech.

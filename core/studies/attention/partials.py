@@ -62,7 +62,8 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of attention head statistics, and of distances between heads over `rows` rows of attention maps."""
+    """Sums of attention head statistics, and of distances between heads. The distances are summed over `rows` rows of
+    attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -84,7 +85,8 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to token types, and of the correlation r between raw and effective weights.
+    """Sums over inputs of raw and effective attention to each type of token, and of the correlation r between them.
+    Effective attention leaves out the part of the weights that cannot change a head's output.
 
     `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared.
     """

@@ -53,7 +53,7 @@ class Measure(Measurement, Protocol):
     """A measurement that can share a forward pass with other measurements."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare for some inputs, and return the observers of their forward pass."""
+        """Prepare the measurement of a batch of inputs, and return the observers that record its forward pass."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:

@@ -96,7 +96,7 @@ class DependencyScore(Score):
 
     @property
     def estimate(self) -> Estimate:
-        """Return the accuracy on the test split with its confidence interval, limited to at most 1."""
+        """Return the accuracy on the test split with its confidence interval. The upper bound is at most 1."""
         return Estimate(
             float(self.value or 0.0), self.low, None if self.high is None else min(self.high, 1.0), "accuracy"
         )

@@ -386,7 +386,7 @@ class CircuitState:
 
     @cached_property
     def mattering(self) -> np.ndarray:
-        """Return the indices of the edges that matter according to the test."""
+        """Return the indices of the edges whose effect is larger than the margin according to the sequential test."""
         return self.raced[[verdict == "matters" for verdict in self.standings.verdicts]]
 
     def next(self) -> ExampleUnit:
@@ -529,7 +529,7 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 
 
 def said_of_stability(circuit: CircuitSummary) -> str:
-    """Describe in a sentence how many edges were found in most half-samples of the pairs."""
+    """Describe in one sentence how many edges of the circuit were found in most random halves of the input pairs."""
     if circuit.level is None:
         return "an earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
@@ -573,12 +573,13 @@ def names_words(path: str | None) -> bool:
 
 
 def fills_words(options: "CircuitOptions") -> bool:
-    """Return True if the options name a file of pairs with words that a language model predicts."""
+    """Return True if the options name a file of input pairs whose answers are words that a language model predicts."""
     return names_words(options.pairs_file)
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Open the classifier, or a language model if the pairs name words. Raises CheckpointError if missing."""
+    """Open the classifier or, if the answers of the input pairs are words, a language model. Raises CheckpointError if
+    it is missing."""
     if not fills_words(options):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
@@ -642,7 +643,8 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """All pairs of inputs A and B whose logit differences m are far enough apart. Arrays have one element per pair.
+    """Pairs of inputs A and B whose logit differences m(A) and m(B) are far enough apart. Each array has one element
+    per pair.
 
     Attributes:
         firsts: position of A in the task, or its line in a file of pairs.
@@ -669,7 +671,8 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """The indices of the pairs that test edges, that evaluate circuits, and that serve as controls."""
+    """The indices of the input pairs used to test edges, of those used to evaluate circuits, and of those used as
+    controls."""
 
     deciding: np.ndarray
     judging: np.ndarray
@@ -878,7 +881,8 @@ def _stack(
 
 
 def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
-    """Measure attribution, exact edge effects or circuit faithfulness on the pairs in one unit of work."""
+    """Do one unit of work of a circuit search: measure attribution, exact edge effects or circuit faithfulness on its
+    input pairs."""
     numbers = np.array(wanted.positions, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = run_inputs(options, opened, pairs, wanted.positions)

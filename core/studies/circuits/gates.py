@@ -223,7 +223,8 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates on bootstrap samples from several starting points, once rewarding open and once closed gates."""
+    """Fit head gates on bootstrap samples of the examples, from several random starts. Each fit is done once with a
+    reward and once with a penalty for open gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)

@@ -69,7 +69,8 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One penalty on open gates, with the number of gates that stay open and the loss that closing the others adds."""
+    """One value of the penalty on open head gates. Records how many gates stay open, and how much closing the others
+    increases the loss."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float

@@ -68,7 +68,7 @@ class CommonInputs:
 def common_inputs(
     first: Checkpoint, other: Checkpoint, sources: Sequence[SourceText], *, queries: int | None, seed: int
 ) -> CommonInputs:
-    """Select the inputs for which two checkpoints share enough tokens or words.
+    """Select the inputs in which two checkpoints have enough tokens or words in common to compare attention maps.
 
     `queries` is the number of tokens or words per input that are compared as queries (None: all). Raises InputError if
     a vocabulary lacks most of the texts, or no input has words in common.

@@ -83,7 +83,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """How many other checkpoints have a counterpart of a head, and how many have it at the same position."""
+    """The number of other checkpoints in which a head has a counterpart, and in how many of them the counterpart has
+    the same layer and head number."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

@@ -35,7 +35,8 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The decomposition of one cell of an attention map into terms that sum to its centred score."""
+    """The decomposition of one cell of an attention map into terms. They sum to the attention score minus the mean over
+    its row."""
 
     score: float
     weight: float
@@ -86,7 +87,8 @@ class LayerScores:
         return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
 
     def groups(self, side: Literal["query", "key"]) -> list[str]:
-        """List the groups of contributions to queries or keys, in the order of the layers."""
+        """List the kinds of components (such as earlier heads or MLPs) that contribute to queries or keys, in layer
+        order."""
         components = self.inputs.query_components if side == "query" else self.inputs.key_components
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 

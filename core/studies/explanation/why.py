@@ -105,7 +105,7 @@ class WhyOptions(AttendingOptions):
 
 
 class PartName(NamedTuple):
-    """Names the contribution, or pair of contributions, that a score share describes."""
+    """Names a contribution to attention scores, or a pair of contributions."""
 
     level: str
     query_part: str
@@ -263,7 +263,8 @@ STUDY = Why()
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Measure the effects of removing contributions in every layer. Return () if positions are not embeddings."""
+    """Measure how attention changes if each contribution is removed, in every layer. Return () if the model has no
+    position embeddings."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
     return tuple(removal(checkpoint, encodings))
@@ -332,7 +333,8 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield the rank correlation between predicted and measured map changes of each head, and its median."""
+    """Yield the rank correlation between the predicted and the measured changes of attention maps for each head,
+    followed by the median over heads."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads
@@ -466,7 +468,8 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates sums for score shares, by layer and weighting of keys."""
+    """Accumulates sums from which the share of each contribution in attention scores is computed, by layer and by how
+    keys are weighted."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}
@@ -547,7 +550,8 @@ def _of_key(component: Component) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Sum the score shares of every head over inputs. Raises InterventionError if scores cannot be decomposed."""
+    """For every head, sum over inputs how much each contribution determines its attention scores. Raises
+    InterventionError if scores cannot be decomposed."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

@@ -410,7 +410,8 @@ def rules_of(options: FrameHeadsOptions) -> Filter:
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Select the sentences, and also return everything that was read. Raises InputError if no sentence is selected."""
+    """Return the sentences that pass the filter, and everything that was read from the file. Raises InputError if no
+    sentence passes."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -591,7 +592,8 @@ class _Nulls:
     def draws(
         self, checkpoint: "models.checkpoint.Checkpoint", count: int, seed: int, fixed: list[dict[str, float]]
     ) -> Draws:
-        """Sum the scores over all entries in `count` random draws from the null models."""
+        """For each of `count` random draws from the null models, compute the sum of the link scores over all
+        sentences."""
         entries, flat = self.entries, self.flat
         moved = [
             np.stack([flat[entry.input, (k, "place", j)] for j in range(len(self.places[k]))])

@@ -22,7 +22,8 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with its lexical unit and the other words of that unit."""
+    """A word that may evoke a frame, with its lexical unit and, if the unit has several words, the positions of the
+    others."""
 
     word: int
     unit: str
@@ -123,7 +124,8 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the value that ranks heads: the score or, for "difference", the score minus that elsewhere."""
+        """Return the value by which heads are ranked: the score or, for "difference", the score minus the mean score at
+        other positions."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -150,7 +152,8 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """The scoring of attention along frame links: direction, pairing of tokens, and use of the first key."""
+    """How attention along frame links is scored: its direction, how tokens are paired, and whether attention to the
+    first token is left out."""
 
     direction: str
     pairing: str = "product"

@@ -30,7 +30,8 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The result of one unit of work in a joint job, as JSON with its provenance, or the error of the unit."""
+    """The outcome of one unit of work in a joint job: either its result as JSON with provenance, or the error it
+    raised."""
 
     number: int
     order: int
@@ -59,7 +60,7 @@ class JointJob(Study[O, Parts]):
     typed_after = None
 
     def members(self, options: O) -> Sequence[Member]:
-        """Return the studies of which the joint job consists."""
+        """Return the studies that the joint job runs."""
         raise NotImplementedError
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:

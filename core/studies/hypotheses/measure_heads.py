@@ -186,7 +186,7 @@ def _measured(planned: Asked, parts: Sequence[UnitPart]) -> MeasuredStudy:
 def missing(
     checkpoint: str, task: str | None, *, measured: Set[str], class_set: str, data: str | None = None
 ) -> list[Asked]:
-    """List the studies that support a checkpoint and have no results for it yet, with their options."""
+    """List the studies that can run on a checkpoint but have no results for it yet, with their options."""
     names = [name for name in (*LOOKING, CLASSES, WHY, *EFFECTS) if name not in measured]
     if "disable" in measured and "operators" in names:
         names.remove("operators")

@@ -45,7 +45,7 @@ class Reading:
 
     @property
     def is_beyond(self) -> bool:
-        """Return True if the whole confidence interval lies above the smallest value that counts."""
+        """Return True if the whole confidence interval lies above the smallest relevant effect."""
         return self.interval.low is not None and self.interval.low > self.least
 
 
@@ -82,7 +82,7 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Subtract `least` from the value of every input, and return the result as an accumulator of means."""
+    """Return a copy of accumulated means in which `least` is subtracted from the value of every input."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
@@ -309,15 +309,16 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Extract the evidence for a hypothesis from a merged result. The effect must exceed that of random weights."""
+    """Extract the evidence for a hypothesis from a merged result. The effect must be larger than `random`, the effect
+    found with random weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of k heads in a layer with random weights. An untrained head exceeds it with
-    probability 1 / (k + 1)."""
+    """Return the largest effect among the k heads of one layer with random weights. Another untrained head has a larger
+    effect with probability 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 
@@ -485,7 +486,8 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure how similar a head is to its counterpart, compared with random weights and the next most similar head."""
+    """Measure how similar a head is to its counterpart. The similarity is compared with that of random weights, and
+    with that of the most similar other head."""
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     _, count, others = whole.sums.shape

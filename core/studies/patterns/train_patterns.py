@@ -301,7 +301,8 @@ def _measured(snapshot: str) -> np.ndarray:
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """Return the training and test maps of a fold. No held-out input, head or checkpoint is in both."""
+    """Return the training and test maps of a fold. The two share no input, head or checkpoint, depending on which of
+    these the fold holds out."""
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []

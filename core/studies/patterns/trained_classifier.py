@@ -76,7 +76,8 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Count the confusions on held-out maps [input, true, predicted], which are used to correct pattern shares."""
+    """Count how often held-out maps of each true class get each predicted class, as [input, true, predicted]. The
+    counts are used to correct the shares of patterns."""
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])

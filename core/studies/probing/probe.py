@@ -320,7 +320,8 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count the correct words [layer, word] of each sentence, as int32 [layer, sentence]."""
+    """Count, in each layer and sentence, the words with a correct prediction. The input is [layer, word], the result
+    int32 [layer, sentence]."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))

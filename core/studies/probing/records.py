@@ -36,7 +36,8 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """Return the change of the score compared with the unpruned model, or 0 without an interval if unknown."""
+        """Return the change of the score compared with the unpruned model. If it is unknown, return 0 without an
+        interval."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
@@ -148,7 +149,8 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """The undirected UAS of trees from all heads minus that of the best head, paired by sentence."""
+    """The difference in undirected UAS between trees from all heads and trees from the best head, paired by
+    sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")

@@ -131,7 +131,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements of a pruning study, with the score of the constant prediction."""
+    """All measurements of a pruning study, and the score of always predicting the most frequent label."""
 
     gold: np.ndarray
     constant: str
@@ -394,7 +394,8 @@ class Full:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Prune a share of the smallest weights (globally or by layer), fine-tune, and return the dev predictions."""
+    """Set a fraction of the weights, those with the smallest magnitude, to 0 (globally or per layer). Then fine-tune
+    the model, and return its predictions on the dev split."""
     return studies.probing.trials.trial(
         on,
         recipe,
