@@ -39,6 +39,7 @@ def test_block_maxima_and_windows_are_those_of_the_whole_maps(family, monkeypatc
     for row, column in np.ndindex(*found.maxima.shape[2:]):
         part = whole[:, :, row * block : (row + 1) * block, column * block : min((column + 1) * block, length)]
         assert np.allclose(found.maxima[:, :, row, column], part.max((2, 3)), atol=1e-5)
+    assert found.block == block
     assert found.labels[0] == f"1–{block}"
     assert found.labels[-1].endswith(f"–{length}")
     seen = window(checkpoint, encoding, Head(1, 2), (37, 90), (30, 75))

@@ -80,6 +80,7 @@ def means_by_hand(checkpoint, some, by):
 def test_mean_equals_a_forward_by_hand_with_means_by_hand(family, by):
     checkpoint = double(family)
     source = mean_outputs(checkpoint, reference(checkpoint), by=by)
+    assert sum(source.n) == sum(map(len, reference(checkpoint)))
     means, group = means_by_hand(checkpoint, reference(checkpoint), by)
     for encoding in encodings(checkpoint):
         outputs = np.stack([means[group(encoding, position)] for position in range(len(encoding))], 1)

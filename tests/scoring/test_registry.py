@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from core.attention import AttentionMaps
 from core.scoring.heads import MapBatch, SpecialPositions
-from core.scoring.registry import MAP_SCORES
+from core.scoring.registry import HEAD_SCORES, MAP_SCORES, map_scores
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -21,3 +22,15 @@ def test_scores_of_random_maps_lie_in_their_range(causal):
             assert values.shape[-1] == 4, score.name
             assert (values >= score.low - 1e-9).all(), score.name
             assert score.high is None or (values <= score.high + 1e-9).all(), score.name
+
+
+def test_scores_of_cross_attention_are_those_of_its_rows_and_have_no_neighbours():
+    weights = np.random.default_rng(0).dirichlet(np.ones(7), (2, 3, 5)).astype(np.float32)
+    maps = AttentionMaps(weights, tuple("abcde"), (0,) * 5, key_tokens=tuple("tuvwxyz"), part="cross")
+    found = map_scores(maps, first=0, separators=[6])
+    assert set(found) == set(HEAD_SCORES)
+    assert np.isnan(found["previous"]).all()
+    assert np.isnan(found["next"]).all()
+    entropies = -(weights * np.log(weights)).sum(-1)
+    assert np.allclose(found["normalised entropy"], entropies.mean(-1) / np.log(7), atol=1e-5)
+    assert np.allclose(found["separator"], weights[..., 6].mean(-1), atol=1e-5)
