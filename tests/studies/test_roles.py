@@ -1,6 +1,7 @@
 """Studies of roles, norms and redundancy through JSON as jobs run them, against what is computed by hand."""
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -126,3 +127,18 @@ def test_a_vocabulary_without_words_is_refused():
     torch.manual_seed(0)
     with pytest.raises(InputError, match=r"of repeated tokens|whole words"):
         measure.repeats(sequences=2, period=5000, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "words"),
+    [
+        (["Ġcat", "Ġof", "dog", "Ġa1b", "Ġnaïve", "▁bird", "Ġ", "<s>", "Ġx-ray"], ["Ġcat", "▁bird"]),
+        (["cat", "of", "##dog", "a1b", "naïve", "[CLS]", "bird", "."], ["cat", "bird"]),
+    ],
+)
+def test_sequences_consist_of_whole_words_of_three_letters_or_more(pieces, words):
+    vocabulary = {piece: number for number, piece in reversed(list(enumerate(pieces)))}
+    checkpoint = SimpleNamespace(name="c", tokenizer=SimpleNamespace(get_vocab=lambda: vocabulary))
+    assert roles.whole_words(checkpoint) == sorted(vocabulary[word] for word in words)
+    with pytest.raises(InputError, match="c has none"):
+        roles.whole_words(SimpleNamespace(name="c", tokenizer=SimpleNamespace(get_vocab=lambda: {"of": 0})))
