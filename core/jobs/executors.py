@@ -31,7 +31,6 @@ class JobPlacement:
 
     @property
     def threads_each(self) -> int:
-        """Return the number of threads that each local worker process uses."""
         return self.threads or max(1, (os.cpu_count() or 1) // self.workers)
 
 
@@ -47,7 +46,6 @@ class Pool:
         self._perform = ByValue(perform_there) if place.cluster else worker.perform
 
     def submit(self, task: str, *arguments: Any) -> Future[Any]:
-        """Submit a task to a worker, and return a future for the result of the task."""
         if self.place.cluster:
             arguments = tuple(map(self._sent, arguments))
         return self.executor.submit(self._perform, task, self._code, *arguments)

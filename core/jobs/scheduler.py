@@ -202,7 +202,6 @@ class Live:
     next_summary: float = 0.0
 
     def pause_summaries(self, seconds: float) -> None:
-        """Delay the next summary of a job, depending on how many seconds the last summary took."""
         pause = max(SUMMARY_SECONDS, SUMMARY_PAUSE * seconds)
         self.next_summary = max(self.next_summary, time.monotonic() + pause)
 
@@ -234,7 +233,6 @@ class Runner:
         self._waiting.put(job)
 
     def cancel(self, job: str) -> None:
-        """Ask a queued or running job to stop."""
         live = self._lives.get(job)
         if live is None or live.ended.is_set():
             return

@@ -83,7 +83,6 @@ class Checkpoint:
 
     @property
     def calls(self) -> int:
-        """Return the number of attention calls in one forward pass."""
         return sum(len(head_set.calls) for head_set in self.sets)
 
     @property
@@ -96,7 +95,6 @@ class Checkpoint:
 
     @property
     def size(self) -> int:
-        """Return the memory size of the model weights in bytes."""
         return sum(weights.numel() * weights.element_size() for weights in self.model.parameters())
 
     @property

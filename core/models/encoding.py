@@ -56,7 +56,6 @@ class Encoding:
         return len(self.ids)
 
     def up_to(self, length: int) -> "Encoding":
-        """Return a copy of the encoding with only the first `length` tokens."""
         if length >= len(self):
             return self
         names = ("ids", "segments", "tokens", "offsets", "sentence")
@@ -97,7 +96,6 @@ class Encoding:
 
     @property
     def punctuation(self) -> tuple[int, ...]:
-        """Return the positions of tokens that consist only of punctuation."""
         pieces = {k: self.tokens[k].strip("Ġ▁# ") for k in self.ordinary}
         return tuple(k for k, piece in pieces.items() if piece and all(category(sign)[0] == "P" for sign in piece))
 
@@ -109,5 +107,4 @@ class Encoding:
 
     @property
     def ordinary(self) -> tuple[int, ...]:
-        """Return the positions of all tokens that are not special tokens."""
         return tuple(k for k, span in enumerate(self.offsets) if span is not None)

@@ -55,7 +55,6 @@ class Stored:
         return self.dtype if dtype == "stored" else dtype
 
     def bytes_as(self, dtype: str) -> int:
-        """Return the number of bytes that the weights take in memory with a dtype option."""
         return self.parameters * _BYTES[dtype]
 
 

@@ -22,7 +22,8 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha of several raters, with its 95 % bootstrap CI. NaN if only one class was used.
+    """Krippendorff's nominal alpha over several raters, with a 95 % bootstrap CI. It is NaN if the raters used only one
+    class.
 
     Attributes:
         alpha: at most 1; 0 at chance level.
@@ -38,8 +39,8 @@ class Alpha:
 
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
-    """Return Krippendorff's alpha over all raters. The CI resamples maps, or whole inputs with `by_input`, because maps
-    of one input are alike."""
+    """Return Krippendorff's alpha over all raters, with a CI that resamples attention maps or, if `by_input` is True,
+    all maps of an input together."""
     given = _given(labels)
     several = (given.codes >= 0).sum(axis=1) > 1
     shared = given.codes[several]
@@ -57,8 +58,8 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
-    """Return Krippendorff's alpha over annotators. It uses labels of the first pass without adjudications, and its CI
-    resamples whole inputs.
+    """Return Krippendorff's alpha over annotators, computed from labels of the first pass without adjudications. The CI
+    resamples inputs.
 
     All pages show this value for the same labels.
     """
@@ -66,8 +67,8 @@ def alpha_of_people(labels: pd.DataFrame) -> Alpha:
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Return Krippendorff's nominal alpha from the number of labels for each map and class [map, class]; NaN if it is
-    undefined.
+    """Return Krippendorff's nominal alpha for a table with the number of labels per attention map and class [map,
+    class]; NaN if it is undefined.
 
     Maps with fewer than two labels do not count.
     """
@@ -118,7 +119,7 @@ PASS_WORD = ", pass "
 
 
 def rater(annotator: str, passing: int) -> str:
-    """Return the name of a rater. A rater is one annotator in one labelling pass."""
+    """Return the name of a rater, which is an annotator in one labelling pass."""
     return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
@@ -146,8 +147,8 @@ def _given(labels: pd.DataFrame) -> _Given:
 
 
 def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return the class that each rater (column) gave to each map (row); missing if the rater did not label the map.
-    `raters` selects columns (None: all)."""
+    """Return a table with the class that each rater (column) assigned to each attention map (row). Cells without a
+    label are missing."""
     given = _given(labels)
     chosen = [k for k, name in enumerate(given.raters) if raters is None or name in raters]
     named = np.array([*given.classes, None], dtype=object)[given.codes[:, chosen]]
@@ -156,7 +157,7 @@ def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.Da
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
-    """Return the names of all raters. The two annotators with the most maps in common come first."""
+    """Return the names of all raters, starting with the two annotators who have the most labelled maps in common."""
     given = _given(labels)
     labelled = (given.codes >= 0).astype(np.float32)
     common, raters = (labelled.T @ labelled).astype(int), given.raters
@@ -171,21 +172,20 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return the raters to compare a rater with: other annotators first, then their later passes, then other passes of
-    the same annotator."""
+    """Return the raters to compare a rater with, starting with other annotators."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return the ID of the input (task, split, row) that the map of each label belongs to."""
+    """Return the ID of the input (task, split, row) from which the labelled attention map was computed, for each
+    label."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label per map: its newest adjudication, or the majority of first-pass labels if the map has not been
-    adjudicated.
+    """Return one label per attention map: the newest adjudication, or otherwise the majority of first-pass labels.
 
     Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
     order without a suggestion, if there is one.
@@ -204,13 +204,14 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 
 
 def tied(labels: pd.DataFrame) -> list[str]:
-    """Return the maps whose majority is tied, so that `consensus` finds no label."""
+    """Return the IDs of attention maps for which two or more classes have the most votes, so that `consensus` chooses
+    none."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
 def by_way(labels: pd.DataFrame) -> pd.DataFrame:
-    """Return the speed and agreement of labels that were given to similar maps together, and of labels that were given
-    one by one.
+    """Compare labels that were assigned to groups of similar maps with labels that were assigned to single maps, by
+    speed and agreement.
 
     `labels` has map_id, annotator, class, way and seconds, one label per annotator and map. Columns: way, labels,
     median_seconds, per_hour (a pause of more than a minute counts as one minute), pairs, and same: the fraction of
@@ -233,7 +234,7 @@ def by_way(labels: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Agreement:
-    """The agreement of two raters on the maps that both labelled.
+    """The agreement of two raters on the attention maps that both labelled.
 
     Attributes:
         share: fraction of equal labels.
@@ -251,8 +252,7 @@ class Agreement:
 
 
 def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -> Agreement:
-    """Return Cohen's kappa of two raters with its CI. Raises InputError if there are no labels or no maps that both
-    labelled."""
+    """Return Cohen's kappa of two raters with a 95 % CI. Raises InputError if no map was labelled by both."""
     both = opinions(labels, [first, second])
     if not {first, second} <= set(both.columns):
         raise InputError(
@@ -281,7 +281,8 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """The agreement of two raters on two classes, for maps to which both raters gave one of these classes.
+    """The agreement of two raters on two classes, for attention maps to which both raters assigned one of these
+    classes.
 
     Attributes:
         differ: number of maps on which they differ.
@@ -295,8 +296,8 @@ class PairAgreement:
 
 
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
-    """Return the agreement of two raters within each pair of classes that they used. Pairs with the most disagreements
-    come first."""
+    """Return the agreement of two raters for each pair of classes, starting with the pairs that they confuse most
+    often."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for a, b in combinations(names, 2):
@@ -309,8 +310,8 @@ def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequen
 
 @dataclass(frozen=True)
 class ClassAgreement:
-    """The agreement of two raters on one class against all other classes. `kappa` is NaN if both raters gave this class
-    to every map."""
+    """The agreement of two raters on whether an attention map belongs to a class. `kappa` is NaN if both raters
+    assigned this class to every map."""
 
     name: str
     first: int
@@ -320,7 +321,8 @@ class ClassAgreement:
 
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
-    """Return Cohen's kappa of two raters for each used class against all other classes, lowest kappa first."""
+    """Return Cohen's kappa of two raters for each class compared with all other classes combined, lowest kappa
+    first."""
     labelled = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for name in names:
@@ -332,8 +334,8 @@ def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Seque
 
 @dataclass(frozen=True)
 class RaterPair:
-    """Two raters, with the number of maps that both labelled, the fraction of maps with equal labels, and Cohen's
-    kappa."""
+    """The agreement of two raters: the number of attention maps that both labelled, the fraction of equal labels, and
+    Cohen's kappa."""
 
     first: str
     second: str
@@ -343,7 +345,8 @@ class RaterPair:
 
 
 def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
-    """Return all pairs of raters with at least `fewest` maps in common, lowest kappa first."""
+    """Return the agreement of all pairs of raters who both labelled at least `fewest` of the same maps, lowest kappa
+    first."""
     given, agreements = _given(labels), []
     codes, size = np.ascontiguousarray(given.codes.T.astype(np.int64)), len(given.classes)
     for (first, a), (second, b) in combinations(zip(given.raters, codes, strict=True), 2):
@@ -393,8 +396,8 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return the confusion matrix of two raters as a table with the columns `first` and `second` (their classes) and n
-    (number of maps)."""
+    """Return the confusion counts of two raters as a data frame with one row per pair of classes: `first`, `second` and
+    n."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     from sklearn.metrics import confusion_matrix  # 1 s at start
 
@@ -405,7 +408,8 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 
 
 def disputed(labels: pd.DataFrame) -> list[str]:
-    """Return the maps on which raters disagree and that have not been adjudicated, sorted."""
+    """Return the IDs of attention maps with different labels from several raters and without an adjudication, sorted by
+    ID."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     given = _given(labels)
     least = np.where(given.codes < 0, len(given.classes), given.codes).min(axis=1, initial=len(given.classes))

@@ -42,7 +42,8 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
-    """Return the statistics of attention maps from a decoder, in the order of NAMES. All maps must have equal length.
+    """Return statistics of the shape of causal (decoder) attention maps, in the order of NAMES. All maps must have
+    equal size.
 
     All values are finite; 0 for maps with attention to later tokens, and for maps of at most SMALLEST tokens.
     """

@@ -39,8 +39,8 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A class set that a user wants to create. `describes` is the kind of maps that the set is for: "causal",
-    "bidirectional" or "any"."""
+    """A set of pattern classes that a user wants to create. `describes` is the kind of attention maps it applies to:
+    "causal", "bidirectional" or "any"."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class NewClassSet:
 
 
 def colours(count: int) -> list[str]:
-    """Return `count` distinct colours for classes: those of Okabe and Ito, then evenly spaced hues in two shades."""
+    """Return `count` distinct colours for pattern classes, starting with the palette by Okabe and Ito."""
     rest = max(0, count - len(PALETTE))
     made = []
     for k in range(rest):
@@ -60,12 +60,12 @@ def colours(count: int) -> list[str]:
 
 
 def class_set_names(db: Database) -> list[str]:
-    """Return the names of all class sets: bundled sets, then custom sets in the order in which they were created."""
+    """Return the names of all class sets: bundled class sets, followed by custom class sets in order of creation."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
 def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> ClassSet:
-    """Create a custom class set in the database.
+    """Create a custom set of pattern classes in the database.
 
     Raises InputError, and stores nothing, if the name is empty or in use, `describes` is invalid, or the classes are
     too few, too many or too similar.
@@ -103,7 +103,7 @@ def make_class_set(db: Database, wanted: NewClassSet, *, annotator: str) -> Clas
 
 
 def check_classes(classes: Sequence[PatternClass]) -> None:
-    """Raise InputError if some classes cannot form a class set."""
+    """Raise InputError if pattern classes cannot form a class set, for example because two classes are too similar."""
     if not FEWEST <= len(classes) <= MOST:
         raise InputError(
             f"A class set must have {FEWEST} to {MOST} mutually exclusive classes; got {len(classes)}. "
@@ -114,7 +114,7 @@ def check_classes(classes: Sequence[PatternClass]) -> None:
 
 
 def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
-    """Raise InputError if a new class lacks a name, title or description, or if it is too similar to another class."""
+    """Raise InputError if a new pattern class has no name, title or description, or is too similar to another class."""
     if not looks_like(new.name) or not looks_like(new.title) or not new.eye.strip():
         raise InputError(
             f"A class must have a name and a description of the pattern; {new.name[:60]!r} lacks one of them. Add "
@@ -130,7 +130,7 @@ def check_unlike(new: PatternClass, others: Sequence[PatternClass]) -> None:
 
 
 def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: str) -> None:
-    """Add a class to a stored class set. Raises InputError if the set is full, or if it has a similar class."""
+    """Add a pattern class to a class set. Raises InputError if the class set is full or has a similar class."""
     db.person.must("admin", "change classes")
     with db.write():  # so that only one of two simultaneous additions succeeds
         classes = known_class_set(db, classes.name)
@@ -150,7 +150,7 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Change the title, description, colour or key of a class. Empty values are ignored.
+    """Change the title, description, colour or key of a pattern class. Empty values leave a field unchanged.
 
     Raises InputError if the class would be too similar to another.
     """
@@ -167,13 +167,13 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Return the number of current labels of a class, including labels given under its former names."""
+    """Return the number of current labels with a pattern class, including labels with its former names."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
-    """Delete a class from a class set, and return the number of labels that it had.
+    """Delete a pattern class from a class set, and return the number of labels that the class had.
 
     The class `into` gets its labels; None retracts them, so that earlier labels become current again. Raises InputError
     if fewer than two classes would remain, or a project uses maps of this class as gold or exemplars; RightsError

@@ -23,7 +23,7 @@ HEAVY, TINY = 1e4, 1e-9  # weight of the constraint that shares sum to 1; ridge 
 
 @dataclass(frozen=True)
 class Share:
-    """The share of a pattern class among attention maps, from 0 to 1, with its 95 % CI over inputs."""
+    """The fraction of attention maps that belong to a pattern class, with a 95 % CI over inputs."""
 
     name: str
     share: float
@@ -33,7 +33,7 @@ class Share:
 
 
 def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed: int = 0) -> list[Share]:
-    """Return the share of each pattern class among all attention maps (Fig 2), with intervals from resampled inputs."""
+    """Return the fraction of attention maps in each pattern class, with CIs from resampled inputs."""
     total = counts.sum(0)
     drawn = resampled(counts, seed=seed).astype(np.float64)
     value = total / total.sum()
@@ -43,7 +43,7 @@ def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed
 
 @dataclass(frozen=True)
 class MovedShare:
-    """The change of the share of a pattern class (after minus before), with its 95 % CI.
+    """The change in the fraction of attention maps that belong to a pattern class (after minus before), with a 95 % CI.
 
     `low_all` and `high_all` hold jointly for all classes (Bonferroni).
     """
@@ -63,8 +63,8 @@ def moved_shares(
     *,
     seed: int = 0,
 ) -> list[MovedShare]:
-    """Return the change of the share of each pattern class between two checkpoints on the same inputs (Prasanna et
-    al.).
+    """Return the change in the fraction of attention maps in each pattern class between two checkpoints on the same
+    inputs.
 
     Each resampled input keeps both of its counts (paired). The joint interval is valid after selecting the class that
     changes most.
@@ -80,8 +80,8 @@ def moved_shares(
 
 @dataclass(frozen=True)
 class CorrectedShare(Share):
-    """The share of a class, corrected for the confusions of the classifier. low and high are NaN if `misfit` is below
-    MISFIT_LEVEL.
+    """The fraction of attention maps in a pattern class, corrected for classification errors. `low` and `high` are NaN
+    if the correction does not fit the data.
 
     `misfit` is p of a chi-square test (parametric bootstrap, all classes together) that some shares, confused as on the
     held-out maps, explain the observed counts.
@@ -97,7 +97,8 @@ def corrected_shares(
     *,
     seed: int = 0,
 ) -> list[CorrectedShare]:
-    """Return the share of each pattern class, corrected for the confusions of the classifier.
+    """Return the fraction of attention maps in each pattern class, corrected for the errors that a classifier makes on
+    held-out maps.
 
     With C[t, p] = P(predicted p | true t) on held-out maps, the observed shares f equal C^T s. s is the non-negative
     solution with sum 1 that minimises the chi-square (f - C^T s)^T V^-1 (f - C^T s), where V combines the errors of f
@@ -127,7 +128,8 @@ def corrected_shares(
 
 @dataclass(frozen=True)
 class ConfusionErrors:
-    """The confusion probabilities of a classifier by true class, with standard errors estimated from held-out maps.
+    """The confusion probabilities of a pattern classifier for each true class, with standard errors estimated from
+    held-out maps.
 
     Attributes:
         chance: rows sum to 1. *Shape:* (true class, predicted class).
@@ -139,8 +141,7 @@ class ConfusionErrors:
 
 
 def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> ConfusionErrors:
-    """Estimate the confusion probabilities of a classifier from held-out maps, with their errors over groups of maps
-    (`by_group`).
+    """Estimate the confusion probabilities of a pattern classifier and their standard errors from held-out maps.
 
     A class without maps is assumed to be predicted right.
     """
@@ -163,8 +164,7 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit of class shares to data: observed shares, the covariance of their errors, and the confusions of the
-    classifier."""
+    """A chi-square fit of class shares to predicted classes, given the confusion probabilities of the classifier."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -172,7 +172,7 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit of the class shares of all maps, with errors estimated over inputs."""
+        """Create a fit for all attention maps, with standard errors estimated over inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
@@ -180,7 +180,7 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit of the class shares of one head, which has one map per input.
+        """Create a fit for the attention maps of one head, which has one map per input.
 
         Errors are computed with one more map that is spread over all classes.
         """
@@ -188,8 +188,8 @@ class Fit:
         return cls(counts / counts.sum(), (np.diag(smooth) - np.outer(smooth, smooth)) / counts.sum(), confusions)
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """Return the class shares with the smallest chi-square, and this chi-square. The summed share of the classes
-        `chosen` may be fixed to `value`."""
+        """Return the class shares that minimise chi-square, and the minimum. The summed share of the classes `chosen`
+        can be fixed to `value`."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]
@@ -205,7 +205,7 @@ class Fit:
         return shares, least
 
     def misfit(self, shares: np.ndarray, least: float, seed: int) -> float:
-        """Return the p value for the smallest chi-square of a fit, from a parametric bootstrap."""
+        """Return the p-value of a goodness-of-fit test for the fitted class shares, from a parametric bootstrap."""
         if least < FITS:
             return 1.0
         drawn = np.random.default_rng(seed).multivariate_normal(
@@ -217,8 +217,8 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """Return the interval for the summed share of some classes. It contains the values that raise the chi-square by
-        at most RISE."""
+        """Return the confidence interval for the summed share of the classes `chosen`, which contains all values that
+        raise chi-square by at most RISE."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:
@@ -249,7 +249,7 @@ def true_changes(
     *,
     several: int = 1,
 ) -> Float[np.ndarray, "three class"]:
-    """Return the change of each class share, corrected for confusions of the classifier, as value, low and high.
+    """Return the change in each class share, corrected for classification errors, as rows value, low and high.
 
     A change always fits; misfits are detected in the shares before and after (`CorrectedShare.misfit`). Errors of
     inputs and of confusions are independent, so the squares of their half-widths are added.
@@ -274,8 +274,8 @@ def true_shares(
     chosen: Bool[np.ndarray, " class"],
     held_out: Int[np.ndarray, "group class class"],
 ) -> Float[np.ndarray, "three head"]:
-    """Return the summed share of some classes for each head, corrected for confusions of the classifier, as value, low
-    and high (0 to 1).
+    """Return the summed share of the classes `chosen` for each head, corrected for classification errors, as rows
+    value, low and high.
 
     Misfit is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko 2013, "Likelihood
     ratio tests with boundary constraints using data-dependent degrees of freedom"); bounds are NaN for heads that do

@@ -26,7 +26,7 @@ WARNED_OUTSIDE, WARNED_UNSURE = (
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
-    """Open a stored classifier. Raises InputError if it was trained on another class set than `class_set`."""
+    """Load a stored pattern classifier. Raises InputError if it was trained on another class set than `class_set`."""
     stored = classifiers.stored_classifier(db, name)
     if class_set is not None and stored.class_set != class_set:
         raise InputError(
@@ -37,12 +37,13 @@ def open_classifier(db: Database, name: str, *, class_set: str | None = None) ->
 
 
 def snapshots(db: Database) -> Path:
-    """Return the folder next to the database that stores label snapshots and classifiers for jobs."""
+    """Return the folder in which training labels and classifiers are saved for jobs; it is next to the database."""
     return db.path.parent / "snapshots"
 
 
 def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
-    """Return the options of a job that trains a classifier, and write a snapshot of the labels for the job."""
+    """Return the options for a job that trains a pattern classifier, and save the training labels to a file for the
+    job."""
     file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
@@ -50,8 +51,8 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Return the options of a job that uses a stored classifier, and write the classifier to a file for worker
-    processes."""
+    """Return the options for a job that uses a stored pattern classifier, and save the classifier to a file for the
+    job."""
     stored = classifiers.stored_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +70,8 @@ def classifying_options(db: Database, name: str, **options: Any) -> Row:
 
 
 def bundled_labels(db: Database, class_set: str) -> int:
-    """Import the bundled labels of a class set, and return the number of new labels. Raises RightsError for viewers."""
+    """Import the bundled labels for a class set, and return how many labels were new. Raises RightsError if the user is
+    only a viewer."""
     db.person.must("annotator", "add the bundled labels")
     return sum(
         report.new
@@ -79,8 +81,8 @@ def bundled_labels(db: Database, class_set: str) -> int:
 
 
 def bundled_classifier(db: Database, class_set: str) -> str | None:
-    """Store the bundled classifier of a class set in the database, and return its name; None if the class set has no
-    bundled classifier.
+    """Store the bundled pattern classifier for a class set in the database, and return its ID; None if there is no such
+    classifier.
 
     The name includes a hash of the weights, so every release has its own.
     """
@@ -97,7 +99,8 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Return whether the maps of a checkpoint differ so much from the training maps that class shares are unreliable.
+    """Return whether a classifier is unreliable for a checkpoint, because many of the attention maps are uncertain or
+    differ from the training maps.
 
     `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
     the fraction outside the training distribution (1 % of training maps, by construction).
@@ -106,7 +109,7 @@ def unfamiliar(unsure: float, outside: float) -> bool:
 
 
 def bundled_weights(class_set: str) -> bytes:
-    """Return the bundled classifier of a class set as bytes. Raises InputError if the class set has no bundled
+    """Return the file contents of the bundled classifier for a class set. Raises InputError if there is no such
     classifier."""
     file = config.ANNOTATIONS / class_set / "classifier.safetensors"
     if class_set not in labelled_folders() or not file.is_file():
@@ -118,7 +121,8 @@ def bundled_weights(class_set: str) -> bytes:
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """Return the classifier used for suggestions: the selected one, otherwise the newest, otherwise the bundled one.
+    """Return the ID of the classifier to use for suggestions: the selected one, otherwise the newest, otherwise the
+    bundled one.
 
     Stores the bundled one if necessary. Raises InputError if there is none.
     """
@@ -129,8 +133,7 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether the app can suggest classes: a classifier is selected, or one is available and suggestions are
-    turned on."""
+    """Return whether a classifier for a class set is available and suggestions are not turned off."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
@@ -138,8 +141,8 @@ def can_suggest(db: Database, class_set: str) -> bool:
 
 
 def about_best(db: Database, class_set: str) -> Row:
-    """Return the description of the classifier that `keep_best_known` returns, without storing it. Raises InputError if
-    there is none."""
+    """Return a description of the classifier to use for suggestions (see `keep_best_known`) without storing it. Raises
+    InputError if there is none."""
     if name := _best_of_ours(db, class_set):
         return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):
@@ -148,8 +151,7 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """Return the description of the bundled classifier of a class set; None if the class set has no bundled
-    classifier."""
+    """Return a description of the bundled classifier for a class set; None if there is no such classifier."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if class_set not in labelled_folders() or not file.is_file():
         return None

@@ -22,7 +22,7 @@ Statistics = Float[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True, eq=False)
 class Clustering:
-    """The clusters of some attention maps, the largest cluster first.
+    """Clusters of attention maps, largest cluster first.
 
     Attributes:
         labels: cluster of each map; -1 if it is unclustered.
@@ -38,8 +38,7 @@ class Clustering:
 
 
 def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALLEST) -> Clustering:
-    """Cluster attention maps by their statistics. If no map belongs to a cluster, `nearest` puts all maps in one
-    cluster.
+    """Cluster attention maps by their statistics. If no cluster is found, `nearest` assigns all maps to one cluster.
 
     Clusters do not depend on the order of the maps. Raises InputError for too few or equal maps.
     """
@@ -62,8 +61,8 @@ def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALL
 
 
 def components(statistics: Statistics, *, seed: int = 0) -> Float[np.ndarray, "map component"]:
-    """Return the principal components of standardised statistics that together explain a fraction VARIANCE of the
-    variance.
+    """Return the first principal components of standardised map statistics, which together explain a fraction VARIANCE
+    of the variance.
 
     Raises InputError for too few or equal maps.
     """
@@ -82,8 +81,8 @@ def components(statistics: Statistics, *, seed: int = 0) -> Float[np.ndarray, "m
 
 
 def fitted(points: np.ndarray, smallest: int, *, metric: str = "euclidean") -> Int[np.ndarray, " map"]:
-    """Return the cluster of each map by HDBSCAN (-1 for maps outside all clusters). With the metric "precomputed",
-    `points` are distances."""
+    """Return the HDBSCAN cluster of each point, or -1 for noise. If `metric` is "precomputed", `points` is a distance
+    matrix."""
     from sklearn.cluster import HDBSCAN  # 1 s of start-up
 
     return HDBSCAN(

@@ -17,7 +17,8 @@ from jaxtyping import Bool, Float, Float64, Int
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """Return a 95 % interval from bootstrap samples over groups, as an array [2, *rest]. NaN samples are ignored.
+    """Return a 95 % bootstrap interval, widened for a small number of groups, as an array [2, *rest] of lower and upper
+    bounds.
 
     Percentiles are expanded for few groups (Hesterberg 2015), to 1.6 % for 20 groups; for one group, the interval is
     the range.
@@ -37,7 +38,7 @@ Numbers = Int[np.ndarray, " map"]
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of a classifier on held-out maps. Rates are from 0 to 1.
+    """The evaluation scores of a pattern classifier on held-out attention maps, from 0 to 1.
 
     Attributes:
         macro_f1, low, high: mean F1 of the classes with at least FEWEST_MAPS maps (`enough_maps`), with 95 % CI over
@@ -58,16 +59,15 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes count in macro F1: classes with at least FEWEST_MAPS maps, or all classes if fewer than two
-    have that many."""
+    """Return a mask of the classes that have enough maps to be included in macro F1."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Return macro F1 and the F1 of each class, with 95 % bootstrap CIs over groups of maps. A group is the input or
-    head of a map."""
+    """Return macro F1 and the F1 of each class, with 95 % CIs that resample groups of maps, such as all maps from one
+    input."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # 1 s at start
 
     everything = list(range(len(names)))
@@ -98,10 +98,8 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
 def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
-    """Return predictions that ignore the map itself: the most frequent class of its head among the training maps.
-
-    Otherwise the most frequent class of its layer, otherwise of all maps; ties go to the class labelled first.
-    """
+    """Predict the class of each held-out map without looking at the map: the most frequent class of its head in the
+    training maps, otherwise of its layer, otherwise of all maps. Ties go to the class labelled first."""
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
         for key in ((checkpoint, layer, head), (checkpoint, layer), ()):
@@ -116,16 +114,15 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Return macro F1 for each confusion matrix: the mean F1 over the classes `among` (None: all) that have true maps;
-    0 without any."""
+    """Return the macro F1 of each confusion matrix: the mean F1 over the classes in `among` (None: all classes) that
+    occur."""
     rows = confusion.sum(2)
     present = rows > 0 if among is None else (rows > 0) & among
     return (class_f1(confusion) * present).sum(1) / np.maximum(present.sum(1), 1)
 
 
 def class_f1(confusion: np.ndarray) -> Float64[np.ndarray, "*sample class"]:
-    """Return F1 = 2 TP / (row + column) of each class from confusion counts [..., true, predicted]; 0 for a class
-    without maps."""
+    """Return the F1 of each class from confusion counts [..., true, predicted]; 0 for a class that does not occur."""
     hits = np.diagonal(confusion, axis1=-2, axis2=-1).astype(np.float64)
     return 2 * hits / np.maximum(confusion.sum(-1) + confusion.sum(-2), 1)
 
@@ -136,7 +133,7 @@ def by_group(
     groups: Sequence[str],
     classes: int,
 ) -> Int[np.ndarray, "group class class"]:
-    """Return one confusion matrix for each group of maps. Groups are in the order in which they first appear."""
+    """Return one confusion matrix for each group of attention maps, in order of first appearance."""
     order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     counts = np.zeros((len(order), classes, classes), dtype=np.int64)
     np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)  # type: ignore[arg-type]
@@ -144,7 +141,8 @@ def by_group(
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Return the sums of counts over resampled groups (bootstrap), as an array [sample, *rest]."""
+    """Return the sum of counts over randomly resampled groups for each bootstrap sample, as an array [sample,
+    *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
@@ -153,7 +151,7 @@ def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: in
 def macro_f1_interval(
     truth: Numbers, predicted: Numbers, groups: Sequence[str], classes: int, *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % CI of macro F1, by an expanded percentile bootstrap over groups of maps."""
+    """Return the 95 % CI of macro F1 from a bootstrap over groups of maps."""
     counts = by_group(truth, predicted, groups, classes)
     drawn = macro_f1(resampled(counts, seed=seed), enough_maps(counts.sum(0)))
     low, high = ends(drawn, len(counts))
@@ -161,7 +159,7 @@ def macro_f1_interval(
 
 
 def accuracy_interval(right: Bool[np.ndarray, " map"], groups: Sequence[str], *, seed: int = 0) -> tuple[float, float]:
-    """Return the 95 % CI of accuracy, by an expanded percentile bootstrap over groups of maps."""
+    """Return the 95 % CI of accuracy from a bootstrap over groups of maps."""
     counts = by_group(np.zeros(len(right), dtype=int), right.astype(int), groups, 2)[:, 0]
     drawn = resampled(counts, seed=seed).astype(float)
     low, high = ends(drawn[:, 1] / drawn.sum(1), len(counts))
@@ -172,8 +170,8 @@ def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
 ) -> tuple[list[dict[str, float]], float]:
-    """Return a reliability table (mean confidence, accuracy and n of each confidence bin) and the expected calibration
-    error.
+    """Return a reliability table (mean confidence, accuracy and n for each bin of predictions) and the expected
+    calibration error.
 
     Bins have equal counts (Nixon et al. 2019).
     """
@@ -189,8 +187,8 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """Return the expected calibration error, given the confidence of each prediction and whether the prediction is
-    right."""
+    """Return the expected calibration error for the confidence of each prediction and whether the prediction is
+    correct."""
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)
     return error / max(len(right), 1)
@@ -199,7 +197,7 @@ def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndar
 def calibration_interval(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str], *, seed: int = 0
 ) -> tuple[float, float]:
-    """Return the 95 % CI of the expected calibration error, by a percentile bootstrap over heads.
+    """Return the 95 % CI of the expected calibration error from a bootstrap over attention heads.
 
     It is biased upwards, because resampled bins are noisier.
     """
@@ -217,7 +215,7 @@ def calibration_interval(
 
 
 def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -> float:
-    """Return the fraction of maps that are classified wrongly with a probability above CONFIDENT."""
+    """Return the fraction of attention maps that are misclassified with a probability above CONFIDENT."""
     wrong = probabilities.argmax(1) != truth
     return float((wrong & (probabilities.max(1) > CONFIDENT)).mean())
 
@@ -225,7 +223,8 @@ def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -
 def calibration_figures(
     probabilities: Float[np.ndarray, "map class"], truth: Numbers, heads: Sequence[str]
 ) -> dict[str, float]:
-    """Return calibration results by name: ece, ece_low and ece_high (95 % interval over heads), and sure_errors."""
+    """Return the expected calibration error (`ece`), its 95 % CI over heads (`ece_low`, `ece_high`) and `sure_errors`,
+    the fraction of confident errors."""
     low, high = calibration_interval(probabilities, truth, heads)
     return {
         "ece": calibration(probabilities, truth)[1],

@@ -34,7 +34,7 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Return synthetic attention maps of rare classes, with the class of each map.
+    """Return synthetic attention maps for rare pattern classes, and the class of each map.
 
     Vertical+Diagonal combines a column map and a line; Block restricts any map to squares. `enough` is the number of
     maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
@@ -67,8 +67,7 @@ def _normalised(weights: np.ndarray) -> Map:
 
 
 def cropped(rng: Random, weights: Map, length: int) -> Map:
-    """Crop an attention map to `length` tokens: the first, the last, and consecutive tokens between them. Rows are
-    normalised to sum to 1."""
+    """Crop an attention map to `length` tokens at the beginning, middle and end. Rows still sum to 1."""
     if len(weights) <= length:
         return weights
     start = 1 + int(rng.integers(len(weights) - length + 1))
@@ -105,7 +104,7 @@ Probabilities = Float64[np.ndarray, "map class"]
 
 @dataclass(frozen=True)
 class Examples:
-    """Training examples for boosted trees: the statistics and the class of each map."""
+    """Training examples for boosted trees: the statistics and the class of each attention map."""
 
     measured: np.ndarray
     numbers: np.ndarray
@@ -113,8 +112,7 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit gradient-boosted trees, and return their arrays; empty if the examples have only one class. `classes` is the
-    size of the class set."""
+    """Fit gradient-boosted trees, and return their parameters as arrays; empty if all examples have the same class."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -176,15 +174,15 @@ def _binned(measured: np.ndarray, edges: list[np.ndarray]) -> np.ndarray:
 
 
 def has_boosted(arrays: Arrays) -> bool:
-    """Return whether the arrays of a stored classifier include boosted trees."""
+    """Return whether the arrays of a stored classifier contain boosted trees."""
     return PREFIX + "root" in arrays
 
 
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Return class probabilities from the arrays that `fit_boosted` returned; 0 for a class without training
-    examples."""
+    """Return the class probabilities of attention maps from the arrays of fitted boosted trees; 0 for classes without
+    training examples."""
     trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
     leaves = _leaves(trees, measured.astype(np.float32))
     logits = np.tile(arrays[PREFIX + "base"].astype(np.float64), (len(measured), 1))
@@ -214,8 +212,8 @@ LEAST = 0.003  # of a predicted probability
 
 
 def fit_kernel(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, spread: Arrays) -> Arrays:
-    """Fit a kernel ridge regression of label shares [map, class], and return its arrays. `spread` comes from
-    `_spread`."""
+    """Fit a kernel ridge regression from map statistics to class probabilities [map, class], and return its parameters
+    as arrays."""
     places = _places(measured, spread).astype(np.float16)
     mean = np.average(shares, axis=0, weights=weights)
     kernel = _kernel(places, places)
@@ -236,8 +234,8 @@ def _kernel(places: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
-    """Return class probabilities from the arrays that `fit_kernel` returned; 0 for a class without training
-    examples."""
+    """Return the class probabilities of attention maps from the arrays of a fitted kernel ridge regression; 0 for
+    classes without training examples."""
     mean = arrays[KERNEL + "mean"]
     found = mean + _kernel(_places(measured, arrays), arrays[KERNEL + "places"]) @ arrays[KERNEL + "weights"]
     found = np.where(mean > 0, np.maximum(found, LEAST), 0)
@@ -259,7 +257,8 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a forest. `rounds` is the number of boosting rounds (0: no second model)."""
+    """Settings for fitting a random forest. `rounds` is the number of boosting rounds of the second model (0: no second
+    model)."""
 
     trees: int = TREES
     seed: int = 0
@@ -271,14 +270,14 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples. A map with a soft label contributes one example for each likely class."""
+    """Weighted training examples. A map with several likely classes contributes one example for each of them."""
 
     maps: np.ndarray
     numbers: np.ndarray
     weights: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples that belong to some maps, with new map indices."""
+        """Return the training examples for a selection of attention maps."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -287,15 +286,14 @@ class Parts:
         )
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
-        """Return the soft label of each map as class probabilities. Every row sums to 1."""
+        """Return the class probabilities (soft label) of each attention map as an array whose rows sum to 1."""
         given = np.zeros((maps, classes))
         np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
         return given / given.sum(1, keepdims=True)
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
-    """Return one training example per map. With soft labels, return one per class with a probability of at least
-    SMALLEST_PART.
+    """Return weighted training examples: one per attention map or, with soft labels, one per map and likely class.
 
     Raises InputError if soft labels do not match maps and classes.
     """
@@ -330,7 +328,8 @@ def fit_forest(
     growth: Growth = Growth(),
     measured: Statistics | None = None,
 ) -> Arrays:
-    """Fit a random forest and its calibration temperature, and record the distribution of the training maps.
+    """Fit a random forest and its calibration temperature, and store the distribution of the training maps for outlier
+    detection.
 
     `known` are soft labels from `parts` (None: one class per map). `origins` is the calibration group of each map: its
     checkpoint, or its head if there is only one checkpoint. With one origin, random parts of the maps are used.
@@ -521,7 +520,8 @@ def _temperature(held_out: Sequence[_HeldOut], *, both: bool) -> tuple[float, fl
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Return calibrated class probabilities, and whether each map is outside the training distribution."""
+    """Return the calibrated class probabilities of each attention map, and whether the map is outside the training
+    distribution."""
     measured = shapes(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
     raw, second = _of_forest(forest, measured), _second(forest, measured)

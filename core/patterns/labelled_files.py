@@ -35,8 +35,8 @@ Map = Float32[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """One line of a label file. `length` is the number of tokens of the map. `head` is the name of its head, or
-    None."""
+    """A line in a label file: the class of an attention map, its number of tokens (`length`), and optionally the name
+    of its head."""
 
     key: str
     name: str
@@ -45,13 +45,11 @@ class GivenLabel:
 
     @property
     def map_input(self) -> str:
-        """Return the ID of the input that the map belongs to: the key of the map up to its first hyphen."""
         return self.key.split("-", 1)[0]
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the head of each labelled map, from the label or from "-lLAYER-hHEAD" in its key; None if the head of any
-    map is unknown."""
+    """Return the name of the attention head for each labelled map; None if the head of any map is unknown."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)
@@ -63,7 +61,7 @@ def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
 
 
 def read_map_file(file: Path) -> dict[str, Map]:
-    """Read the maps in an .npz archive, by key. Return them as float32 arrays whose rows sum to 1.
+    """Read the attention maps in an .npz file as a dictionary of float32 arrays whose rows sum to 1.
 
     Raises InputError if the file is not such an archive, is too large, or contains anything but maps.
     """
@@ -169,7 +167,7 @@ def _checked_map(key: str, array: Any) -> Map:
 
 
 def read_label_file(file: Path, classes: Collection[str], class_set: str) -> list[GivenLabel]:
-    """Read labels from a .jsonl file in UTF-8 or UTF-16.
+    """Read the labels of attention maps from a JSON Lines file.
 
     Each line is {"key", "class"}, optionally with "length", "head" and "class_set". Exports have "map_id" instead of
     "key". Raises InputError if the file cannot be read, is too large or empty, or has an invalid or duplicate line.
@@ -243,8 +241,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """Return the map of each label, in the order of the labels. Raises InputError if a map is missing or has another
-    length than its label says."""
+    """Return the attention map for each label, in the same order. Raises InputError if a map is missing or has another
+    size than its label says."""
     for label in labels:
         if label.key not in maps:
             raise InputError(

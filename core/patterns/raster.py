@@ -15,13 +15,15 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
-    """Return the size to which maps are padded: the size of the longest map, but between SMALLEST and `limit`."""
+    """Return the size to which attention maps are padded for training: the size of the longest map, limited to the
+    range from SMALLEST to `limit`."""
     longest = max([SMALLEST, *lengths])
     return longest if limit is None else max(SMALLEST, min(longest, limit))
 
 
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:
-    """Return maps of different sizes as one array padded with zeros, and the number of maps that were cropped.
+    """Pad or crop attention maps of different sizes to one size. Returns them as one array, and the number of cropped
+    maps.
 
     A shorter map is centred, with an odd row below and to the right. A longer map is cropped to its top-left corner.
     """
@@ -34,5 +36,5 @@ def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map 
 
 
 def from_float16(weights: bytes, length: int) -> Any:
-    """Convert the stored float16 bytes of a map to a float32 array [query, key]."""
+    """Convert an attention map that is stored as float16 bytes to a float32 array [query, key]."""
     return np.frombuffer(weights, dtype="<f2").reshape(length, length).astype(np.float32)

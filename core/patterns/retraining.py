@@ -31,8 +31,8 @@ MOST_NEW = 2000  # maps classified by the previous classifier: a few seconds
 
 @dataclass(frozen=True)
 class Answers:
-    """The class that one classifier predicts for each of some maps, with the probability of each prediction (None if
-    not stored)."""
+    """The class that a classifier predicts for each attention map, and the probability of this class (None if not
+    stored)."""
 
     predicted: Sequence[str]
     probability: Sequence[float] | None = None
@@ -40,8 +40,8 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """A score of the previous classifier and of the retrained classifier, and the change. Bounds are None if there are
-    too few inputs.
+    """An evaluation score of the previous and the retrained classifier, and its change with a CI. The bounds are None
+    if there are too few inputs.
 
     `on` is what was held out (checkpoints, heads, inputs), or new maps.
     """
@@ -56,13 +56,12 @@ class RetrainingChange:
 
     @property
     def is_worse(self) -> bool:
-        """Return whether the retrained classifier is significantly worse by this score."""
         return (self.change.low or 0.0) > 0 if self.figure in LESS_IS_BETTER else (self.change.high or 0.0) < 0
 
 
 @dataclass(frozen=True)
 class LabelledMaps:
-    """Labelled maps on which classifiers are compared, with the true class and the input of each map."""
+    """Labelled attention maps for comparing two classifiers: the true class and the input of each map."""
 
     truth: Sequence[str]
     inputs: Sequence[str]
@@ -71,7 +70,7 @@ class LabelledMaps:
 def differences(
     on: str, judged: LabelledMaps, before: Answers, after: Answers, *, seed: int = 0
 ) -> list[RetrainingChange]:
-    """Return the scores of two classifiers on the same labelled maps, and the change of each score.
+    """Return the evaluation scores of two classifiers on the same labelled maps, and the change in each score.
 
     Scores are accuracy, macro F1, F1 of each frequent class and, if probabilities are stored, the calibration error and
     the fraction of confident errors. `on` is what was held out.
@@ -153,8 +152,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers on held-out maps that both have, and on maps that the previous classifier was not
-    trained on. Empty if there are no such maps."""
+    """Compare two stored classifiers on held-out attention maps of both, and on maps that the first classifier was not
+    trained on."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

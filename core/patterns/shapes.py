@@ -59,8 +59,8 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return statistics of each attention map that do not depend on its length, in the order of NAMES. All values are
-    finite.
+    """Return statistics of the shape of attention maps, in the order of NAMES. They do not depend on the size of the
+    map.
 
     For causal maps, statistics from OF_ALL on are 0 if there is attention to later tokens.
     """
@@ -251,7 +251,8 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Return the attention within two diagonal blocks that split the map at the best position, minus its chance level.
+    """Return the attention within the two diagonal blocks that split an attention map best, minus its chance level, for
+    each map.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """

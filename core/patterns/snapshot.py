@@ -36,7 +36,7 @@ ENOUGH_ALONE = 400  # labels from which the bundled ones add little: macro F1 0.
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The training data of a classifier: labelled maps with one label each.
+    """The training data of a pattern classifier: attention maps with one label each.
 
     Attributes:
         facts: one row per map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also soft
@@ -53,53 +53,51 @@ class Snapshot:
     newest: str | None = None
 
     def column(self, name: str) -> list[Any]:
-        """Return one metadata field of every labelled map, by name."""
         return [row[name] for row in self.facts]
 
     @property
     def heads(self) -> list[str]:
-        """Return the head of every labelled map as text: checkpoint, layer and head index."""
         return [f"{row['checkpoint']}/{row['layer']}/{row['head']}" for row in self.facts]
 
     @property
     def events(self) -> list[list[Any]]:
-        """Return the label event that determined the class of each map, as [map_id, class, event]."""
+        """Return the label event from which each map got its class, as [map_id, class, event]."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
 
     def without_ties(self) -> "Snapshot":
-        """Return a copy of this snapshot without maps whose labels are tied."""
         rows = [k for k, row in enumerate(self.facts) if not row.get("tied")]
         return replace(self, facts=[self.facts[k] for k in rows], maps=[self.maps[k] for k in rows])
 
     @property
     def own(self) -> list[int]:
-        """Return the indices of the user's own maps if the snapshot also contains bundled maps; empty if all maps are
-        of one kind."""
+        """Return the indices of maps that the user labelled; empty unless the training data contain both user-labelled
+        and bundled maps."""
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
-        """Return indices of training maps. If there are bundled maps, each of the user's own maps appears OWN_COPIES
-        times."""
+        """Return indices of training maps in which maps labelled by the user occur OWN_COPIES times, to give them more
+        weight than bundled maps."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Return the soft labels of all maps [map, class]; None if every map has a single class."""
+        """Return the class probabilities (soft labels) of all maps as an array [map, class]; None if every map has a
+        single class."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 
 
 def known_class_set(db: Database, name: str) -> ClassSet:
-    """Return a class set after applying all stored changes of its classes."""
+    """Return the class set with a name, including all changes that users made to its classes."""
     return class_set(name, labels.class_events(db))
 
 
 def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """Return all current labels of a class set with current class names. Labels counted by `unknown_labels` are left
-    out.
+    """Return a data frame of all current labels in a class set, with current class names. Labels with unknown classes
+    are left out.
 
     `map_id` selects one map, and `last` is the ordinal of the last event that counts.
     """
@@ -108,7 +106,8 @@ def current_labels(db: Database, name: str, *, map_id: str | None = None, last: 
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Count, by class, the current labels whose class never belonged to the class set. Analyses ignore these labels."""
+    """Count the current labels whose class never belonged to the class set, by class name. Analyses ignore these
+    labels."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # the usual case; counting labels takes longer
@@ -116,7 +115,8 @@ def unknown_labels(db: Database, name: str) -> dict[str, int]:
 
 
 def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
-    """Retract every label whose class never belonged to the class set, and return their number. Raises RightsError."""
+    """Retract all labels whose class never belonged to the class set, and return their number. Raises RightsError
+    unless the user is an admin."""
     total = 0
     while unknown := unknown_labels(db, name):
         events = labels.of_classes(db, name, list(unknown))
@@ -125,15 +125,15 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Return the current name of each class in a class set, by its current and former names."""
+    """Return a dictionary from each current or former class name in a class set to the current name."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """Return the training data of a class set: one label per map and the attention weights of the map, in the order of
-    map IDs.
+    """Return the labelled attention maps of a class set as training data, with one label per map, in the order of map
+    IDs.
 
     Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are then the
     fractions of first passes, for BERT's classes their mean with the posteriors of a rater model; a tied map has no
@@ -199,8 +199,8 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 
 
 def with_bundled(own: Snapshot) -> Snapshot:
-    """Return the user's labelled maps together with the bundled maps of the class set, so that few labels of the user
-    are enough.
+    """Add the bundled labelled maps of the same class set to training data, so that a user needs to label only a few
+    maps.
 
     The field `own` marks the user's maps, which have the weight OWN_COPIES in training. Returned unchanged if no labels
     are bundled for the class set, or if its classes were changed.
@@ -223,7 +223,7 @@ def with_bundled(own: Snapshot) -> Snapshot:
 
 @lru_cache(maxsize=2)
 def bundled_snapshot(name: str) -> Snapshot:
-    """Return the bundled labelled maps of a class set."""
+    """Return the bundled labelled attention maps of a class set."""
     with tempfile.TemporaryDirectory() as folder, Database(Path(folder) / "labels.duckdb") as db:
         for labelled in labelled_folders()[name]:
             label_files.import_folder(db, config.ANNOTATIONS / labelled)
@@ -241,8 +241,8 @@ def _part(given: pd.DataFrame) -> bool:
 
 
 def from_file(file: Path, name: str) -> Snapshot:
-    """Read training data from a label file with attention weights (.jsonl, .parquet), or from a folder that
-    `data.recipes.sheets` wrote."""
+    """Read training data from a label file that contains attention weights (.jsonl, .parquet), or from a folder with
+    maps and labels."""
     with tempfile.TemporaryDirectory() as folder:
         db = Database(Path(folder) / "labels.duckdb")
         try:
@@ -263,7 +263,7 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 
 def write(labelled: Snapshot, folder: Path) -> Path:
-    """Write labelled maps to a file whose name is the hash of its contents. An existing file stays unchanged."""
+    """Save training data to a file that is named by the hash of its contents, and return the path of the file."""
     about = json.dumps(
         {
             "class_set": labelled.class_set,
@@ -294,8 +294,7 @@ _DAMAGED = (  # errors of numpy, zipfile and json for a file that is not a snaps
 
 
 def read(file: str | Path) -> Snapshot:
-    """Read a snapshot from a file in a folder that users may access. Raises InputError if the file is missing or
-    invalid."""
+    """Read training data from a file. Raises InputError if the file is missing or invalid."""
     try:
         with open_file(file, given=True) as stream, np.load(stream, allow_pickle=False) as arrays:
             about, flat, lengths = json.loads(str(arrays["about"])), arrays["weights"], arrays["lengths"]

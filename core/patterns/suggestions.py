@@ -25,8 +25,8 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 @dataclass(frozen=True)
 class Suggestion:
-    """The class that a classifier predicts for one map. `margin` is the largest class probability minus the
-    second-largest.
+    """The pattern class that a classifier suggests for an attention map. `margin` is the largest class probability
+    minus the second-largest.
 
     `among` is empty unless no class has a probability of UNSURE; otherwise it is the prediction set: the most probable
     classes that together have a probability of SET_PROBABILITY, most probable first.
@@ -40,7 +40,7 @@ class Suggestion:
 
 @dataclass(frozen=True, eq=False)
 class Judgement:
-    """The class probabilities that a classifier predicts for some maps.
+    """The class probabilities that a classifier predicts for attention maps.
 
     Attributes:
         probabilities: rows sum to 1.
@@ -53,14 +53,13 @@ class Judgement:
 
     @property
     def unsure(self) -> Bool[np.ndarray, " map"]:
-        """Return whether each map is uncertain, that is, no class has a probability of at least UNSURE."""
         return self.probabilities.max(1) < UNSURE
 
 
 def judged(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32", measured: np.ndarray | None = None
 ) -> Judgement:
-    """Return the class probabilities of some maps, and whether each map is outside the training distribution."""
+    """Return the class probabilities of attention maps, and whether each map is outside the training distribution."""
     if classifier.recipe.kind == "trees" and len(maps):
         arrays = {k.removeprefix(FOREST): v.numpy() for k, v in classifier.tensors.items() if k.startswith(FOREST)}
         of_trees, outside = forest_probabilities(arrays, maps, measured)
@@ -72,7 +71,7 @@ def judged(
 def probabilities(
     classifier: Classifier, maps: Sequence[Map], *, dtype: str = "float32"
 ) -> tuple[Float32[np.ndarray, "map class"], int]:
-    """Return the class probabilities of some maps, and the number of maps that were cropped.
+    """Return the class probabilities of attention maps, and the number of maps that had to be cropped.
 
     `dtype` is that of a network; bfloat16 is faster on CPUs that support it and yields the same class for nearly every
     map. Raises InputError for another dtype.
@@ -113,14 +112,14 @@ def _of_baseline(classifier: Classifier, maps: Sequence[Map]) -> np.ndarray:
 
 
 def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bfloat16") -> list[Suggestion]:
-    """Return the most probable class of each map, as a suggestion for annotators."""
+    """Return the most probable pattern class of each attention map, as a suggestion for annotators."""
     rows, _ = probabilities(classifier, maps, dtype=dtype)
     return [suggestion(classifier.classes, row) for row in rows]
 
 
 def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"]) -> Suggestion:
-    """Return the most probable class of one map as a suggestion. If no class is likely, the suggestion includes a
-    prediction set."""
+    """Return a class suggestion from the class probabilities of one map. If no class is likely, it contains a set of
+    possible classes."""
     order = np.argsort(-probabilities, kind="stable")
     high, names = probabilities[order], [classes[k] for k in order]
     size = int(np.searchsorted(high.cumsum(), SET_PROBABILITY)) + 1 if high[0] < UNSURE else 0
@@ -132,8 +131,8 @@ def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Scores of a classifier on labelled maps. Rates are from 0 to 1. CIs are over heads if they are known, otherwise
-    over inputs.
+    """Evaluation scores of a pattern classifier on labelled maps, from 0 to 1. CIs are over heads if the heads are
+    known, otherwise over inputs.
 
     Attributes:
         macro_f1, low, high: over classes with at least ten maps, with 95 % CI.
@@ -175,7 +174,7 @@ def evaluated(
     heads: Sequence[str] | None = None,
     seed: int = 0,
 ) -> Evaluated:
-    """Evaluate a classifier on labelled maps that were not used for training.
+    """Evaluate a pattern classifier on labelled attention maps that were not used for training.
 
     `heads` is the head of each map for intervals (None: intervals over inputs). Raises InputError for an unknown class.
     """
@@ -198,7 +197,7 @@ def figures_of(
     *,
     seed: int = 0,
 ) -> Evaluated:
-    """Compute the scores of a classifier from its predictions on labelled maps."""
+    """Compute evaluation scores from the class probabilities that a classifier predicted and the true classes."""
     likely = judgement.probabilities
     held_out = scores(truth, likely.argmax(1), groups, classes, seed=seed)
     right, sure = likely.argmax(1) == truth, ~judgement.unsure

@@ -18,14 +18,15 @@ Square = Float64[np.ndarray, "query key"]
 
 
 def synthetic_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float64[np.ndarray, "map class"]]:
-    """Return synthetic attention maps, and the probability of each class in the class set of BERT."""
+    """Return random synthetic attention maps, and the class probabilities of each map for the pattern classes of
+    BERT."""
     rng = np.random.default_rng(seed)
     drawn = [_drawn(rng) for _ in range(count)]
     return tuple(weights for weights, _ in drawn), np.array([class_probabilities(*one) for one in drawn])
 
 
 def class_probabilities(weights: Map, second: np.ndarray) -> Float64[np.ndarray, " class"]:
-    """Return the probability of each class in the class set of BERT for a map. second: whether each token is in the
+    """Return the probability of each pattern class of BERT for an attention map. `second` marks the tokens of the
     second sentence."""
     strongest = int(np.argmax((weights >= 0.15).mean(0) + weights.mean(0)))
     column = np.mean([_followed(weights, mark) for mark in COLUMN_MARKS])

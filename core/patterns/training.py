@@ -60,7 +60,7 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
-    """Return the statistics of one attention map, in the order of STATISTICS. All values are finite."""
+    """Return statistics of one attention map, in the order of STATISTICS."""
     weights = np.asarray(attention, dtype=np.float64)
     columns = weights.mean(0)
     return np.concatenate(
@@ -81,7 +81,7 @@ def statistics(attention: Map) -> Float64[np.ndarray, " statistic"]:
 
 
 def features(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return the statistics of every attention map, one row per map."""
+    """Return statistics of several attention maps, with one row per map."""
     return np.stack([statistics(weights) for weights in maps])
 
 
@@ -145,8 +145,8 @@ REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many 
 
 
 class PaperNetwork(nn.Module):
-    """The classifier network of the paper. It maps attention maps [map, 1, size, size] of any size from 32 to class
-    scores (methods, section 1)."""
+    """The convolutional network of the paper, which maps attention maps [map, 1, size, size] to class scores. The size
+    must be at least 32."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -180,8 +180,8 @@ class PaperNetwork(nn.Module):
 
 
 class ReplicationNetwork(nn.Module):
-    """The classifier network of the replication. It maps attention maps [map, 1, size, size] to class scores, with
-    strided convolutions.
+    """The convolutional network of the replication study, which maps attention maps [map, 1, size, size] to class
+    scores.
 
     The authors use size 1024, which eight strides reduce to 3 x 3. For smaller maps, convolutions use stride 1 once a
     stride would leave fewer than 3 rows.
@@ -207,7 +207,7 @@ class ReplicationNetwork(nn.Module):
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """Return a new classifier network by its name. Raises InputError for an unknown name, or for a map size below
+    """Create an untrained classifier network by name. Raises InputError if the name is unknown or the map size is below
     SMALLEST."""
     if size < SMALLEST:
         raise InputError(
@@ -221,7 +221,7 @@ def build(name: str, classes: int, size: int) -> nn.Module:
 
 
 def parameters(network: nn.Module) -> int:
-    """Return the number of trainable parameters of a network."""
+    """Return the number of trainable parameters in a neural network."""
     return sum(weights.numel() for weights in network.parameters())
 
 
@@ -236,7 +236,7 @@ OnEpoch = Callable[["Epoch"], bool]  # called after every epoch; False stops the
 
 @dataclass(frozen=True)
 class ClassifierRecipe:
-    """The training settings of a pattern classifier.
+    """The training settings for a pattern classifier.
 
     Attributes:
         kind: "trees" on length-independent statistics, calibrated on held-out checkpoints; "paper", "replication",
@@ -269,7 +269,7 @@ class ClassifierRecipe:
 
 @dataclass(frozen=True)
 class Epoch:
-    """A finished training epoch, with mean loss in nats and macro F1 on the training maps."""
+    """A record of one training epoch: mean loss in nats, and macro F1 on the training maps."""
 
     number: int
     of: int
@@ -278,12 +278,13 @@ class Epoch:
 
 
 class CancelledError(Exception):
-    """Error: the training was stopped. It can be resumed if it has a state file."""
+    """Exception that is raised if the training of a classifier is stopped. The training can be resumed from its state
+    file."""
 
 
 @dataclass(frozen=True, eq=False)
 class Classifier:
-    """A trained classifier of attention maps. `tensors` contains its weights by name."""
+    """A trained classifier of attention patterns. `tensors` contains its weights by name."""
 
     classes: tuple[str, ...]
     recipe: ClassifierRecipe
@@ -293,7 +294,6 @@ class Classifier:
 
     @property
     def crops(self) -> bool:
-        """Return whether the classifier crops maps that are longer than `size`, as neural networks do."""
         return self.recipe.kind in (*NETWORKS, "both")
 
     @cached_property
@@ -301,8 +301,6 @@ class Classifier:
         return {}
 
     def network(self, dtype: torch.dtype = torch.float32) -> nn.Module:
-        """Return the neural network of the classifier in eval mode, cached by dtype. The baseline classifier has no
-        network."""
         if dtype not in self._networks:
             network = build(network_of(self.recipe.kind), len(self.classes), self.size)
             network.load_state_dict({k: v for k, v in self.tensors.items() if not k.startswith(BASELINE)})
@@ -310,13 +308,13 @@ class Classifier:
         return self._networks[dtype]
 
     def as_bytes(self) -> bytes:
-        """Return the classifier as safetensors bytes. The header contains its classes, recipe and size."""
+        """Return the classifier in safetensors format. The header contains its classes, recipe and size."""
         about = {"classes": self.classes, "recipe": asdict(self.recipe), "size": self.size, "cropped": self.cropped}
         return save({k: v.contiguous() for k, v in self.tensors.items()}, metadata={"classifier": json.dumps(about)})
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Classifier":
-        """Restore a classifier from safetensors bytes. Raises InputError for other bytes."""
+        """Load a classifier from safetensors bytes. Raises InputError if the bytes are not a classifier."""
         try:
             header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
             about = json.loads(header["__metadata__"]["classifier"])
@@ -338,7 +336,7 @@ def _channels_last(network: nn.Module) -> nn.Module:
 
 
 def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence[str], *, folds: int) -> None:
-    """Raise InputError if there are too few labels to train and evaluate a classifier."""
+    """Raise InputError if there are too few labelled maps to train and evaluate a classifier."""
     counts = Counter(labels)
     used = [name for name in classes if counts[name]]
     if len(used) < 2:
@@ -362,7 +360,7 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
 def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the train and test indices of stratified cross-validation folds. No input (`groups`) has maps in both
+    """Return the train and test indices of stratified, grouped cross-validation. Maps of one group are never in both
     train and test."""
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
     with warnings.catch_warnings():  # a class may have fewer maps than folds
@@ -372,7 +370,7 @@ def folds(
 
 @dataclass(frozen=True)
 class Known:
-    """Additional data about the training maps of a classifier.
+    """Optional information about the training maps of a classifier.
 
     Attributes:
         soft: class probabilities to fit, if several people labelled the maps; None for one class per map.
@@ -386,7 +384,8 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each map: its checkpoint, or one of CALIBRATION_PARTS groups of heads."""
+        """Return the calibration group of each training map: its checkpoint or, if all maps are from one checkpoint, a
+        group of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins
@@ -396,8 +395,8 @@ class Known:
 
 @dataclass(frozen=True)
 class Course:
-    """How a training is monitored and resumed. `state` is a file that stores the state after every epoch (None: no
-    file). A later call with the same arguments resumes from it."""
+    """Options for monitoring and resuming the training of a classifier. `state` is a file that stores the training
+    state after every epoch."""
 
     on_epoch: OnEpoch | None = None
     state: Path | None = None
@@ -412,7 +411,7 @@ def fit(
     known: Known = Known(),
     course: Course = Course(),
 ) -> Classifier:
-    """Train a classifier of attention maps. Raises CancelledError if `on_epoch` returns False."""
+    """Train a classifier of attention patterns. Raises CancelledError if the callback `on_epoch` returns False."""
     soft = known.soft
     numbers = torch.tensor([list(classes).index(label) for label in labels])
     size = recipe.size or training_size([len(attention) for attention in maps])
@@ -442,7 +441,7 @@ def fit(
 
 
 def network_of(kind: str) -> str:
-    """Return the name of the neural network that a kind of classifier uses."""
+    """Return the name of the neural network that a kind of classifier uses, such as "paper"."""
     return "paper" if kind == "both" else kind
 
 

@@ -24,7 +24,7 @@ CONVERGED = 1e-4  # largest change of a posterior
 
 @dataclass(frozen=True)
 class Person:
-    """The skill and the confusions of an annotator, as estimated by a method for aggregating labels.
+    """The estimated skill of an annotator, and the confusion counts between true and assigned classes.
 
     Attributes:
         skill: for MACE the probability of not guessing; for Dawid-Skene the expected fraction of correct labels, in
@@ -42,16 +42,15 @@ class Person:
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """Return the probability that the annotator gives each class (columns), by true class (rows). NaN for a true
-        class without expected maps."""
+        """Return the probability that the annotator assigns each class (columns) to maps of each true class (rows)."""
         totals = self.expected.sum(axis=1)
         return self.expected.div(totals.where(totals > 0), axis=0)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Labels aggregated over annotators. `probabilities` [map, class] are vote shares for majority voting, otherwise
-    posterior probabilities."""
+    """Labels that were aggregated over annotators. `probabilities` [map, class] are vote shares for majority voting,
+    otherwise posterior probabilities."""
 
     method: Method
     probabilities: pd.DataFrame
@@ -60,7 +59,8 @@ class Truth:
 
     @property
     def soft(self) -> pd.DataFrame:
-        """Return soft labels [map, class]. An adjudicated map has probability 1 for its class."""
+        """Return the class probabilities of each map (soft labels) as a table [map, class]. An adjudicated class has
+        probability 1."""
         names = self.probabilities.columns
         certain = [[float(name == decided) for name in names] for decided in self.decisions]
         settled = pd.DataFrame(certain, index=self.decisions.index, columns=names, dtype=float)
@@ -69,27 +69,27 @@ class Truth:
 
     @property
     def adjudicated(self) -> pd.Series:
-        """Return whether each map with a soft label has been adjudicated."""
         soft = self.soft
         return pd.Series(soft.index.isin(self.decisions.index), index=soft.index, name="adjudicated")
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """Return the maps whose most likely classes are tied and that have not been adjudicated, with these classes."""
+        """Return the tied classes of each map whose most likely classes are tied and that has not been adjudicated, by
+        map ID."""
         best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
 
     @property
     def labels(self) -> pd.Series:
-        """Return the most likely class of each map; missing if several classes are tied."""
+        """Return the most likely class of each map. The class is missing if several classes are tied."""
         soft = self.soft
         return soft.idxmax(axis=1).mask(_best(soft).sum(axis=1) > 1).rename("class")
 
 
 def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return one vote per annotator and map, as a table with the columns task (map), worker (annotator) and label
-    (class).
+    """Return a table with one vote per annotator and attention map: task (the map), worker (the annotator) and label
+    (the class).
 
     Raises InputError if there are none.
     """
@@ -112,7 +112,7 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def truth(labels: pd.DataFrame, names: Sequence[str], method: Method) -> Truth:
-    """Aggregate the labels of several annotators for every map that has a vote or an adjudication."""
+    """Estimate the true class of each attention map from the labels of several annotators."""
     votes_of_maps = votes(labels, names)
     skills: dict[str, float] = {}
     others = agreement_with_others(votes_of_maps)
@@ -142,7 +142,7 @@ RIGHT, ANY, POOLED = 6.0, 0.3, 10.0
 
 
 def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return posterior class probabilities [map, class] of the Dawid-Skene model, with one confusion matrix per
+    """Return the posterior class probabilities [map, class] of a Dawid-Skene model that has one confusion matrix per
     annotator and checkpoint.
 
     Each matrix is shrunk to that of the annotator over all checkpoints. Classes that an annotator often confuses become
@@ -176,8 +176,8 @@ def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return, for each annotator, the mean fraction of other annotators who gave a map the same label (`share`, NaN if
-    nobody else labelled their maps), and the number of compared maps (`maps`). `votes_of_maps` comes from `votes`."""
+    """Return a table of annotators with `share`, the mean fraction of other annotators who assigned the same class to a
+    map, and `maps`, the number of compared maps."""
     same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
     others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
     shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])

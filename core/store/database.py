@@ -160,7 +160,6 @@ class DatabaseFileGuard:
         _GUARDS.add(self)
 
     def let_go(self) -> None:
-        """Release the resources for checking the database file, after the database was closed."""
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
@@ -306,14 +305,12 @@ class IdleCheckpointer:
         self._thread: threading.Thread | None = None
 
     def wrote(self) -> None:
-        """Notify the thread of a write to the database."""
         self._wrote.set()
         if self._thread is None and not self._over:
             self._thread = threading.Thread(target=self._watch, name="atlas-log", daemon=True)
             self._thread.start()
 
     def end(self) -> None:
-        """Stop the background thread."""
         self._over = True
         self._wrote.set()
 

@@ -256,7 +256,6 @@ class LogCopy:
             )
 
     def discard_unless(self, *, damaged: bool) -> None:
-        """Delete the copy of the database log unless the log was damaged."""
         if self.copy and not damaged:
             self.copy.unlink(missing_ok=True)
 

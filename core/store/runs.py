@@ -148,7 +148,6 @@ class Provenance:
         return replace(self, **provenance)
 
     def as_row(self) -> Row:
-        """Return this provenance as a dictionary of JSON types."""
         row = asdict(self)
         row["row_ids"] = None if self.row_ids is None else list(self.row_ids)
         return row

@@ -56,7 +56,6 @@ class Task:
 
     @property
     def is_score(self) -> bool:
-        """Return whether the task is a regression, whose labels are scores instead of classes."""
         return not self.labels
 
     @property
@@ -70,7 +69,6 @@ class Task:
 
     @property
     def metric(self) -> str:
-        """Return the name of the metric by which checkpoints are ranked on this task."""
         return self.metrics[0]
 
 

@@ -58,8 +58,8 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "excess": _NUMBER(
         "over other words",
         format="%.2f",
-        help="The attention weight on frame links minus the weight that other words of the sentence give to the same "
-        "words, adjusted for distance.",
+        help="The attention weight on frame links minus the mean attention weight between other words at the same "
+        "distance.",
     ),
     "q": _NUMBER(
         "q",
