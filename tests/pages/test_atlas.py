@@ -173,7 +173,7 @@ def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypa
     monkeypatch.setattr(measuring.job_progress, "begin", lambda *asked: begun.append(asked) or "job")
     monkeypatch.setattr(measuring.job_progress, "show_job", lambda *asked, **others: None)
     app = opened("heads/one")
-    said = next(one.value for one in app.caption if one.value.startswith("One job of "))
+    said = next(one.value for one in app.caption if one.value.startswith("One job runs "))
     app.button(key="measure_missing").click().run()
     assert not app.exception
     ((study, options, title),) = begun
@@ -181,7 +181,7 @@ def test_what_a_head_lacks_is_one_job_with_its_time_said_before(filled, monkeypa
     assert {"features", "pattern-shares", "why"} <= set(named)
     assert not {"statistics", "roles"} & set(named)  # which are stored
     assert (study, title.split()[0]) == ("measure-heads", str(len(named)))
-    assert re.fullmatch(rf"One job of {len(named)} studies: about \d+ (s|min) of computing time\.", said)
+    assert re.fullmatch(rf"One job runs {len(named)} studies and takes about \d+ (s|min) of computing time\.", said)
     assert not [one for one in app.dataframe if "None" in one.value.to_string()]
 
 
@@ -225,7 +225,7 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
         np.testing.assert_allclose(one.weights.sum(-1), 1, atol=1e-5)
     np.testing.assert_array_equal(*(one.weights for one in drawn["counterpart_maps"]))  # matched with itself
     specs = " ".join(chart.proto.spec for chart in app.get("vega_lite_chart"))
-    assert "Ablation of this head" in specs
+    assert "Effect of ablating this head" in specs
     assert "increase of the loss, nats" in specs
     assert "Strongest edges in the newest circuit" in specs
     scores = choices.on_task(choices.scores_of(NAME), "sst2")
@@ -255,7 +255,9 @@ def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_
     app.query_params["head"] = "L2H3"  # as a click on one of its nearest heads
     app.run()
     assert app.markdown[0].value.startswith("**L2H3")
-    assert any("over inputs and over word types" in caption.value for caption in app.caption)  # a bundled hypothesis
+    assert any(
+        "one over inputs and one over word types" in caption.value for caption in app.caption
+    )  # a bundled hypothesis
     assert app.selectbox(key="head").value == "L2H3"
     app.selectbox(key="head").set_value("L1H2").run()
     assert app.markdown[0].value.startswith("**L1H2")

@@ -154,7 +154,7 @@ def test_head_statistics_and_the_picture_of_heads(db):
     titles = {layer["encoding"][axis]["title"] for layer in scatter["layer"] for axis in "xy"}
     assert titles == {"first direction", "second direction"}
     page.segmented_control(key="colour").set_value("class")
-    assert "Compute them on Statistics > Pattern shares first" in page.run().info[0].value
+    assert "First compute them on “Statistics > Pattern shares”" in page.run().info[0].value
 
 
 @pytest.mark.thorough

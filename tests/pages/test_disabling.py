@@ -186,7 +186,7 @@ def test_near_duplicates_beside_their_heads_and_random_ones(db, planted, tmp_pat
 @pytest.mark.thorough
 def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
     page = fine(opened("interventions", mode="A task's rows", heads=str(CARRIER)))
-    assert "No ablation of every head is stored yet" in said(page)
+    assert "No ablation of all heads is stored yet" in said(page)
     stored(db, "disable", planted | {"limit": None})
     stored(db, "disable", planted | {"limit": None, "operator": "zero"})
     page = fine(opened("interventions", mode="A task's rows", heads=f"{CARRIER},L1H1"))

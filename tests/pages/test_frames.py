@@ -81,7 +81,7 @@ def test_clicking_other_words_changes_the_link(app):
     assert app.dataframe[0].value["score"].tolist() != before
     assert (in_url(app, "target"), in_url(app, "element")) == ("6", "9")
     click(app, [5], [])
-    assert "click the words" in said(app)
+    assert "click the word that evokes a frame" in said(app)
     click(app, [3], [0])
     assert "No frame is known for “was”" in said(app)
     assert "no frame" in said(app)  # and none is invented
@@ -180,7 +180,7 @@ def test_a_set_is_scored_as_a_job_and_its_survivors_are_the_headline(app):
     app.run()
     assert not app.exception
     assert f"{len(rows[0]['survivors'])} of 36 heads" in said(app)
-    assert "It is not a test" in said(app)
+    assert "It is not a significance test" in said(app)
     assert "n = 12 sentences" in said(app)
     assert next(iter(app.dataframe[0].value["name"])) == rows[1]["name"]
     assert set(app.dataframe[1].value["sentence"]) == {one.text for one in sentences}

@@ -156,7 +156,7 @@ def test_a_tasks_rows_open_on_single_heads_and_say_where_the_model_is_at_chance(
     app = opened("interventions", mode="A task's rows", checkpoint="atlas-encoder", rows="sst2")
     assert not app.exception
     drawn = " ".join(one.proto.spec for one in app.get("vega_lite_chart"))
-    assert "Score with one head ablated" in drawn
+    assert "Score after ablation of each head" in drawn
     assert "The unmodified model scores 50.0" in said(app)
     assert any(
         "is not significantly above the accuracy of a constant prediction" in warning.value for warning in app.warning

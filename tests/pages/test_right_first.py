@@ -196,7 +196,9 @@ def test_two_places_never_hold_a_checkpoint_against_itself(tmp_path, monkeypatch
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
     page = opened("heads/overview", layout="two places")
     assert not page.exception
-    assert "choose a checkpoint under “compare with” in the line above" in " ".join(one.value for one in page.caption)
+    assert "choose a checkpoint under “compare with” at the top of the page" in " ".join(
+        one.value for one in page.caption
+    )
 
 
 def test_a_folder_that_is_gone_is_known_as_gone(tmp_path):

@@ -242,7 +242,7 @@ def test_a_marked_sentence_ranks_the_heads_that_exist(hybrid):
     rows = ranking.rows("difference")
     assert sorted(row["name"] for row in rows) == [str(head) for head in hybrid.all_heads]
     assert all(np.isfinite(row["score"]) for row in rows)
-    assert f"ranks first of {len(rows)} heads" in headline(ranking, "cat", "gave") or ranking.places > 1
+    assert f"ranks first among {len(rows)} heads" in headline(ranking, "cat", "gave") or ranking.places > 1
 
 
 def test_a_pane_has_scores_of_the_heads_that_exist(hybrid):
