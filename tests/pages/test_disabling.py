@@ -202,7 +202,7 @@ def test_heads_that_a_link_names_are_looked_up_in_every_sweep(db, planted):
 @pytest.mark.thorough
 def test_learning_with_heads_held_in_the_form_of_table_1(db):
     page = fine(opened("interventions", mode="Training without"))
-    assert "No result is stored yet" in said(page)
+    assert "No training with fixed patterns is stored yet" in said(page)
     gold, rows = [0, 1] * 10, []
     for seed, wrong in ((0, 2), (1, 4)):
         for kind, more in (("free", 0), ("held", 3)):
