@@ -104,7 +104,7 @@ def _sentences(source: str) -> dict[str, Any]:
         st.caption(
             f"{counted(len(lines_of(rows)), 'sentences')} found by the search will be used."
             if rows
-            else "No sentences have been chosen yet. Search a FrameNet release and press “Use these sentences as a set”."
+            else "No sentences have been chosen. Search a FrameNet release and press “Use these sentences as a set”."
         )
         return {"rows": rows or None}
     if source == "bundled":
