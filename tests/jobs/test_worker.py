@@ -29,7 +29,7 @@ def test_names_lead_to_modules_and_to_nothing_else():
 
 
 def test_a_missing_study_and_a_module_without_one_are_named():
-    with pytest.raises(JobError, match="'no-such' is not"):
+    with pytest.raises(JobError, match="got 'no-such'"):
         lookup.find_study("no-such")
     with pytest.raises(JobError, match=r"core\.errors does not"):
         lookup.find_study("core.errors")

@@ -87,9 +87,9 @@ def test_a_head_is_ablated_under_its_layers_own_number(hybrid):
 
 
 def test_a_head_of_a_layer_without_attention_does_not_exist(hybrid):
-    with pytest.raises(InputError, match="L1H1 is in layer 1, which has none"):
+    with pytest.raises(InputError, match="L1H1 is in layer 1, which has no attention"):
         states(hybrid, Intervention("zero", frozenset({Head(0, 0)})))
-    with pytest.raises(InputError, match="L1H1 is in layer 1, which has none"):
+    with pytest.raises(InputError, match="L1H1 is in layer 1, which has no attention"):
         capture(hybrid, hybrid.encode(TEXT[0])).of(Head(0, 0))
 
 

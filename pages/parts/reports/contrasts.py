@@ -36,12 +36,9 @@ def explain_difference(stored: StoredRun) -> None:
             return
 
 
-SCORES = {"finetune": ("seeds", "Seed variance"), "seeds": ("finetune", "Train")}  # views with scores of fine-tuning
-
-
 def explain_scores(stored: StoredRun) -> None:
     """If the other view of fine-tuned models has scores of this model and task, show what differs between the runs."""
-    study, view = SCORES[stored.study]
+    study, view = ("finetune", "Train") if stored.study == "seeds" else ("seeds", "Seed variance")
     for other in known_runs(study):
         if (other.checkpoint, other.task, other.sampled) == (stored.checkpoint, stored.task, stored.sampled):
             here, there = _trained_on(stored), _trained_on(other)
