@@ -194,7 +194,9 @@ def test_over_inputs_only_the_planted_roles_survive_the_correction():
 
 
 def test_impossible_places_and_missing_controls_get_one_sentence():
-    with pytest.raises(InputError, match=r"inside the input of 8 tokens; got first token 0, .* and repeat \(1, 4\)"):
+    with pytest.raises(
+        InputError, match=r"of 8 tokens; got first token 0, .* and repeated text \(start, length\) \(1, 4\)"
+    ):
         RolePositions(8, repeat=(1, 4))
     with pytest.raises(InputError, match="need the maps of a control input of the same length"):
         role_scores(np.full((1, 8, 8), 1 / 8), RolePositions(8, repeat=(0, 4)))
