@@ -39,7 +39,8 @@ COMMANDS = {
     "app": ("app:app", "Start the app and print its address."),
     "check": (
         "check:check",
-        "Check shapes, row sums, agreement with eager attention, causality and the effect of disabling a head.",
+        "Check that attention maps of a checkpoint are captured correctly: their shapes, row sums, causality, "
+        "agreement with eager attention, and the effect of disabling a head.",
     ),
     "atlas": ("atlas:atlas", "Print all scores of all heads of a checkpoint."),
     "maps": ("maps:maps", "Save the attention maps of a sentence or pair as NPZ, or as an interactive page."),
@@ -51,7 +52,7 @@ COMMANDS = {
     "export": ("database:export", "Export every table of the database to DIR as Parquet."),
     "import": (
         "database:import_export",
-        "Import an export into an empty database (choose a new file with ATLAS_DB).",
+        "Import the folder that `export` wrote into an empty database.",
     ),
     "backup": ("database:backup", "Back up the database to FILE; also works while the app is running."),
     "restore": (
@@ -60,7 +61,7 @@ COMMANDS = {
     ),
     "import-database": (
         "database:import_database",
-        "Copy the database FILE, with labels and results, to the app's own database; refuses to overwrite one.",
+        "Copy the database FILE, with its labels and results, to the database of the app.",
     ),
     "finetune": (
         "study_commands:finetune",

@@ -37,7 +37,8 @@ def app(
 
 
 def app_command(port: int, db: Path | None) -> list[str]:
-    """Return the command that serves the app, with the program's folder first on the module path.
+    """Return the command that starts the app on a port. The folder of the program comes first on Python's module search
+    path.
 
     Streamlit reads `.streamlit/config.toml` of that folder last.
     """

@@ -46,7 +46,8 @@ def import_database(
         ),
     ] = None,
 ) -> None:
-    """Copy the database FILE, with labels and results, to the app's own database; refuses to overwrite one.
+    """Copy the database FILE, with its labels and results, to the database of the app. If that database exists already,
+    it is not overwritten.
 
     FILE is not changed and may be in use. Checkpoints that were fine-tuned next to FILE are not copied: open them by
     folder.

@@ -97,7 +97,7 @@ def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
-    """Print result rows on standard output. In a table, their provenance is the caption."""
+    """Print result rows on standard output. If they are printed as a table, its caption states their provenance."""
     provenance = {name: value for name, value in provenance.items() if name != "study"}
     with _reader_may_leave():
         if form == "json":

@@ -23,7 +23,8 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """Select numbers from the rows of a run for a finding: the largest absolute values of each quantity."""
+    """Select the numbers that a finding shows from the rows of a run: for every measured quantity, the values that are
+    largest in absolute value."""
     kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
     return tuple(number for group in kinds for number in group[:most])[:KEPT]

@@ -201,7 +201,8 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Find the parts of an RO-Crate that were altered after export. Raises InputError for another folder."""
+    """Find the parts of an exported RO-Crate that were changed after the export. Raises InputError if the folder is not
+    such a crate."""
     read(folder)
     metadata, body = _json(folder / METADATA), _json(folder / FILE)
     try:
@@ -352,7 +353,8 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Recompute every criterion in an RO-Crate. Return the number of compared criteria and the differences.
+    """Recompute every criterion that the hypotheses in an RO-Crate were tested by. Return how many criteria were
+    compared, and the differences.
 
     If examples differ, nothing is recomputed. Raises InputError if the folder is not a trusted crate, or the weights on
     this machine differ.

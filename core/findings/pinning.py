@@ -40,7 +40,8 @@ def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: st
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """Convert a stored run to a finding with a note, without saving it. Raises StoreError for an unknown run."""
+    """Convert a stored run to a finding (a result kept with a note by the user), without saving the finding. Raises
+    StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), read_rows(db, run)
     return Finding(
         kind="run",

@@ -92,7 +92,7 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """The event that an admin admits a person to the project, or excludes the person."""
+    """An event: an admin admits a person to the labelling project, or excludes the person."""
 
     person: str
     admitted: bool
@@ -242,7 +242,8 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set how many maps a person was assigned, for a state that is rebuilt without answered reservations."""
+        """Set how many maps a person was assigned. This is needed when a state is rebuilt without the reservations that
+        were answered."""
         self._person(person).handed = count
 
     @contextmanager
@@ -405,7 +406,7 @@ class Board:
         return next((c for c in participant.special if c.map_id == map_id and c.passing == passing), None)
 
     def claimed(self, person: str, now: float) -> list[Choice]:
-        """Return the maps that are validly reserved for a person and not answered yet, oldest reservation first."""
+        """Return the maps that are reserved for a person now and not answered yet, oldest reservation first."""
         participant = self._people.get(person)
         if participant is None:
             return []
@@ -548,7 +549,7 @@ class Board:
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
-        """Return the class that each person gave to each map, for labels that count."""
+        """Return the class that each person gave to each map. Skipped maps and surplus labels are left out."""
         return {name: slot.votes() for name, slot in self._slots.items()}
 
     def histogram(self) -> tuple[int, ...]:

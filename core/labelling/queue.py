@@ -99,7 +99,8 @@ def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, st
 
 
 def dispute_of(class_set: str, name: str, row: Row) -> str | None:
-    """Explain why the codebook contradicts a class for a stored map, or return None."""
+    """Explain why the labelling codebook contradicts this class for a stored attention map. Return None if it does
+    not."""
     weights = from_float16(row["weights"], row["length"])
     measurements = measured(weights, separators=row["separators"], causal=row["causal"])
     return dispute(class_set, name, measurements, sentences=sentences(row["separators"], row["length"]))

@@ -190,7 +190,8 @@ class Model:
         side: Literal["query", "key"] = "key",
         height: int = 560,
     ) -> MapsWidget:
-        """Show the attention map of a head, and the map of each group of contributions to queries or keys alone.
+        """Show the attention map of a head, and the maps that result if its queries or keys receive only one kind of
+        contribution (such as earlier heads).
 
         Arguments and errors are those of `why`.
         """

@@ -131,7 +131,8 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
-    """Tokenise a text or pair of texts. If the tokenizer has no character offsets, the result has no words.
+    """Tokenise a text or pair of texts. If the tokenizer does not return character offsets, the tokens are not assigned
+    to words.
 
     `most` is the largest number of tokens (None: that of the model). Raises InputError for an empty text.
     """

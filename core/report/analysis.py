@@ -54,7 +54,7 @@ class AnalysisPlan:
 
     @property
     def quick(self) -> tuple[str, ...]:
-        """Return the shortest studies that together fit into a short time limit."""
+        """Return studies that fit together into a short time limit. Shorter studies are chosen first."""
         chosen, left = [], QUICK_SECONDS * self.cores
         for planned in self.studies:
             if planned.seconds is not None and planned.seconds <= left:

@@ -21,7 +21,7 @@ def was_tested(record: ClaimRecord) -> bool:
 
 
 def power(records: Sequence[ClaimRecord]) -> str:
-    """State in a sentence how many tests of the report are decided."""
+    """State in a sentence how many of the tested claims of a report are decided."""
     tests = [record for record in records if was_tested(record)]
     if not tests:
         return ""

@@ -61,7 +61,8 @@ class StepResult:
 
     @property
     def question(self) -> Row:
-        """Return the options of the step without fine-tuned checkpoints, to find the same step for other seeds."""
+        """Return the options of this step without the fine-tuned checkpoints. Steps that differ only in the fine-tuning
+        seed have equal options then."""
         return {name: value for name, value in self.step.asked.items() if name not in ("after", "compare")}
 
     def by_tuned(self) -> dict[str, list[Row]]:

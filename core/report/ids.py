@@ -74,7 +74,8 @@ class ExhibitId(StrEnum):
 
 
 class Condition(StrEnum):
-    """The condition of a number, such as "fine-tuned". Only numbers with equal conditions are compared."""
+    """The experimental condition under which a number was measured, such as "fine-tuned". Only numbers with equal
+    conditions are compared."""
 
     NONE = ""
     BEFORE = "pre-trained"

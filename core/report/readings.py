@@ -66,12 +66,13 @@ def frames(rows: Sequence[Row]) -> Frames:
 
 
 def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
-    """Return the raw shares of pattern classes from result rows."""
+    """Return the shares of attention patterns from result rows, not corrected for errors of the classifier."""
     return picked(ClassShare.among(rows), part="share")
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """Return the changes of pattern shares from result rows. Empty for a single checkpoint."""
+    """Return how the share of each attention pattern changes between checkpoints. The list is empty if the result rows
+    are of one checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 

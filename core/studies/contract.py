@@ -87,7 +87,8 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A finished run, as passed to `Study.keep`. An imported run has rows but no partial results."""
+    """A finished run in the form that a study receives in `Study.keep`. An imported run has rows but no partial
+    results."""
 
     run: str
     title: str

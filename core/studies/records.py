@@ -38,7 +38,7 @@ def stated(default: Any = None) -> Any:
 
 @dataclass(frozen=True)
 class Figure:
-    """Declares which number of a record appears in findings and plots, and how it is described.
+    """Declares which field of a record is the number that findings and plots show, and how the number is described.
 
     Attributes:
         value: field of the number; None if the record overrides `numbers`.

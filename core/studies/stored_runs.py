@@ -21,7 +21,8 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights used by a stored run with its checkpoints here. "present" means equal weights.
+    """Compare the weights that a stored run used with the same checkpoints on this machine. "present" means that the
+    weights are equal.
 
     Other results are "earlier" (the weights have changed), "unrecorded" (the run does not state its weights) and
     "elsewhere" (no checkpoint is on this machine, or the run trained its models).

@@ -77,8 +77,8 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 @for_each(Part.LAYERS, "rte", swept=True)
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether ablating the layer at a third of the depth (layer 5 of 12), but not the first layer, raises the
-    score on RTE, corrected over layers. The claim fails if the effect of the layer at a third of the depth is below
-    0."""
+    score on RTE. The p-values are corrected for the number of layers. The claim fails if ablating the layer lowers the
+    score."""
     layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
     if len(layer_changes) < 3:
         return None

@@ -271,7 +271,8 @@ def _weakest(decisions: Sequence[Decision]) -> Decision:
 
 
 def times_until(estimate: Estimate, zero: float) -> float | None:
-    """Return the factor by which examples must increase until the interval of the same estimate excludes `zero`."""
+    """Return by which factor the number of examples must grow until the confidence interval excludes `zero`, if the
+    estimate stays the same."""
     return _times(estimate.value - zero, _half(estimate, above=estimate.value > zero))
 
 

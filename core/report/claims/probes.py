@@ -65,8 +65,8 @@ def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | 
 
 @for_each(Part.PROBE)
 def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a probe trained on sentences for which both rules agree follows the hierarchical rule in the second
-    half of the layers, and more than in the embeddings."""
+    """Test whether a probe follows the hierarchical rule rather than the linear rule, although both agree on its
+    training sentences. This must hold in the second half of the layers, and more than in the embeddings."""
     layers = [
         layer
         for layer in ProbedLayer.defined(result.rows)
@@ -149,8 +149,8 @@ def _shown(score: Subnetwork) -> str:
 
 @for_each(Part.SUBNETWORKS)
 def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether retraining the components that survive pruning by importance gives a higher score than retraining as
-    many pruned components, and whether the pruned components, retrained, score above the constant prediction."""
+    """Test whether components that survive pruning by importance reach a higher score when retrained than equally many
+    pruned components. The pruned components, retrained, must also score above a constant prediction."""
     score_of = {
         score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
     }

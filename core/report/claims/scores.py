@@ -166,8 +166,8 @@ def beats(result: StepResult, initialisation: str, words: str) -> Outcome | None
 
 @for_each(Part.TUNING, starts=("random",))
 def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a fine-tuned randomly initialised model is better than the best constant prediction (not claimed for
-    STS-B). The claim fails if the interval ends below a gain of one point."""
+    """Test whether a fine-tuned randomly initialised model is better than the best constant prediction. The claim fails
+    if the upper bound of its gain is below one point. STS-B is not part of the claim."""
     if result.task == "stsb":
         return None
     tuning = finetuned_task(result.rows)

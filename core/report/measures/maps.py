@@ -84,7 +84,8 @@ def frames(evidence: Evidence) -> list[Measured]:
 
 
 def sink(evidence: Evidence) -> list[Measured]:
-    """Collect attention along frame links in the GPT-2 replication, with and without the first position."""
+    """Collect attention between targets and frame elements in the GPT-2 replication, with and without attention to the
+    first token."""
     parts = ((Part.SINK, Condition.BEFORE), (Part.SINKLESS, Condition.WITHOUT_FIRST))
     return [
         value
@@ -142,7 +143,8 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Collect the best head of each relation and its attention at the same distance (Kovaleva et al., Fig. 7)."""
+    """Collect the best head of each syntactic relation. A note gives its attention to other words at the same distance
+    (Kovaleva et al., Fig. 7)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(
@@ -193,7 +195,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Count the heads above a bound, by their values and by the bounds of their confidence intervals."""
+    """Count the heads whose value is above a bound. The bounds of their confidence intervals are counted in the same
+    way and give the interval of the count."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)

@@ -248,7 +248,8 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Combine float32 changes, where all examples have them, with low-precision changes for other ablation targets."""
+    """Combine the changes of all ablation targets: in float32 for targets where every example was computed in float32,
+    and in low precision for the others."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 

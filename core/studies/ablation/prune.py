@@ -118,7 +118,8 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """Return the names of the pruning orders. Raises InputError if the options define no pruning order or step."""
+    """Return the names of the pruning orders. Raises InputError if the number of orders, steps or random orders is
+    0."""
     check_choice("A pruning order", options.orders, ORDERS)
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
@@ -153,7 +154,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Compute the pruning curve of one order, determined on the examples `learned`, and its number format."""
+    """Compute the pruning curve of one order of heads. The order is determined on the examples `learned`. Also return
+    the number format."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])

@@ -381,7 +381,8 @@ class MeanOverHeads(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
-    """The effect of ablating a head by one method. The fields `fit_...` are squared errors for `constant`."""
+    """The effect of ablating a head by one method. For the method "constant", the fields `fit_...` hold the mean loss
+    if the output of the head is its mean, zero or the fitted constant."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")

@@ -138,7 +138,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Validate the options. Named heads are tested as groups. Raises InputError if another target is given too."""
+        """Validate the options. If heads are named, they are ablated as groups. Raises InputError if the options name
+        heads and also another kind of ablation target."""
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
@@ -160,8 +161,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units for the next interim analysis. After the last analysis, return units that measure the metric
-        of heads that matter."""
+        """Return the units of work for the next interim analysis. After the last one, return units that measure how
+        ablating the heads found to have an effect changes the metric of the task."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -296,7 +297,7 @@ def constant_loss(task: Task, gold: np.ndarray) -> float:
 
 
 def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow], heads: int) -> Rules:
-    """Return the margin, clipping limit and error level of a sequential test.
+    """Return the margin, clipping limit and significance level of a sequential test.
 
     The default margin is 5 % of the loss of the best constant prediction. The loss of an example is clipped at that
     loss, or at twice the margin if this is larger. Raises InputError if that loss is 0.

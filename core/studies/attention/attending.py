@@ -32,11 +32,11 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
     ranked_by: ClassVar[str] = "value"
 
     def measure(self, options: A, checkpoint: Any) -> "Measurement":
-        """Create the accumulator that observes attention in one checkpoint."""
+        """Create the object that accumulates measurements of attention in one checkpoint."""
         raise NotImplementedError
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        """Measure attention on some inputs. By default, the model runs once per input."""
+        """Measure attention on some inputs. By default, the model runs once on every input."""
         studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
@@ -102,7 +102,8 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Create one score per head, or a single score with the note `otherwise` if nothing was measured."""
+    """Create one score per head. If nothing was measured, create a single score without a value instead, with the text
+    `otherwise` as its note."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)

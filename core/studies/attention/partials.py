@@ -71,7 +71,8 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of attention budgets. `syntax` is True if attention to syntactic heads and dependents was measured.
+    """Sums of how heads divide their attention among kinds of tokens. `syntax` is True if attention to syntactic heads
+    and dependents was measured.
 
     `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
     """

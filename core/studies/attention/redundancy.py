@@ -144,7 +144,7 @@ def _head(sums: PatternSums, number: int) -> Row:
 
 
 def repeated(sums: PatternSums) -> list[Result]:
-    """Measure for every head whether another head is nearer than the same head on other inputs."""
+    """For every head, compare its distance to the nearest other head with its distance to itself on other inputs."""
     draws = [scoring.repetition.repeated(own, sums.pairs.tolist()) for own in sums.nearer]
     if not draws or draws[0] is None:
         return []

@@ -144,7 +144,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return the requirements: a classifier and labels, unless a language model predicts words."""
+        """Return what a job requires: a classifier and labelled examples, or nothing if a language model predicts the
+        words in a file of pairs."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
@@ -333,7 +334,7 @@ class CircuitState:
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Return the attributed effects of edges, as [edge, pair]."""
+        """Return the effects of edges that attribution estimates from gradients, as [edge, pair]."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
@@ -375,7 +376,8 @@ class CircuitState:
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the margin, clipping limit and error level of the test, in logits."""
+        """Return the margin and the clipping limit of the sequential test, both in logits, and its significance
+        level."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)

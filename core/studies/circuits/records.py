@@ -229,7 +229,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of an edge in logits, without clipping, on pairs of one kind."""
+    """The mean effect of an edge of the circuit in logits, over input pairs of one kind. Effects of single pairs are
+    not clipped."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -262,7 +263,8 @@ class EdgeEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
-    """The summary of a circuit search: margins, the number of edges that matter, and what attribution missed.
+    """The summary of a circuit search: the margins, the number of edges that matter, and how many of these attribution
+    missed.
 
     Attributes:
         margin_share: fraction of the difference that an edge must carry.

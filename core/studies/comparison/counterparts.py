@@ -97,7 +97,8 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Head similarities between a checkpoint and random weights in the shape of another, as a baseline.
+    """Similarities between the heads of a checkpoint and the heads of a model with random weights and the architecture
+    of another checkpoint. They serve as a baseline.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).

@@ -115,7 +115,8 @@ class Development(Study[DevelopmentOptions, Stages]):
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return an empty list, because a range of revisions is resolved only when the job is divided into units."""
+        """Return an empty list. The range of revisions is resolved to checkpoints only when the job is divided into
+        units of work."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:

@@ -66,7 +66,8 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The share of one kind of contribution in the attention scores of a head, stored as a head score.
+    """The share of a head's attention scores that comes from one kind of contribution, such as position. Stored as a
+    score of the head.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.

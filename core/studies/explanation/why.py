@@ -114,7 +114,8 @@ class PartName(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums from which the score shares of the heads in one layer are computed."""
+    """Sums from which the share of each contribution in the attention scores is computed, for the heads of one
+    layer."""
 
     layer: int
     weighting: str
@@ -295,7 +296,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Yield the score shares that the atlas stores for each head, and the earlier head with the largest share."""
+    """Yield the shares in the attention scores of each head that are stored as head scores, by kind of contribution.
+    Also yield the earlier head with the largest share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:

@@ -64,7 +64,8 @@ def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> Distan
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """Create a distance baseline from the attention maps of a checkpoint on the bundled sentences."""
+    """Create a baseline for attention between words at a distance, from the attention maps of a checkpoint on the
+    bundled sentences."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

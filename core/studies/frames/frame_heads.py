@@ -404,7 +404,8 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """Return the selection rules. Without the paper's selection, only the rule for core elements applies."""
+    """Return the rules for selecting sentences. If the rules of the paper are switched off, only the rule about core
+    frame elements remains."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 

@@ -68,7 +68,7 @@ class Scores:
 
 
 def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests.LinkTest":
-    """Test the frame-link scores of all heads, or of selected heads, against the four null models."""
+    """Test the attention of heads along frame links against the four null models, for all heads or for a selection."""
     draws = partial.draws
     distance, exchange, query, share = (
         np.sum([unpacked(getattr(part, name), part.draws)[:, heads] for part in draws], axis=0)

@@ -449,7 +449,8 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test against `least`."""
+    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test of whether it exceeds
+    `least`."""
     if not len(hits):
         return Reading(measure, Interval(None, n=0), 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))

@@ -10,7 +10,8 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """Base class of the records of pattern shares, with checkpoint, task, classifier and number of inputs."""
+    """Base class of records about how frequent attention patterns are, with checkpoint, task, classifier and number of
+    inputs."""
 
     BY: ClassVar[str] = "part"
     checkpoint: str

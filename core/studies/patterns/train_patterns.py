@@ -362,7 +362,8 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Score the predictions on one kind of held-out data, and a baseline that only knows the head."""
+    """Score the predictions on one kind of held-out data. A baseline that predicts from the layer and number of the
+    head alone is scored too."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -434,7 +435,8 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Collect the held-out predictions for every map. The keys of `parts` name what was held out."""
+    """Collect the held-out predictions for every attention map. The keys of `parts` name what each set of predictions
+    held out, such as inputs or heads."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

@@ -197,7 +197,8 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """Results of probes and of mixing layers, as a partial result that can be merged with others."""
+    """Results of probes on single layers, and of probes on weighted sums of all layers. Can be merged with other
+    partial results."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]
