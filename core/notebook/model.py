@@ -41,6 +41,7 @@ from ..studies.hypotheses.hypothesis import RowChoice, usual_rows
 from ..studies.hypotheses.joint_job import keep_as_run
 from ..studies.hypotheses.records import Criterion
 from ..studies.hypotheses.registering import Proposal, batch_of, options_of, register
+from ..studies.patterns.discover import STUDY as DISCOVER
 from .labels import PatternClassifier, classifier_of
 from .running import study
 from .showing import MapsWidget, checkpoint_of, encode, must_have_words, saved_copy
@@ -258,6 +259,17 @@ class Model:
         """
         file = {} if pairs is None else {"pairs_file": str(pairs)}
         return study(WRITES.name, self, progress=progress, task=task, **file, **options)
+
+    def discover(self, *, task: str = "sst2", progress: bool = True, **options: Any) -> pd.DataFrame:
+        """Cluster attention maps without labels, test whether the clusters are stable, and compare them with the
+        pattern classes. Returns the rows of the study `discover`.
+
+        Args:
+            task: from whose examples maps are drawn.
+            options: of the study, such as maps=300.
+        """
+        rows = study(DISCOVER.name, task=task, progress=progress, checkpoints=(self.folder,), **options)
+        return rows.assign(checkpoint=self.name)
 
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any

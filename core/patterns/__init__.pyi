@@ -4,6 +4,7 @@ from . import class_sets as class_sets
 from . import class_shares as class_shares
 from . import classifier_registry as classifier_registry
 from . import clusters as clusters
+from . import discovery as discovery
 from . import evaluation as evaluation
 from . import forest as forest
 from . import labelled_files as labelled_files

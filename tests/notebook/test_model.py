@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from core import __main__, config, notebook
 from core.errors import InputError
 from core.notebook.showing import checkpoint_of, saved_copy
+from core.patterns import discovery
 
 FOLDER = config.BUNDLED_MODELS / config.ENCODER
 SENTENCE = "The teacher gave the child a book."
@@ -297,3 +298,15 @@ def test_labels_of_a_database_are_those_that_hold(tmp_path):
 def test_a_map_of_few_tokens_has_no_class():
     with pytest.raises(InputError, match="must have more than 3 tokens"):
         notebook.open(config.ENCODER).classify("a")
+
+
+@pytest.mark.thorough
+def test_patterns_of_a_loaded_model_are_discovered(model, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
+    for name, value in (("SEARCHED", 1), ("HALVES", 2), ("OF_SAMPLE", 1), ("SAMPLES", 1)):
+        monkeypatch.setattr(discovery, name, value)
+    opened = notebook.open(model, tokenizer)
+    found = opened.discover(maps=60, limit=15, progress=False)
+    assert set(found["part"]) >= {"clusters", "cluster"}
+    assert set(found["checkpoint"]) == {opened.name}
+    assert found["maps"].iloc[0] == 60

@@ -55,7 +55,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "results/all": ("text", "Search", "mrpc"),
     "results/jobs": ("button", "Details", ""),
 }
-NOTHING_TO_CHOOSE = {"start/start", "start/path", "results/pinned", "heads/counterparts"}
+NOTHING_TO_CHOOSE = {"statistics/discovered", "start/start", "start/path", "results/pinned", "heads/counterparts"}
 ALWAYS = ("maps/maps",)  # 6 to 17 CPU seconds a view: the others are with the slow tests
 TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
 DRAWERS = {"finetuning/train": "Fine-tune a checkpoint", "reproduction/report": "Create a report for your checkpoints"}

@@ -52,6 +52,7 @@ NOTHING_TO_CLAIM = {
 ELSEWHERE = {
     "cross-fitted-prune": "prune",  # the same interval
     "cross-fitted-scores": "tests/report/test_calibration.py",  # of the claims that read them
+    "discover": "tests/patterns/test_discovery.py",
     "edge-effects": "operators",
     "representation": "operators",
     "sinks": "tests/studies/test_sinks.py",

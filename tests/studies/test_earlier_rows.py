@@ -43,6 +43,7 @@ WITHOUT = {
     "why",
     "circuit",
     "development",
+    "discover",
     "measure-heads",
     "pairs",
     "train-patterns",

@@ -1,8 +1,11 @@
-"""Result records of `pattern-shares` and `train-patterns`; the column `part` has their kind."""
+"""Result records of `pattern-shares`, `train-patterns` and `discover`; the column `part` has their kind."""
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
+
+import numpy as np
 
 from ...interval import Estimate
 from ..records import Figure, Result, column, stated
@@ -257,3 +260,93 @@ class DrawnMaps(Result):
     task: str
     maps: int
     inputs: int
+
+
+# ---------------------------------------------------------------- discover
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscoveredPatterns(Result):
+    """The clusters of the maps of a checkpoint.
+
+    Attributes:
+        by: what assigned the classes of maps: "annotators" or "classifier".
+        classified: number of maps with a class.
+        smallest: number of maps that a cluster must have.
+        clustered, low, high: share of maps in a cluster, with an interval over inputs.
+        heads, inputs: mean adjusted Rand index between clusterings of halves of the heads, and of the inputs. `_low` to
+            `_high` has 95 % of the halves.
+        baseline: 95th percentile of this index for statistics without clusters.
+        agreement: adjusted mutual information of clusters and classes over clustered maps, with an interval over
+            inputs; None if the clustered maps have fewer than two classes.
+        are_patterns: whether 60 % of the maps are clustered and the lower ends of both stabilities exceed the
+            baseline.
+    """
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("clusters",)
+    FIGURE = Figure("clustered", "share of maps in a cluster", "{checkpoint}")
+    checkpoint: str
+    task: str
+    class_set: str
+    by: str
+    maps: int
+    n_heads: int
+    n_inputs: int
+    classified: int
+    clusters: int
+    smallest: int
+    clustered: float
+    low: float
+    high: float
+    heads: float
+    heads_low: float
+    heads_high: float
+    inputs: float
+    inputs_low: float
+    inputs_high: float
+    baseline: float
+    agreement: float | None = stated()
+    agreement_low: float | None = stated()
+    agreement_high: float | None = stated()
+    are_patterns: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternCluster(Result):
+    """One cluster (0 has the unclustered maps), with the number of its maps in each class (`counts`) and the share of
+    the most frequent class. `cuts_across` is True if this share is significantly below 80 %."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("cluster",)
+    FIGURE = Figure("share", "share of {name}", "cluster {cluster}")
+    checkpoint: str
+    cluster: int
+    maps: int
+    counts: Mapping[str, int]
+    name: str | None = column("class", None)
+    share: float | None = stated()
+    low: float | None = stated()
+    high: float | None = stated()
+    cuts_across: bool = stated(False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterExemplar(Result):
+    """A map near the centre of a cluster. `levels` has its weights from 0 to 255 in base64, averaged to `side` rows."""
+
+    BY: ClassVar[str] = "part"
+    KINDS: ClassVar[tuple[str, ...]] = ("exemplar",)
+    checkpoint: str
+    cluster: int
+    layer: int
+    head: int
+    row_id: str
+    name: str | None = column("class", None)
+    side: int
+    levels: str
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Return the stored weights. *Shape:* (side, side)."""
+        return np.frombuffer(base64.b64decode(self.levels), np.uint8).reshape(self.side, self.side) / 255

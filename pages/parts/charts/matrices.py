@@ -6,16 +6,18 @@ from typing import Any
 import altair as alt
 import pandas as pd
 
-from pages.parts.charts.encoding import Axes, Layers, Shade, field, legend, tips
+from pages.parts.charts.encoding import LONGEST, Axes, Layers, Shade, field, legend, tips
 
 CELL, STRIP = 64, 40  # pixels of a cell of a matrix, and of a token of a strip
 MIDDLE = 0.6  # share of the largest value from which the ramp is nearer its far end: numbers take the other end
 
 
 def matrix(
-    frame: pd.DataFrame, axes: Axes, *, value: str, title: str, order: Sequence[str], select: bool = False
-) -> Layers:
-    """Return a square heatmap over two class axes (confusion, correlation), with nonzero numbers in the cells."""
+    frame: pd.DataFrame, axes: Axes, *, value: str, title: str, order: Sequence[str], rows: Sequence[str] = (),
+    select: bool = False,
+) -> Layers:  # fmt: skip
+    """Return a heatmap over two class axes (confusion, correlation), with nonzero numbers in the cells. `rows` is the
+    order of the other axis, if it has other names; its rows are then half as high."""
     places: dict[str, Any] = {
         "x": alt.X(
             field(axes.x, "N"),
@@ -23,7 +25,7 @@ def matrix(
             title=axes.x_says,
             axis=alt.Axis(orient="top", labelAngle=-35, labelAlign="left", labelOverlap=False),
         ),
-        "y": alt.Y(field(axes.y, "N"), sort=list(order), title=axes.y_says),
+        "y": alt.Y(field(axes.y, "N"), sort=list(rows or order), title=axes.y_says, axis=alt.Axis(labelLimit=LONGEST)),
     }
     base = alt.Chart(frame).encode(**places)
     cells = base.mark_rect(stroke="gray", strokeOpacity=0.25).encode(
@@ -43,7 +45,7 @@ def matrix(
         )
     )
     layered = alt.layer(cells, written).resolve_scale(color="independent")
-    return layered.properties(title=title, width=alt.Step(CELL), height=alt.Step(CELL))
+    return layered.properties(title=title, width=alt.Step(CELL), height=alt.Step(CELL // 2 if rows else CELL))
 
 
 def token_strips(frame: pd.DataFrame, *, title: str) -> Layers:

@@ -90,6 +90,7 @@ PAGES = (
         View("effective", "Effective attention", "effective_attention", ("checkpoint", "input", "rows"),
              (("rows", "sst2"),)),
         View("shares", "Pattern shares", "pattern_shares", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
+        View("discovered", "Discovered patterns", "discovered_patterns", _RESULT, (("rows", "sst2"),)),
     )),
     Page("finetuning", "Fine-tuning", ":material/school:", (
         View("train", "Train", "training", _RESULT, (("rows", "sst2"),)),
@@ -167,6 +168,7 @@ RESULTS = {
     "development": Shown("heads/development", "run", (("snapshots_of", "your snapshots"),)),
     "effective": Shown("statistics/effective", "effective_run"),
     "pattern-shares": Shown("statistics/shares", "shares_run"),
+    "discover": Shown("statistics/discovered", "discovered"),
     "finetune": Shown("finetuning/train", "run"),
     "change": Shown("finetuning/change", "run"),
     "seeds": Shown("finetuning/seeds", "seeds"),
