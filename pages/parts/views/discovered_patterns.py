@@ -82,10 +82,11 @@ def _draw_one(
                 f"Clusters and classes agree with an adjusted mutual information of {found.agreement:.2f} (95 % CI "
                 f"{found.agreement_low:.2f} to {found.agreement_high:.2f}; 0: chance level, 1: equal)."
             )
-        across = [f"cluster {one.cluster}" for one in clusters if one.cuts_across]
+        across = ", ".join(f"cluster {one.cluster}" for one in clusters if one.cuts_across)
         st.markdown(
-            f"Clusters of several classes: {', '.join(across) or 'none'}. In such a cluster, the share of the most "
-            f"frequent class is significantly below {ONE_CLASS:.0%}, corrected for the number of clusters."
+            plain(f"Clusters of several classes: {across or 'none'}. ")
+            + "In such a cluster, the share of the most frequent class is significantly below "
+            f"{ONE_CLASS:.0%}, corrected for the number of clusters."
         )
         st.caption(
             plain(
