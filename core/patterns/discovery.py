@@ -85,7 +85,7 @@ def discover(statistics: Statistics, heads: Groups, inputs: Groups, *, seed: int
     samples = [np.stack([chance.permutation(of) for of in statistics.T], axis=1) for _ in range(SAMPLES)]
     samples += [chance.normal(size=2 * [len(statistics)]) @ centred for _ in range(SAMPLES)]
     baseline = max(_indices(_distances(sample), every, [size], chance, OF_SAMPLE).mean() for sample in samples)
-    return Discovery(cluster_maps(statistics, seed=seed, smallest=size), size, *found, float(baseline))
+    return Discovery(cluster_maps(statistics, seed=seed, smallest=size), size, found[0], found[1], float(baseline))
 
 
 def _distances(statistics: Statistics) -> Distances:

@@ -122,7 +122,7 @@ class Discover(Study[DiscoverOptions, Discovered]):
         count = int(labels.max()) + 1
         clusters = [_cluster(name, k, maps.names[labels == k - 1], count) for k in range(count + 1)]
         about = _about(maps, labels, options.seed)
-        stability = {
+        stability: dict[str, Any] = {
             f"{by}{end}": value
             for by, of in (("heads", found.heads), ("inputs", found.inputs))
             for end, value in (("", of.value), ("_low", of.low), ("_high", of.high))
@@ -149,7 +149,7 @@ class Discover(Study[DiscoverOptions, Discovered]):
         maps = f"The attention maps of {found.checkpoint}"
         if found.are_patterns:
             sentence = f"{maps} form {found.clusters} stable clusters without labels. " + (
-                f"{across} of them {'mixes' if across == 1 else 'mix'} several pattern classes."
+                f"{'One' if across == 1 else across} of them {'mixes' if across == 1 else 'mix'} several pattern classes."
                 if across
                 else "None of them mixes several pattern classes significantly."
             )
