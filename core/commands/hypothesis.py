@@ -182,7 +182,8 @@ def verify_crate(
         typer.Argument(help="RO-Crate folder that `hypothesis export` has written, or a folder with several RO-Crates"),
     ],
 ) -> None:
-    """Recompute every criterion in an RO-Crate, and exit with status 2 if any criterion differs."""
+    """Recompute every criterion that the hypotheses in an RO-Crate were tested by. Exit with status 2 if any result
+    differs."""
     differing = False
     for folder in hypothesis_crate.crates(crate):
         compared, differences = hypothesis_crate.verify(folder)

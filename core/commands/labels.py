@@ -35,7 +35,8 @@ def export_command(
     *,
     form: Form,
 ) -> None:
-    """Export all label events with their maps to a file that `import` reads without loss."""
+    """Export all labels, including retracted ones, with their attention maps to a file. The command `import` restores
+    them from it without loss."""
     if not file.parent.is_dir():
         raise InputError(
             f"The folder of the output file must exist; {file.parent} does not. Create the folder, or choose "
@@ -138,7 +139,8 @@ class Retiring:
 @app.command("retire")
 @of_record(Retiring)
 def retire_command(asked: Retiring, form: Form) -> None:
-    """Retract labels of any annotator. Nothing is deleted, and the annotator's previous label is current again."""
+    """Retract labels of any annotator. Nothing is deleted. If the annotator labelled the map before, that label is
+    valid again."""
     if bool(asked.events) == bool(asked.unknown):
         raise InputError(
             "Labels to retract must be given either as event IDs or as --unknown CLASS_SET; got both or neither. "

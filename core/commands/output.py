@@ -85,7 +85,7 @@ def tell_json(value: Any) -> None:
 
 
 class StoppedError(SystemExit):
-    """Ends the program after Ctrl-C, once a message has been printed."""
+    """An exception that ends the program after Ctrl-C, when a message has already been printed."""
 
 
 def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
@@ -175,7 +175,7 @@ def cell(value: Any) -> Text:
 
 
 def place(cluster: str | None, workers: int | None) -> JobPlacement:
-    """Return where jobs run: on the given cluster or number of workers, otherwise as the settings say."""
+    """Return where jobs run. The cluster and the number of workers default to those in the settings."""
     chosen = settings()
     return JobPlacement(max(1, workers or chosen.workers), cluster or chosen.cluster)
 

@@ -20,7 +20,7 @@ DEFAULTS: dict[str, Any] = dict.fromkeys(FORMS, False) | dict.fromkeys(PLACES)
 
 
 def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that turns a function with a single options record into a command.
+    """Return a decorator that turns a function into a command whose options are the fields of the dataclass `kind`.
 
     `beside` are options of output format and placement. With placement, the function is called as do(options, form,
     where), otherwise as do(options, form).
@@ -73,7 +73,7 @@ def form_typed(typed: Mapping[str, Any]) -> Form:
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
-    """Return where jobs run according to the options on the command line."""
+    """Return where jobs run (on local workers or on a cluster), as set by the options on the command line."""
     return place(*(typed.get(name) for name in PLACES))
 
 

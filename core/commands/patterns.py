@@ -149,7 +149,8 @@ def judged_on(
 
 
 def sentence(result: "Evaluated", over: str) -> str:
-    """Summarise the evaluation of a classifier in words. `over` names what the confidence intervals resample."""
+    """Summarise the evaluation of a classifier in words. `over` names what is resampled for the confidence intervals,
+    such as inputs."""
     return (
         f"The accuracy of the classifier is {result.accuracy:.3f} (95 % CI {result.accuracy_low:.3f} to "
         f"{result.accuracy_high:.3f}, n = {result.maps} maps). Its macro F1 is {result.macro_f1:.3f} ({result.low:.3f} "

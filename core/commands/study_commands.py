@@ -57,12 +57,12 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The empty options of a command that adds no option to those of its study."""
+    """The options of a terminal command that has no options beyond those of its study."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """What a command adds to the study that it runs.
+    """What a terminal command adds to the study that it runs: more options, checks before the run, and its own output.
 
     Attributes:
         options: class of further options of the command.
@@ -106,7 +106,7 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
 
 @dataclass(frozen=True)
 class Only:
-    """Options of the features command that the options of its study do not include."""
+    """Options of the features command that are not options of the features study."""
 
     definition: Annotated[
         tuple[str, ...],
@@ -204,7 +204,7 @@ def _show_beside(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Saving:
-    """Options of the pruning command that the options of its study do not include."""
+    """Options of the pruning command that are not options of the pruning study."""
 
     save: Annotated[
         str | None,

@@ -198,7 +198,7 @@ def written_cell(value: Any) -> str:
 
 @dataclass(frozen=True)
 class MapsSource:
-    """The input and the checkpoint of attention maps.
+    """Where attention maps come from: the input and the checkpoint.
 
     Attributes:
         pair: second sentence, or None.
@@ -223,7 +223,7 @@ class MapsSource:
         return self.text if self.pair is None else f"{self.text} | {self.pair}"
 
     def with_command(self, out: str = "maps.html") -> "MapsSource":
-        """Return a copy with the command that writes the attention maps to a file."""
+        """Return a copy of this object to which the command that writes the attention maps to a file is added."""
         words = ["maps", self.checkpoint, "--text", self.text]
         words += ["--pair", self.pair] if self.pair is not None else []
         words += ["--revision", self.revision] if self.revision else []

@@ -164,7 +164,8 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the name of the most informative head, such as "L2H2", which is enlarged at the start.
+    """Return the name of the most informative head, such as "L2H2". The interactive view of attention maps shows it
+    enlarged at first.
 
     It is the head that attends most to a neighbour, if with more than half of its weight; otherwise the one that
     attends most to any kind of position; L1H1 without such scores. `scores` are (layer, head) by name.

@@ -25,7 +25,8 @@ def as_bytes(maps: np.ndarray) -> bytes:
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """Pack `first` - `second` [*axes, query, key] as little-endian uint16, where 0 is -1, 32767 is 0 and 65534 is 1."""
+    """Pack the differences between two arrays of attention weights as little-endian uint16. The value 0 stands for a
+    difference of -1, 32767 for 0 and 65534 for 1."""
     difference = np.clip(np.nan_to_num(first.astype(np.float64) - second), -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 

@@ -41,7 +41,8 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Format findings as Markdown. `pictures` is the folder of the SVG figures in links, or "" without figures."""
+    """Format findings as Markdown. Links to the SVG figures point to the folder `pictures`. If this is "", there are no
+    figures."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:

@@ -31,7 +31,7 @@ def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
 
 
 def has_numbers(study: str, rows: Sequence[Row]) -> bool:
-    """Return True if the rows of a run have a finite number that a finding can show."""
+    """Return True if the rows of a run have a finite number that can be shown when the run is saved as a finding."""
     return next(_numbers(study, rows), None) is not None
 
 

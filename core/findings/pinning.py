@@ -27,7 +27,7 @@ MOST_MAPS = 600_000  # bytes of the maps of one finding, so that a page holds se
 
 @dataclass(frozen=True)
 class Remark:
-    """The note, title and name that a user attaches to a pinned result."""
+    """The note, title and name that a user attaches to a result when saving it as a finding."""
 
     note: str
     title: str = ""
@@ -35,7 +35,8 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Save a stored run with a note as a finding, and return the finding's ID. Raises StoreError for an unknown run."""
+    """Save a stored run, with a note by the user, as a finding. Return the ID of the finding. Raises StoreError for an
+    unknown run."""
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
@@ -100,7 +101,8 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Save the facts about an attention head with a note as a finding, and return the ID of the finding."""
+    """Save what is known about an attention head, with a note by the user, as a finding. Return the ID of the
+    finding."""
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
                criterion.high, criterion.adjusted, criterion.n)
@@ -124,7 +126,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 
 def command(run: Row) -> str:
-    """Return the command that reproduces a run, or "" if no command does."""
+    """Return the terminal command that reproduces a run, or "" if the run cannot be reproduced by a command."""
     if run["study"] == report.STUDY_NAME:
         return command_of(About.of(run).options)
     try:

@@ -150,7 +150,7 @@ _ENDINGS = ("v", "n", "a", "adv", "prep", "num", "art", "c", "intj", "scon")
 
 @lru_cache(maxsize=1)
 def bundled_lexicon() -> Lexicon:
-    """Load the bundled lexicon, which has the lexical units that FrameNet 1.5 annotates most."""
+    """Load the bundled lexicon, which has the lexical units that are most often annotated in FrameNet 1.5."""
     facts = json.loads(BUNDLED.read_text(encoding="utf-8"))
     roles = {
         name: Roles(

@@ -20,7 +20,8 @@ def read_list(file: str | Path) -> FrameReading:
 
 
 def parse_list(text: str, source: str) -> FrameReading:
-    """Parse the sentence list of either paper from uploaded JSON. Raises InputError for another format."""
+    """Parse an uploaded JSON list of sentences in the format of Kovaleva et al. or of the GPT-2 replication. Raises
+    InputError for another format."""
     rows = _checked(text, source, {"sentence"})
     if all("fes" in row for row in rows):
         return _kovaleva(_checked(text, source, {"sentence", "target", "fes"}), source)

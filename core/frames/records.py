@@ -103,7 +103,8 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the explicit links of a sentence, or a link from the target to each core element outside the target."""
+    """Return the links stored with a sentence. If none are stored, return a link from the target to each core element
+    outside the target."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -194,7 +195,8 @@ def _written(token: str) -> tuple[str, ...]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Return the spans where a phrase occurs as whole words, or as characters in scripts without separators."""
+    """Return the spans where a phrase occurs as whole words. In scripts that do not separate words, return all places
+    where its characters occur."""
     if not phrase:
         return []
     starts = [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]

@@ -84,7 +84,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """The event that an answer of an annotator is retracted at a time in seconds since 1970."""
+    """An event: an answer of an annotator is retracted, at a Unix time in seconds."""
 
     event: str
     at: float | None = None
@@ -154,12 +154,13 @@ class Slot:
         ]
 
     def taken(self, now: float, latest: float) -> set[str]:
-        """Return the people who labelled this map with a label that counts, or who hold a valid reservation."""
+        """Return the people whose label of this map counts, and those who have reserved the map now."""
         return {*self.votes(), *self.live(now, latest)}
 
 
 def holds(until: float, now: float, latest: float) -> bool:
-    """Return True if a reservation is valid now. Expiries after `latest` are invalid (set by a fast clock)."""
+    """Return True if a reservation is valid now. A reservation that ends after `latest` is invalid, because a wrong
+    clock must have set it."""
     return now < until <= latest
 
 
@@ -248,7 +249,7 @@ class Board:
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """Defer the counting of labels to the end of the context. The state must not be queried inside."""
+        """A context manager that postpones counting labels to its end. The state must not be queried before."""
         self._bulk = True
         yield
         self._bulk = False
@@ -374,7 +375,8 @@ class Board:
     # ------------------------------------------------------------ choosing maps
 
     def counts(self, person: str, map_id: str, now: float) -> bool:
-        """Return True if this person's label would fill a slot of the map now. Other labels are extra annotations.
+        """Return True if this person's label would now be one of the k labels that the map needs. Further labels are
+        stored as extra annotations.
 
         Free slots belong to the earliest valid reservations of people who have labelled in this project before.
         """
@@ -416,7 +418,8 @@ class Board:
         return special + [Choice(map_id) for map_id, until in participant.open.items() if self._holds(until, now)]
 
     def undoable(self, person: str, most: int) -> list[tuple[str, Choice, str | None]]:
-        """Return the newest answers that a person can undo, oldest first, as (event, assignment, class)."""
+        """Return the latest answers that a person can still undo, as (event, assignment, class). The most recent answer
+        comes last."""
         participant = self._people.get(person)
         return list(participant.recent)[-most:] if participant else []
 
@@ -486,7 +489,8 @@ class Board:
     # ------------------------------------------------------------ status of annotators and of the project
 
     def right(self, known: str, given: str | None) -> bool:
-        """Return True if a given class and the known class are the same after merges of classes."""
+        """Return True if the class that a person gave equals the known class. Classes that were merged count as one
+        class."""
         return given is not None and self.present.get(given, given) == self.present.get(known, known)
 
     def _passed(self, person: Participant) -> bool:
@@ -495,7 +499,7 @@ class Board:
         return len(answers) == len(self.exemplars) and right >= self.rules.pass_mark * len(self.exemplars)
 
     def status(self, person: str) -> AnnotatorStatus:
-        """Return whether a person is training, labelling or paused in this project, and why."""
+        """Return the state of a person in this project (training, labelling or paused), and the reason."""
         participant = self._people.get(person) or Participant()
         training, recent = participant.training, participant.gold[-RECENT_GOLD:]
         right = sum(self.right(self.gold[name], answer) for name, answer in recent)
@@ -545,7 +549,7 @@ class Board:
 
     @property
     def complete(self) -> bool:
-        """Return True if every map of the project has its k labels."""
+        """Return True if every attention map of the project has the required number k of labels."""
         return not self._open
 
     def labels_by_map(self) -> dict[str, dict[str, str]]:
@@ -553,7 +557,7 @@ class Board:
         return {name: slot.votes() for name, slot in self._slots.items()}
 
     def histogram(self) -> tuple[int, ...]:
-        """Return how many maps of the project have 0, 1, ..., k labels that count."""
+        """Return how many attention maps of the project have 0, 1, ..., k of the k labels that they need."""
         counts = [0] * (self.rules.k + 1)
         for slot in self._slots.values():
             last = (stack[-1] for stack in slot.answers.values())
@@ -562,7 +566,8 @@ class Board:
         return tuple(counts)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return how many repeated maps a person labelled consistently, and how many maps were repeated."""
+        """Return how many of the attention maps that a person labelled twice got the same class both times, and how
+        many were labelled twice."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]

@@ -53,7 +53,8 @@ class Feedback:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The result of storing label events: the highest stored sequence number, and annotator status by project."""
+    """The result of storing labels: the highest stored sequence number, and the status of the annotator in each
+    project."""
 
     acknowledged: int
     feedback: list[Feedback] = field(default_factory=list)

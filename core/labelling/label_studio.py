@@ -416,7 +416,8 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the annotator's stored event on this map at the second when the annotation was created, or None."""
+        """Return the answer that the annotator gave for this map in the second in which the imported annotation was
+        created. Return None if there is none."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))
@@ -441,7 +442,7 @@ class _Exported:
         self._said = {(name, person_name(person), given) for (name, person, _), given in standing.items()}
 
     def has(self, annotation: _Annotation) -> bool:
-        """Return True if this program wrote the label into the file."""
+        """Return True if this label in an imported file was written there by this program before."""
         return (annotation.map_id, annotation.person, annotation.given) in self._said
 
 

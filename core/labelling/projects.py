@@ -127,7 +127,8 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each map, from labels of the person `source` or, if it is "", from adjudication."""
+    """Return the known class of each attention map. It is the label of the person `source` or, if `source` is "", the
+    result of adjudication."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -162,7 +163,8 @@ def spread(facts: pd.DataFrame, keys: pd.Series) -> list[str]:
 
 
 def order_anew(db: Database, project: str, hints: Hints | None, *, annotator: str = "") -> int:
-    """Reorder the maps of a project that need labels by uncertainty of the classifier, and return their number.
+    """Sort the attention maps of a project that still need labels, so that those on which the classifier is most
+    uncertain come first. Return how many maps were sorted.
 
     Raises InputError without a classifier, or if every map has all its labels; RightsError unless the user is an admin.
     """

@@ -35,7 +35,8 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 
 @dataclass(frozen=True)
 class QueueOptions:
-    """Options that select the maps that a person labels outside a project, and their order. None selects all.
+    """Options that select and order the attention maps that a person labels outside a project. A filter that is None
+    selects all maps.
 
     Attributes:
         passing: 1 for the first pass, 2 to label the maps of the first pass again. layer: zero-based. review: class
@@ -87,7 +88,8 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
 
 
 def disputes(db: Database, class_set: str, names: Sequence[str]) -> dict[str, str]:
-    """Explain for each map why its label contradicts the codebook. Maps without a contradiction are left out."""
+    """Explain for each attention map why its label contradicts the labelling codebook. Maps without a contradiction are
+    left out."""
     current = current_labels(db, class_set)
     classes = current[current["map_id"].isin(list(names))].groupby("map_id")["class"].unique()
     why: dict[str, str] = {}

@@ -88,7 +88,8 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder that studies open. For a loaded model, this is the folder of a saved copy."""
+        """Return the name or folder from which studies open this checkpoint. A loaded model is saved as a copy first,
+        and its folder is returned."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
@@ -455,7 +456,8 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return all scores of all heads of a checkpoint. They are stored, bundled, or measured now.
+    """Return all scores of all heads of a checkpoint. They are read from the database or the bundled results, or else
+    measured now.
 
     If the app holds the database, stored results are omitted with a warning.
 

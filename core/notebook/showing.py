@@ -220,7 +220,7 @@ def show_maps(
     title: str = "arrays",
     height: int = 560,
 ) -> MapsWidget:
-    """Show attention weights from any source, as the app draws them.
+    """Show attention weights from any source in the same way as the app.
 
     Args:
         weights: of NumPy or torch; the attentions that a model of transformers returns for one input; or the NPZ file

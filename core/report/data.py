@@ -41,7 +41,8 @@ class Data:
 
 @dataclass(frozen=True)
 class Facts:
-    """The properties of a checkpoint that the plan of a report needs: its kind and its fine-tuning recipe."""
+    """The properties of a checkpoint that the plan of a report depends on: whether it is a decoder, and its fine-tuning
+    recipe."""
 
     causal: bool
     preset: str

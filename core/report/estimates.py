@@ -11,7 +11,8 @@ from ..scoring.intervals import wilson_interval
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
-    """Widen a confidence interval so that it holds jointly with those of `several` estimates (Bonferroni).
+    """Widen the confidence interval of one of `several` estimates so that all their intervals hold jointly
+    (Bonferroni).
 
     Each half is multiplied by the ratio of normal quantiles. Use this if the estimate is the largest of several.
     """

@@ -119,12 +119,14 @@ class Evidence:
         return [seed_result for checkpoint, seed_result in by_checkpoint.items() if _recipe_of(checkpoint) == recipe]
 
     def sweeps(self, part: Part = Part.HEADS) -> list[StepResult]:
-        """Return the ablations or pruning curves for each task. Cross-fitted results are preferred."""
+        """Return the head ablations or pruning curves for each task. If a task also has cross-fitted results, return
+        those instead."""
         crossed = {result.task: result for result in self.of(ON_TRAIN_ROWS[part])}
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return fine-tuning scores by task. Cross-fitted results are preferred if they have these initialisations."""
+        """Return fine-tuning scores by task. If a task also has cross-fitted results from all `initialisations`, return
+        those instead."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)

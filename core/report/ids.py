@@ -8,7 +8,7 @@ from ..attention import Head
 
 
 class Part(StrEnum):
-    """The parts of a report. The steps in one part measure the same quantity."""
+    """The parts of a report. All measurements in one part are of the same kind."""
 
     FRAMES = "frames"
     SINK = "sink"
@@ -148,7 +148,8 @@ class Item:
 
     @property
     def position(self) -> float | None:
-        """Return the depth of the layer in the model, from 0 (first) to 1 (last), or None without a layer."""
+        """Return the relative depth of the layer in the model, from 0 (first) to 1 (last). Return None if the layer is
+        unknown."""
         if self.layer is None or self.layers is None:
             return None
         return (self.layer - 1) / max(1, self.layers - 1)

@@ -124,5 +124,6 @@ def prune_curves(rows: Iterable[Row]) -> dict[str, list[PruneStep]]:
 
 
 def agreements(rows: Iterable[Row]) -> list[tuple[RankCorrelation, float]]:
-    """Return the defined rank correlations between head importance and other scores, each with Spearman's rho."""
+    """Return the rank correlations between head importance and other scores, with Spearman's rho. Undefined
+    correlations are left out."""
     return [(result, result.spearman) for result in RankCorrelation.among(rows) if result.spearman is not None]

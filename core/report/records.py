@@ -99,7 +99,7 @@ class ClaimRecord:
 
 @dataclass(frozen=True)
 class HeadRecord:
-    """The number of one head in the heatmap of a figure. `label` names the quantity."""
+    """The value of one head in a heatmap of the report. `label` names the quantity."""
 
     exhibit: str
     checkpoint: str

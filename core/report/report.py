@@ -147,7 +147,8 @@ def evidence_of(results: Sequence[StepResult], data: Data, facts: dict[str, Fact
 
 
 def records_of(evidence: Sequence[Evidence], parts: Sequence[str] = ()) -> Records:
-    """Compute the content of a report: steps, values, claims, numbers of heads. `parts` selects parts of the plan."""
+    """Compute the content of a report: its steps, measured values, claims and the values of single heads. If `parts`
+    are named, only these parts are included."""
     shown = {*map(Part, parts), *(part for part, first in COME_WITH.items() if first in parts)}
     chosen = [exhibit for exhibit in exhibits() if not parts or set(exhibit.parts) & shown]
     ids = {exhibit.id for exhibit in chosen}
@@ -244,7 +245,7 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
 
 
 def keep(db: Database, options: ReportOptions, records: Records) -> str:
-    """Store a report as a run, unless the newest report is equal, and return the ID of the run."""
+    """Store a report as a run, unless it equals the newest stored report. Return the ID of the run."""
     rows, chosen = rows_of(records), plain(asdict(options))
     newest = runs.latest_run(db, STUDY_NAME)
     if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:

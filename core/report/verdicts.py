@@ -93,7 +93,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair measured with published numbers of the same task, item and condition. `missing` has reasons by task."""
+    """Pair measured with published numbers of the same task, item and condition. `missing` states for each task why
+    numbers were not measured."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

@@ -60,7 +60,8 @@ def check_run(study: str, options: Mapping[str, Any], rows: Iterable[Mapping[str
 
 
 def read_rows(db: Database, run: str) -> list[Row]:
-    """Return the rows of a stored run that match the types of its study. Other rows are reported."""
+    """Return the rows of a stored run that fit the record types of its study. Other rows are left out with a
+    warning."""
     about = runs.study_and_title(db, run)
     texts = runs.row_texts(db, run) if about else []
     if about is None or not texts:

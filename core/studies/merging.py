@@ -52,7 +52,7 @@ class Most:
 
 
 class First:
-    """Marks a field that takes the value from the first unit when partial results are merged."""
+    """Marks a field that keeps the value of the first partial result when partial results are merged."""
 
 
 class SortedBy:

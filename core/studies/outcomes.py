@@ -17,7 +17,8 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return one number per example, the mean of which is the metric of the task: accuracy or Pearson's r."""
+    """Return one number per example so that their mean is the metric of the task: accuracy, or Pearson's r of predicted
+    scores."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 

@@ -18,7 +18,8 @@ def find_score(key: str) -> HeadScore:
 
 
 def label_of(key: str) -> str:
-    """Return the display label of a head score, or the names in its key if the score is unknown."""
+    """Return the label under which a head score is displayed. For an unknown score, the label is made from the names in
+    `key`."""
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"

@@ -61,7 +61,8 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
 
 
 def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace a folder by a temporary one that `fill` writes. If CheckpointError is raised, the folder is unchanged."""
+    """Replace a folder by a new one. `fill` gets the path of a temporary folder and writes its content. If
+    CheckpointError is raised, the old folder is unchanged."""
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)

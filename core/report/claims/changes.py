@@ -118,7 +118,7 @@ def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[
 
 
 def said_of_seeds(gains: Sequence[Estimate]) -> str:
-    """Format the mean of increases as text, with a confidence interval over examples and seeds."""
+    """Format the mean increase over seeds as text, with a confidence interval over examples and seeds."""
     return said(with_luck(*mean_of_seeds(gains)), 2)
 
 

@@ -37,7 +37,8 @@ NO_COUNTS = "The stored heads lack the number of their maps in each class. Rerun
 
 @for_each(Part.SHARES)
 def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning changes every pattern share by at most ten points, corrected for confusions if known."""
+    """Test whether fine-tuning changes the share of every attention pattern by at most ten points. The changes are
+    corrected for errors of the classifier if these are known."""
     moved = readings.moved_shares(result.rows)
     if not moved:
         tuned = any(counted.checkpoint != evidence.checkpoint for counted in readings.class_shares(result.rows))

@@ -63,8 +63,8 @@ def agrees(result: StepResult, *names: str) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def gradient_and_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether Spearman's correlation over heads between importance by gradient and the exact effect of ablating
-    each head on the logit difference is above 0.5, with a bootstrap interval over heads."""
+    """Test whether importance by gradient correlates over heads with the exact effect of ablating each head on the
+    logit difference. Spearman's correlation must exceed 0.5, with a bootstrap interval over heads."""
     return agrees(result, "gradient", "effect")
 
 
@@ -83,8 +83,8 @@ def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
 @for_each(Part.SHAPLEY)
 def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether pruning by gradient (Michel et al.) retains at most a twentieth less of the logit difference than
-    pruning by Shapley value. Both are means over all pruning steps and over examples that determined neither order,
-    paired by example."""
+    pruning by Shapley value. The results are means over all pruning steps, paired by example. The examples were not
+    used to determine either order."""
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
@@ -104,8 +104,8 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
 
 @for_each(Part.SHAPLEY)
 def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Count the subsets of n heads (2 to the power n) and the head contributions whose interval excludes 0.
-    Contributions over all subsets are estimated from a few orders of the heads. No statistical test is needed."""
+    """Count the subsets of n heads (2 to the power n). Their contributions over all subsets are estimated from a few
+    orders of the heads; also count those whose interval excludes 0. There is no statistical test."""
     heads = ShapleyHead.among(result.rows)
     if not heads:
         return None
@@ -129,7 +129,8 @@ def _pairs_tried(evidence: Evidence, task: str | None) -> str:
 
 
 def words_of_both(evidence: Evidence) -> list[Outcome]:
-    """Test whether most heads with a significant loss on STS-B and RTE attend to the same word in the other sentence.
+    """Test whether most heads whose ablation significantly lowers the scores on STS-B and RTE attend to the same word
+    in the other sentence.
 
     In either direction, the attention must exceed that to the other words of the sentence and that to any noun (or
     other kind of word), corrected over these heads.
@@ -173,8 +174,8 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
 
 @for_each(Part.WORD_LINKS, "sst2")
 def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether cutting links between nouns and adjectives in all layers changes the logit difference on SST-2 more,
-    in either direction, than cutting as many links between nouns and prepositions at the same distances in the same
+    """Test whether cutting links between nouns and adjectives in all layers changes the logit difference on SST-2 more
+    than cutting links between nouns and prepositions. Equally many links are cut, at the same distances and in the same
     sentences."""
     contrast = next((cut for cut in LinkContrast.among(result.rows) if cut.value is not None), None)
     if contrast is None:
@@ -243,8 +244,8 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating the first layer raises the score on RTE. The claim fails if the interval ends below a gain
-    of one point."""
+    """Test whether ablating the first layer raises the score on RTE. The claim fails if the upper bound of the gain is
+    below one point."""
     sweep = readings.sweep(result.rows)
     first = next((pair for pair in sweep.known if pair[0].layer == 0), None)
     if first is None:
@@ -256,8 +257,8 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
-    """Test whether more than half of the heads with a significant loss on STS-B or RTE (corrected over heads) have a
-    significant loss on both tasks. The claim fails if enough of them lose significantly less than one point on the
+    """Test whether more than half of the heads whose ablation significantly lowers the score on STS-B or RTE lower it
+    on both, corrected over heads. The claim fails if too many of them cost significantly less than one point on the
     other task."""
     stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
     if stsb is None or rte is None:
@@ -283,7 +284,8 @@ def clear_losses(known: Sequence[tuple[AblatedTarget, Estimate]]) -> set[str]:
 
 @for_each(Part.HEADS)
 def nothing_changes(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating heads of GPT-2 leaves all predictions unchanged. A single changed prediction decides."""
+    """Test whether ablating heads of GPT-2 leaves all predictions unchanged. The claim fails if any single prediction
+    changes."""
     sweep = readings.sweep(result.rows)
     head_changes, n = sweep.known, sweep.variants[0].n
     flipped = [variant.flipped for variant, _ in head_changes if variant.flipped is not None]
@@ -304,7 +306,7 @@ PRUNED = 0.4  # of the heads of BERT
 
 @for_each(Part.PRUNE, swept=True, loses=True)
 def many_heads_go(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether two fifths of the heads can be removed, least important first, at a cost of at most one point."""
+    """Test whether the 40 % least important heads can be removed at a cost of at most one point."""
     curves = readings.prune_curves(result.rows)
     if "importance" not in curves:
         return None

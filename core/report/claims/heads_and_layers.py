@@ -44,8 +44,8 @@ NO_LAST = "The features were measured without the last token of the first senten
 
 @for_each(Part.FEATURES)
 def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether heads attend more to the first token, and to the last token of the first sentence, than to other
-    tokens nearby, and less after fine-tuning than before. The test uses means over heads."""
+    """Test whether heads attend more to the first token, and to the last token of the first sentence, than to tokens
+    nearby. Both must also decrease with fine-tuning. The test uses means over heads."""
     decisions, sentences = [], []
     for feature in ("first", "last"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
@@ -77,8 +77,7 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 @for_each(Part.LAYERS, "rte", swept=True)
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether ablating the layer at a third of the depth (layer 5 of 12), but not the first layer, raises the
-    score on RTE. The p-values are corrected for the number of layers. The claim fails if ablating the layer lowers the
-    score."""
+    score on RTE, corrected for the number of layers. The claim fails if ablating this layer lowers the score."""
     layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
     if len(layer_changes) < 3:
         return None

@@ -56,8 +56,8 @@ ORIGIN_MARGIN = 0.1  # fraction of a score's variance by which feed-forward bloc
 
 @for_each(Part.SEPARATORS)
 def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether, in the upper two thirds of the layers (from layer 5 of 12), the gradient of the loss with respect
-    to attention to separators is less than half of that for other tokens.
+    """Test whether attention to separators hardly affects the loss from layer 5 of 12 upwards. The gradient of the loss
+    with respect to this attention must be less than half of that for other tokens.
 
     Heads with almost no weight on separators cannot test this claim.
     """
@@ -90,7 +90,7 @@ def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SINKS)
 def no_effect(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most heads with their sink at separators hardly change the output without the sink.
+    """Test whether removing the attention sink hardly changes the output of most heads whose sink is at separators.
 
     Only heads whose own removal changes the output are counted. Intervals hold jointly for all effects.
     """
@@ -140,9 +140,9 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Test whether heads with most of their weight on separators attend there because of feed-forward outputs. The
-    share of their score variance due to feed-forward outputs must exceed the share due to words and positions by more
-    than a tenth (decomposition of Elhage et al. 2021)."""
+    """Test whether feed-forward outputs are why heads attend mostly to separators. Their share of the variance of
+    attention scores must exceed the share of words and positions by more than a tenth (decomposition of Elhage et al.
+    2021)."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -221,8 +221,9 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
 
 
 def frames_help(evidence: Evidence) -> list[Outcome]:
-    """Report that the effect of attention to frame links on task scores cannot be tested. GLUE has labels but no
-    annotated frames, FrameNet has frames but no labels, and links can be cut but not given gradually more weight."""
+    """Report that the effect of attention to frame links on task scores cannot be tested. GLUE has task labels but no
+    annotated frames, and FrameNet has frames but no task labels. Attention to links can only be removed, not increased
+    in steps."""
     return [Outcome(UNTESTED, f"{NO_FRAMES} Checkpoint: {evidence.checkpoint}.")]
 
 
@@ -294,7 +295,8 @@ def _beyond(head: FrameHead) -> Estimate:
 
 
 def only_the_sink(evidence: Evidence) -> list[Outcome]:
-    """Test whether nine tenths of the heads of GPT-2 have a weight above 0.4 on frame links without the first token."""
+    """Test whether 90 % of the heads of GPT-2 have a weight above 0.4 on frame links if attention to the first token is
+    left out."""
     with_first, without_first = evidence.one(Part.SINK), evidence.one(Part.SINKLESS)
     if with_first is None or without_first is None:
         return untested(evidence, Part.SINK)
@@ -414,7 +416,8 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Compute the fractions of heads that have a vertical stripe significantly, possibly, or by point estimate."""
+    """Compute three fractions of heads that have a vertical stripe: significantly, possibly (not excluded), and by the
+    estimate alone."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)

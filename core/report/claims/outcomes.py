@@ -127,8 +127,8 @@ def decided(estimate: Estimate, zero: float = 0.0) -> Decision:
 
 
 def gains(estimate: Estimate, zero: float = 0.0) -> Decision:
-    """Test for an increase. Return HOLDS if the interval is above `zero`, FAILS if it ends below a gain of one point,
-    otherwise UNDECIDED."""
+    """Test for an increase. Return HOLDS if the interval is above `zero`, FAILS if the upper bound of the increase is
+    below one point, otherwise UNDECIDED."""
     decision = decided(estimate, zero)
     if decision.word == HOLDS or estimate.high is None or decision.word == FAILS:
         return decision
@@ -161,8 +161,8 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """Test that no change is a loss of more than `most`. Return HOLDS if no interval includes such a loss, FAILS if an
-    interval includes only such losses, otherwise UNDECIDED.
+    """Test whether all changes are losses of at most `most`. Return HOLDS if every interval excludes larger losses,
+    FAILS if an interval has only larger losses, otherwise UNDECIDED.
 
     A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """

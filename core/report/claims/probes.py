@@ -46,8 +46,9 @@ def no_whole_tree(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SYNTAX)
 def attention_knows_syntax(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether the probe of attention and input embeddings scores above right-branching trees and above the same
-    probe of random weights. The paper's baseline of distances and word embeddings is not computed."""
+    """Test whether a parser trained on attention and input embeddings finds syntax better than right-branching trees,
+    and better than the same parser on random weights. The paper's own baseline (distances and word embeddings) is not
+    computed."""
     scores = {score.name: score for score in ParsedScore.defined(result.rows)}
     names = ("right-branching", "attention and embeddings, random weights")
     attention = scores.get("attention and embeddings")

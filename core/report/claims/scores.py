@@ -90,7 +90,7 @@ PRINTED_GAIN = 35.9
 @for_each(Part.TUNING, "stsb", "qnli", starts=("random", "untrained"))
 def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
     """Test whether random weights score lower after fine-tuning than pre-trained weights without fine-tuning (with an
-    untrained head), with examples and seeds in the interval of the difference."""
+    untrained classification head). The interval includes the variation over examples and seeds."""
     tuning = finetuned_task(result.rows)
     untuned, random = tuning.mean("untrained"), tuning.mean("random")
     metric, n = tuning.metric, tuning.rows
@@ -107,8 +107,9 @@ def tuned_random_below_untuned(evidence: Evidence, result: StepResult) -> Outcom
 
 
 def mean_gain(evidence: Evidence) -> list[Outcome]:
-    """Recompute the printed mean gain of fine-tuning over seven tasks, 35.9 points, from the printed cells. The sum is
-    right, but it mixes accuracy with correlation and compares with an untrained head."""
+    """Recompute the published mean gain of fine-tuning over seven tasks, 35.9 points, from the printed cells. The
+    arithmetic is right, but the mean mixes accuracy with correlation and compares with an untrained classification
+    head."""
     result = evidence.one(Part.TUNING)
     if result is None:
         return untested(evidence, Part.TUNING)
@@ -190,8 +191,8 @@ def random_learns(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TUNING)
 def constant_cells(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Check by arithmetic whether the named cells of Table 1 equal a constant prediction on these examples, to the
-    printed digit. No checkpoint decides this claim."""
+    """Check by arithmetic whether some cells of Table 1 equal the score of a constant prediction, to the printed digit.
+    The check needs no checkpoint."""
     cells = [cell for cell in printed(result.task or "") if cell.source == PAPER and cell.constant]
     tuning = finetuned_task(result.rows)
     if not cells or tuning.constant is None:
@@ -249,7 +250,8 @@ def _neighbours(result: StepResult, task: str, sides: Sequence[str]) -> Outcome:
 
 
 def separators_in_the_middle(evidence: Evidence) -> list[Outcome]:
-    """Test whether the layers at the depth of layers 6 to 10 of 12 put more than half of their weight on separators."""
+    """Test whether the middle layers (6 to 10 of 12, or the same depth in other models) put more than half of their
+    attention on separators."""
     results = evidence.by_task(Part.STATISTICS)
     if not results or evidence.causal:
         why = "A decoder has no [SEP]." if evidence.causal else evidence.missing(Part.STATISTICS)

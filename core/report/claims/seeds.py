@@ -39,7 +39,8 @@ def luck_of(values: Sequence[float]) -> Luck:
 
 
 def with_luck(rows: Estimate, luck: Luck) -> Estimate:
-    """Widen a confidence interval by the error of random seeds. The bounds are None if that error is unknown."""
+    """Widen a confidence interval by the variation between random seeds. The bounds are None if this variation is
+    unknown."""
     if math.isnan(luck.half):
         return Estimate(rows.value)
     low = None if rows.low is None else rows.value - math.hypot(rows.value - rows.low, luck.half)
@@ -105,8 +106,8 @@ def _pairs(tuning: FinetunedTask, upper: str, lower: str) -> list[float]:
 
 
 def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bool = True) -> Decision:
-    """Decide whether an estimate is above `zero`, with random seeds in its interval. An undecided decision states how
-    many more examples and seeds would decide.
+    """Decide whether an estimate is above `zero`. Its interval includes the variation between random seeds. If
+    undecided, state how many more examples and seeds would settle it.
 
     `more_rows` says whether the number of examples can be increased.
     """
@@ -114,7 +115,7 @@ def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bo
 
 
 def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
-    """Add to an undecided decision how many more examples and seeds would decide it."""
+    """If a decision is undecided, add how many more examples and seeds would settle it."""
     end = rows.low if rows.value > zero else rows.high
     distance = abs(rows.value - zero)
     if decision.word != UNDECIDED or not luck.spread or end is None or not distance:
@@ -165,7 +166,8 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
-    """Test whether all numbers in one group exceed all numbers in another, by the differences within each seed."""
+    """Test whether all numbers in one group exceed all numbers in another. The differences are taken within each
+    seed."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]

@@ -164,7 +164,8 @@ def relations(evidence: Evidence) -> list[Measured]:
 
 
 def tokens(evidence: Evidence) -> list[Measured]:
-    """Collect the numbers for both halves of Fig. 7 in Kovaleva et al.: relations, and the classifying token."""
+    """Collect the numbers for both halves of Fig. 7 in Kovaleva et al.: attention along relations between words, and
+    attention of [CLS]."""
     return [*relations(evidence), *classifying(evidence)]
 
 

@@ -65,7 +65,8 @@ def constant_score(tuning: FinetunedTask, task: str | None) -> float | None:
 
 
 def nothing_to_lose(evidence: Evidence, task: str | None) -> str | None:
-    """Explain why ablation cannot lower the score, which is not above a constant prediction. None if it can."""
+    """Explain why ablation cannot lower the score of a model: the score is no better than that of a constant
+    prediction. Return None if it can be lowered."""
     result = evidence.one(Part.TUNING, task)
     if result is None:
         return None

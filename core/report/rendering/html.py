@@ -157,7 +157,7 @@ class _Part:
 
 
 def html_of(about: About, records: Records, shelf: GridTabs = NO_MAPS) -> str:
-    """Return the whole report as an HTML page. `shelf` holds attention maps for interactive viewing."""
+    """Return the whole report as an HTML page. `shelf` holds the attention maps that the page shows interactively."""
     shown = [(exhibit, exhibit_records) for exhibit in exhibits() if (exhibit_records := records.about(exhibit.id))]
     charts = {
         exhibit.id: chart

@@ -47,7 +47,8 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model fine-tuned on all folds except `number`, with the constant-prediction baseline on that fold."""
+    """A model fine-tuned on all cross-fitting folds except the one with index `number`, and the score of a constant
+    prediction on that fold."""
 
     number: int
     folder: str
@@ -109,7 +110,8 @@ def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **ab
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the training recipe. Raises InputError if the recipe would choose the best epoch on the held-out fold."""
+    """Return the training recipe. Raises InputError if the recipe chooses the best epoch, because it would do so on the
+    held-out fold."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -187,7 +189,7 @@ def groups_by_text(rows: Sequence[TaskRow]) -> np.ndarray:
 
 
 def run_without(options: CrossFitting, number: int, initialisation: str, seed: int) -> FinetuningRun:
-    """Describe the fine-tuning run on all cross-fitting folds except `number`."""
+    """Describe the fine-tuning run that trains on all cross-fitting folds except the fold with index `number`."""
     task = task_of(options.task)
     name = finetune.run_name(_on_all_rows(options), task.key, initialisation, seed)
     key = f"{name}-without-texts-{number + 1}-of-{options.folds}"

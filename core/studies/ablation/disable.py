@@ -154,7 +154,8 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Validate the options. Named heads are ablated as groups. Raises InputError if another target is given too."""
+        """Validate the options. If heads are named, they are ablated as groups. Raises InputError if the options name
+        heads and also another kind of ablation target."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the only operator for parts
@@ -378,7 +379,8 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Find the ablation targets to recompute in float32, because their effects might be significant."""
+    """Find the ablation targets whose effects in low precision might be significant, so that they must be recomputed in
+    float32."""
     return tuple(_Table(options, task_of(options.task), merged).near()) if merged.in_float32 else ()
 
 

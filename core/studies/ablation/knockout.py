@@ -76,7 +76,7 @@ class KnockoutOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Knocked:
-    """Predictions with and without attention edges of each kind, which are cut in single layers and in all layers.
+    """Predictions before and after attention edges of each kind are removed, in single layers and in all layers.
 
     Attributes:
         changed: *Shape:* (cut, example).

@@ -68,7 +68,7 @@ class Perturbations:
 
 
 class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
-    """Change the inputs (names, negation, word order, half of the words) and count predictions that change."""
+    """Change the inputs (for example their names, negation or word order), and count how many predictions change."""
 
     name, options, partial = "perturb", PerturbOptions, Perturbations
     kinds = (Unmodified, Perturbation)

@@ -520,7 +520,8 @@ class Changed(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCut(Changed):
-    """The effect of cutting one kind of attention edge in a layer, or in all layers if `layer` is None."""
+    """The effect of removing one kind of attention edge in a layer. If `layer` is None, the edges are removed in all
+    layers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cut",)
     edges: str
@@ -531,7 +532,8 @@ class EdgeCut(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class LinkContrast(Result):
-    """A comparison of two kinds of word links that are cut in all layers, equally many at each distance.
+    """A comparison of cutting two kinds of word links in all layers. At each distance, equally many links of both kinds
+    are cut.
 
     Attributes:
         first, other: kinds of links, such as "noun-adjective".
@@ -668,7 +670,7 @@ def score_of(untouched: Unmodified) -> str:
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
-    """Name the kind of attention edge whose removal changes the metric most, in one sentence."""
+    """State in one sentence which kind of attention edge changes the metric most when it is removed."""
     untouched = Unmodified.among(rows)[0]
     told = [(name, change, cut) for name, cut in cuts if (change := cut.metrics.first.change)]
     name, most, cut = max(told, key=lambda one: abs(one[1].value))

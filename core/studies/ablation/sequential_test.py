@@ -341,7 +341,8 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return exact effects on the clipped loss, as [target, example] in sampling order, or NaN if not measured."""
+        """Return the effects of exact ablation on the clipped loss, as [target, example] in sampling order. They are
+        NaN where not measured."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
@@ -378,7 +379,8 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the targets that matter, and the examples on which their metric has not been measured yet."""
+        """Return the ablation targets found to have an effect, and the examples on which their effect on the metric is
+        not measured yet."""
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]

@@ -102,7 +102,8 @@ class Opened:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier named in the options, in float32. The option dtype applies only to recomputed layers."""
+    """Open the classifier that the options name, in float32. The option `dtype` applies only to layers that are
+    computed again after an ablation."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
@@ -166,7 +167,7 @@ def units_of_rows(
 
 @dataclass(frozen=True)
 class AblationTarget:
-    """Components of a model that are ablated together, such as one head, a layer or a group of heads."""
+    """One or more components of a model that are ablated together, such as one head, a layer or a group of heads."""
 
     name: str
     layer: int | None
@@ -237,7 +238,8 @@ def has_parts(what: str, heads: str) -> bool:
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert heads named in the options to groups that are ablated. Raises InputError for another target."""
+    """Convert heads named in the options to groups that are ablated together. Raises InputError if the options also
+    name another kind of ablation target."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given

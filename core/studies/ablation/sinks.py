@@ -129,7 +129,7 @@ class SinkScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class SinkLayer(Result):
-    """The verdict on all attention sinks of one layer together, with the effect of removing them."""
+    """The verdict on all attention sinks of one layer, which are removed together, with the effect of the removal."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sinks of a layer",)
     FIGURE = Figure("value", "effect of removing all sinks|{task}")

@@ -118,7 +118,8 @@ def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) ->
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy a score and add a log weight that is corrected for other explanations, unless `contrast` is None."""
+    """Copy a score and add the log attention weight that remains after other explanations (such as the position of
+    tokens) are accounted for. If `contrast` is None, return the score unchanged."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)

@@ -138,7 +138,8 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Compute one score per head, feature and definition. A feature that no input has gets one score without a head."""
+    """Compute one score per head, feature and definition. A feature that occurs in no input gets a single score without
+    a value."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
@@ -162,7 +163,7 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
     """Subtract the scores of the second checkpoint from those of the first, paired by input. Return an empty list if
-    their numbers of heads differ."""
+    the checkpoints have different numbers of heads."""
     if first.means.sums.shape != second.means.sums.shape:
         return []
     scores = []

@@ -105,7 +105,8 @@ class RoleSums(Sums):
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums of norm-based attention to linguistic features, of head statistics, and of norms by token type."""
+    """Sums of norm-based attention to linguistic features, of norm-based statistics of heads, and of vector norms by
+    type of token."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -113,7 +114,8 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums of distances between heads, of mean attention maps, and of repeated attention patterns.
+    """Sums of distances between heads, of mean attention maps, and of measurements of how often heads repeat the
+    pattern of another head.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).

@@ -45,12 +45,13 @@ class Measurement(Protocol):
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over the inputs so far. `at` identifies these inputs."""
+        """Return the sums over all inputs measured so far. `at` states the checkpoint and task of these inputs, and
+        where they start."""
 
 
 @runtime_checkable
 class Measure(Measurement, Protocol):
-    """A measurement that can share a forward pass with other measurements."""
+    """A measurement of attention that can be taken in the same forward pass as other measurements."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
         """Prepare the measurement of a batch of inputs, and return the observers that record its forward pass."""

@@ -61,12 +61,14 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the log attention weight corrected for other explanations, with a confidence interval."""
+        """Return the log attention weight that remains after other explanations (such as the position of tokens) are
+        accounted for, with a confidence interval."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the head scores that have a value, and skip rows that contain only a note."""
+        """Return the scores of single heads that have a value. Rows that only state why a value is missing are
+        skipped."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
@@ -125,7 +127,8 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """A statistic of an attention head. For "place", it also has coordinates in the similarity plot."""
+    """A statistic of an attention head. If the statistic is "place", the record also has the position of the head in
+    the similarity plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -220,7 +223,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """The number of the group of similar heads to which a head belongs, or how clearly it belongs to the group."""
+    """Describes to which group of similar heads a head belongs: by the number of the group, or by how clearly the head
+    belongs to it."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -291,7 +295,8 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """The correlation of head similarities between two pairs of checkpoint and task."""
+    """The correlation between the head similarities measured on one checkpoint and task, and those measured on
+    another."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str

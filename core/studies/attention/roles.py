@@ -95,7 +95,8 @@ class RolesOptions(AttendingOptions):
 
 
 class Roles(Attending[RolesOptions, RoleSums]):
-    """Test which heads have a role, with and without the sink, corrected over heads and roles (Pande et al. 2021)."""
+    """Test which heads have a role, such as attending to the previous token. Tests are done with and without attention
+    to the first token, and corrected over heads and roles (Pande et al. 2021)."""
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     kinds = (RoleScore,)

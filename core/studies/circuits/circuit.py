@@ -132,7 +132,8 @@ class CircuitPartial:
 
 
 class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
-    """Find the edges between components that carry the difference between two inputs, with error control."""
+    """Find the edges between model components through which two inputs get different logits. The error rate over all
+    edges is controlled."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, ExampleUnit
     question = "Which connections does the prediction depend on?"
@@ -346,7 +347,7 @@ class CircuitState:
 
     @cached_property
     def proposed(self) -> np.ndarray:
-        """Return the indices of the edges that attribution selects for exact tests."""
+        """Return the indices of the edges with the strongest attribution. Their effects are then measured exactly."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
         edge_count = len(self.graph.edges)
         count = (
@@ -358,7 +359,8 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the indices of randomly drawn further edges, which show what attribution misses."""
+        """Return the indices of randomly drawn edges outside those selected by attribution. They show how many edges
+        with an effect attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
@@ -370,7 +372,8 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute logit difference between the inputs of a pair. Margins are fractions of it."""
+        """Return the mean absolute difference in logits between the two inputs of a pair. Margins are stated as
+        fractions of this scale."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
@@ -429,7 +432,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate by edge order, number of edges, and random draw or layer."""
+    """List the circuits to evaluate. They contain the strongest edges, random edges, or all edges except those into one
+    layer. Each is given as (order, number of edges, random draw or layer)."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -570,7 +574,8 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return True if each line of a pairs file also has a word and a foil whose logits a language model compares."""
+    """Return True if each line of a file of input pairs also has a correct word and a wrong word, whose logits a
+    language model compares."""
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
@@ -682,7 +687,7 @@ class Division:
 
 
 def check(options: "CircuitOptions") -> None:
-    """Raise InputError if the options of a circuit search contradict how pairs of inputs are created."""
+    """Raise InputError if the options of a circuit search do not fit how its pairs of inputs are created."""
     check_choice("The kind of pair", options.kind, PAIR_KINDS)
     check_choice("Answers", options.answers, ANSWERS)
     if options.pairs < 12:
@@ -768,7 +773,8 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """Create the text of input B from input A, or return None if that is impossible."""
+    """Create the text of input B from input A, or read it from the file of pairs. Return None if input A cannot be
+    changed in this way."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)

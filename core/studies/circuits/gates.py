@@ -60,7 +60,8 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of gates on heads, ordered by layer. Fields that the unit did not measure are None.
+    """Measurements of the gates that are fitted to attention heads, ordered by layer. Fields that a unit of work does
+    not measure are None.
 
     Attributes:
         margin: in units of the loss.
@@ -110,7 +111,8 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of the next step: gate fits at the chosen penalty, then tests on held-out examples."""
+        """Return the units of the next step. The first step fits gates with the chosen penalty on open gates, and the
+        second tests the result on held-out examples."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
@@ -307,7 +309,8 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """Choose the largest penalty on open gates that raises the loss by at most the margin, or the smallest."""
+    """Choose the largest penalty on open gates that raises the loss by at most the margin. If there is none, choose the
+    smallest penalty."""
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 

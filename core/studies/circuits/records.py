@@ -9,7 +9,7 @@ from ..records import Figure, Result, stated
 
 
 def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] | str]:
-    """Split result rows into one table per kind of row, leaving out the kinds in `kinds`."""
+    """Split result rows into one table per type of record. Types of record in `kinds` are left out."""
     left_out = {name for kind in kinds for name in kind.KINDS}
     tables: dict[str, list[Row]] = {}
     for row in rows:
@@ -50,7 +50,8 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The effect of ablating all heads of a gate class together, compared with equally many random heads."""
+    """The effect of ablating together all heads that fitted gates assign to one class, such as facilitating. It is
+    compared with ablating equally many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str

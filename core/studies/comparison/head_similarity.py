@@ -131,7 +131,8 @@ def compared(first: Checkpoint, other: Checkpoint, inputs: CommonInputs) -> Simi
 def beside_random(
     first: Checkpoint, other: Checkpoint, inputs: CommonInputs, seeds: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute head similarities between two checkpoints, and each head's largest similarity to random heads.
+    """Compute the similarities between the heads of two checkpoints, and the largest similarity of each head to a head
+    with random weights.
 
     Each random head is scaled to the mean row entropy of the head at the same position, because random weights attend
     nearly uniformly. `seeds` has one seed per draw. *Shape:* (head, other head), (draw, head).

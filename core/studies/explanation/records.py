@@ -40,7 +40,8 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """The rank correlation between predicted and measured changes of a head's maps when contributions are removed.
+    """The rank correlation between the predicted and the measured changes of a head's attention maps, over the
+    contributions that are removed.
 
     Attributes:
         layer, head: None in the row with the median over heads.

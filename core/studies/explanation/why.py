@@ -126,7 +126,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums for score shares and removal effects over some inputs of a task, on one checkpoint."""
+    """Sums that give the shares of contributions in attention scores, and the effects of removing contributions. They
+    cover inputs of one task on one checkpoint."""
 
     checkpoint: str
     task: str
@@ -136,7 +137,8 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums for score shares and removal effects, by checkpoint and task."""
+    """Sums that give the shares of contributions in attention scores, and the effects of removing contributions, by
+    checkpoint and task."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -272,7 +274,7 @@ def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") ->
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Yield the score shares above the limit `least`, by layer and head."""
+    """Yield, by layer and head, the contributions whose share in the attention scores is above the limit `least`."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers
@@ -484,7 +486,8 @@ class ShareSums:
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """Compute the sums for score shares in one layer and batch, for each weighting of keys."""
+    """For one layer and batch, compute the sums that give the share of each contribution in attention scores, for each
+    way of weighting keys."""
 
     from torch import nn  # 1.3 s of start-up
 

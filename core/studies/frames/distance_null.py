@@ -22,7 +22,8 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Attention maps of general sentences, used to compute the attention expected from the distance of words alone."""
+    """Attention maps of ordinary sentences. They give the attention that is expected from the distance between words
+    alone."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
@@ -59,7 +60,8 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """Create a distance baseline from attention maps of sentences and the positions of their tokens."""
+    """Create a baseline for attention between words at a distance, from attention maps of sentences and the positions
+    of their tokens."""
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 

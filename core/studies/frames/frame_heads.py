@@ -434,7 +434,7 @@ def _sentence(scored: Scored) -> FrameSentence:
 
 @dataclass(frozen=True)
 class Entry:
-    """The frame links that share one score, as token positions: all links of a sentence, or a single link."""
+    """The frame links that are scored together, as token positions: all links of a sentence, or a single link."""
 
     input: int
     links: Links
@@ -507,7 +507,8 @@ def score_sentences(
 
 
 class Sinkless:
-    """Observer that removes the first position (the sink) from attention maps and passes them on."""
+    """An observer that removes the first position (the attention sink) from attention maps and passes the maps on to
+    another observer."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer

@@ -196,7 +196,8 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Encode an annotated sentence and score all heads along its frame links. Raises InputError without links."""
+    """Encode an annotated sentence, and score the attention of all heads along its frame links. Raises InputError if it
+    has no frame links."""
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -214,8 +215,8 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """State in a sentence how strongly the highest-ranked head attends between the marked words, and elsewhere at the
-    same distance."""
+    """State in a sentence how strongly the highest-ranked head attends between the marked words, compared with other
+    words at the same distance."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)

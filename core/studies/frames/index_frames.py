@@ -60,7 +60,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Slices:
-    """Several slices of a FrameNet release, as a partial result."""
+    """Several indexed parts of a FrameNet release, as a partial result that can be merged with others."""
 
     slices: tuple[Indexed, ...]
 

@@ -59,7 +59,8 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Return which null models a head had to exceed: "both" or "all"."""
+        """Return which null models a head had to exceed to count as a frame head: "both" (of the two in older results)
+        or "all" four."""
         return "both" if self.beat_places is None else "all"
 
 

@@ -110,7 +110,7 @@ class RowChoice:
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class HypothesisOptions:
-    """Options of a test of hypotheses that were registered before the test.
+    """Options for testing hypotheses that were registered before the test.
 
     Attributes:
         thought, judged: examples from which the hypotheses were formed, and examples that test them.
@@ -255,7 +255,8 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return True if an example is short ASCII text, in which different letters always give different tokens."""
+    """Return True if an example is so short and plain that two examples with different letters always have different
+    tokens. It must be ASCII text."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -299,7 +300,8 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples for forming and for testing a kind of hypothesis."""
+    """Return the default examples for one kind of hypothesis: those from which it is formed, and those on which it is
+    tested."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -565,8 +567,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Count how many criteria each head meets, and whether one of its hypotheses is both confirmed on held-out examples
-    and causal."""
+    """Count for each head how many of the seven criteria its hypotheses meet. Also state whether one of them is
+    confirmed both on held-out examples and by an intervention."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

@@ -45,7 +45,7 @@ class UnitPart:
 
 @dataclass(frozen=True)
 class Parts:
-    """Results of units of work from all studies of a joint job."""
+    """The results of units of work of all studies that a joint job runs."""
 
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
@@ -94,7 +94,8 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Combine the provenance of several units: the fields that are equal, and the ID of every example once."""
+    """Combine the provenance of several units of work: the fields that all units share, and the ID of every example
+    once."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
@@ -105,7 +106,8 @@ def keep_as_run(
     db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
     scores: bool = True,
 ) -> str:  # fmt: skip
-    """Store the rows of a study as a run, and return the ID of the run. `scores` adds its head scores to the atlas."""
+    """Store the rows of a study as a run, and return the ID of the run. If `scores` is True, its scores of heads are
+    also added to the score table of the app."""
     given = as_json(options)
     run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
     store_rows(db, run, rows, scores=scores)

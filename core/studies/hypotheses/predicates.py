@@ -232,7 +232,7 @@ class Hypothesis:
 
     @property
     def least_name(self) -> str:
-        """Return the name of the parameter that sets the smallest effect that counts."""
+        """Return the name of the parameter that sets the smallest relevant effect."""
         return "margin" if self.predicate == "needed-for" else "least"
 
     @property
@@ -248,7 +248,8 @@ class Hypothesis:
 
     @property
     def measured_by(self) -> str:
-        """Return the name of the study that measures the hypothesis, with its variant, such as "patch:drop"."""
+        """Return the name of the study that measures the hypothesis. If the study has variants, the variant follows a
+        colon, as in "patch:drop"."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -256,7 +257,8 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis concerns words with a linguistic feature, so that word types are resampled."""
+        """Return True if the hypothesis is about attention to words with a linguistic feature. In this case, confidence
+        intervals resample types of words."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

@@ -51,7 +51,8 @@ class Reading:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence from one run for a hypothesis: the effect, what other explanations leave of it, and its specificity.
+    """The evidence that one run gives for a hypothesis: the effect, the part of it that other explanations do not
+    account for, and its specificity.
 
     A text instead of a value states why it is missing. `causal` is set only if the run intervenes in the model.
     """
@@ -74,7 +75,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Extract the mean of one head from means for all heads, and test it against `least` instead of 0."""
+    """Extract the mean of one head from the means of all heads, and test whether it exceeds `least`."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -266,7 +267,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Convert changes of the loss per example to an accumulator of means."""
+    """Create an accumulator of means from the change in loss of every example."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means

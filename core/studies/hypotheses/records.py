@@ -13,7 +13,7 @@ LEVELLED = ("held out", "explained")  # whose p are corrected within the batch a
 
 @dataclass(frozen=True, kw_only=True)
 class Criterion(Result):
-    """The result of testing one of the seven criteria of a hypothesis, with the measured value.
+    """The result of testing one of the seven criteria for a hypothesis about a head, with the measured value.
 
     Attributes:
         subject: the head, such as L1H2.

@@ -111,7 +111,8 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change of the share, with a confidence interval for this class alone."""
+        """Return the change in the share of this pattern class. The confidence interval is not corrected for the number
+        of classes."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property

@@ -393,7 +393,8 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """Score the user's own maps of held-out inputs, if bundled labels were also used for training."""
+    """If bundled labels were also used for training, score the classifier separately on the user's own attention maps
+    of held-out inputs."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]

@@ -64,7 +64,8 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the main score: on held-out checkpoints if available, then on held-out heads, then on held-out inputs."""
+    """Return the main score of a classifier. It is the score on held-out checkpoints or, if not available, on held-out
+    heads or, last, on held-out inputs."""
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:

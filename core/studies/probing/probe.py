@@ -359,7 +359,8 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with training and test examples. The first test follows the same rule as training."""
+    """A property of words with training examples and several sets of test examples. The first test set follows the same
+    rule as the training examples."""
 
     name: str
     classes: tuple[str, ...]

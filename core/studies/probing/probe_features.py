@@ -32,7 +32,8 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a split that a tokenizer can represent, with the fraction of each token in each word."""
+    """The sentences of a split that a tokenizer can represent. For each token, they state which fraction of it belongs
+    to each word."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -134,7 +135,8 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the attention between the words of sentences, as [layer × head, word, word], or read it."""
+    """Compute the attention between the words of sentences, as [layer × head, word, word], or load it from the
+    cache."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 

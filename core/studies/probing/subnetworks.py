@@ -120,7 +120,8 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which components of a model are pruned in one seed, and the pattern classes of its maps."""
+    """The order in which components of a model are pruned in the run with one random seed, and the pattern classes of
+    its attention maps."""
 
     seed: int
     order: tuple[str, ...]
@@ -175,7 +176,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return the units that retrain the subnetworks of each seed, once its pruning order is known."""
+        """For each seed whose pruning order is known, return the units of work that retrain its subnetworks."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -408,7 +409,8 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Fine-tune a model, prune it to each (scope, share), and return its predictions for the dev examples."""
+    """Fine-tune a model. Then set the smallest weights to 0 for each scope (global or per layer) and fraction of
+    weights, and return the predictions on the dev split."""
 
     import torch  # 1.3 s of start-up
 

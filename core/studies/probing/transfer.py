@@ -272,7 +272,8 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Train a classifier on the output of each layer, and return dev predictions [layer, example] by pooling."""
+    """Train a classifier on the output of each layer. Return its predictions on the dev split as [layer, example], for
+    each way of pooling tokens."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}
