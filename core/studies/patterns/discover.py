@@ -148,7 +148,7 @@ class Discover(Study[DiscoverOptions, Discovered]):
         across = sum(cluster.cuts_across for cluster in clusters)
         maps = f"The attention maps of {found.checkpoint}"
         if found.are_patterns:
-            mixed = {0: "None of them mixes", 1: "One of them mixes"}.get(across, f"{across} of them mix")
+            mixed = {0: "None of them significantly mixes", 1: "One of them mixes"}.get(across, f"{across} of them mix")
             sentence = f"{maps} form {found.clusters} stable clusters without labels. {mixed} several pattern classes."
         elif found.clustered < patterns.discovery.CLUSTERED:
             sentence = f"{maps} form no clear patterns without labels: only {found.clustered:.0%} are in a cluster."
