@@ -175,3 +175,20 @@ def test_worker_processes_are_prepared_and_give_their_memory_back_at_rest(monkey
     assert (given, named["timeout"], named["initargs"]) == ((2,), executors.IDLE_SECONDS, (os.getpid(),))
     assert named["initializer"] is worker.prepare
     assert (named["env"]["OMP_NUM_THREADS"], named["env"]["TOKENIZERS_PARALLELISM"]) == ("3", "false")
+
+
+def test_a_summary_is_asked_for_once_the_last_one_is_there():
+    pool = Pool()
+    execution = Execution(pool, PLACE, lambda: False)
+    for _ in range(2):
+        execution.summarize("tiny", {}, [])
+    assert pool.tasks == ["summarize"]
+    ended = [unit for unit, _ in execution.each_unit("tiny", {}, units(3))]
+    assert ended.count(None) == 1
+    assert len(ended) == 4
+    execution.summarize("tiny", {}, [])
+    assert pool.tasks.count("summarize") == 2
+    list(execution.each_unit("tiny", {}, units(1)))
+    execution._renew()  # a summary that went with its worker is asked for again
+    execution.summarize("tiny", {}, [])
+    assert pool.tasks.count("summarize") == 3
