@@ -99,8 +99,8 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
 
 
 def example_grids(checkpoints: Sequence[str]) -> GridTabs:
-    """Return the maps of several checkpoints on the bundled pair of sentences, one tab each. The caption names
-    checkpoints without maps, with the reason."""
+    """Return the attention maps of several checkpoints on the bundled pair of sentences, with one tab per checkpoint.
+    For each checkpoint without maps, the caption gives the reason."""
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
         try:

@@ -35,7 +35,8 @@ def split_alike(first: Encoding, other: Encoding) -> bool:
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Return every position as a shared token. Both checkpoints must split the input into the same tokens."""
+    """Pair the tokens of two encodings position by position. Both checkpoints must split the input into the same
+    tokens."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
@@ -64,7 +65,7 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Draw the tokens or words of an input that are compared as queries, and return their indices in ascending order.
+    """Sample the tokens or words of an input whose attention is compared, and return their indices in ascending order.
     `backward` leaves out the first query, which attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:

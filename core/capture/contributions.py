@@ -311,7 +311,8 @@ def take_head_inputs(
     norms: bool = False,
     by_difference: bool = False,
 ) -> None:
-    """Call a function with the queries and keys of every layer as sums of contributions, batch by batch.
+    """Compute the queries and keys of every layer as sums of the contributions of earlier components, and pass them to
+    a function, batch by batch.
 
     The checkpoint must use the attention interface of transformers, in float32 or float64. Raises InterventionError if
     the contributions do not add up exactly.

@@ -137,8 +137,8 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A forward pass of inputs A. It stores what each sender adds to the residual stream for A and for the paired
-    inputs B (`other`).
+    """A forward pass on inputs A. It stores what each sender (a model component) adds to the residual stream on A
+    (`own`) and on the paired inputs B (`other`).
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -174,8 +174,8 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The residual stream of inputs A at one layer, once for each earlier sender, with the output of this sender taken
-    from B.
+    """Copies of the residual stream of inputs A at one layer, one copy for each earlier sender. In each copy, the
+    output of this sender is replaced with its output on the paired inputs B.
 
     Attributes:
         attention: input of the attention sublayer, for every sender before its heads.
@@ -447,7 +447,7 @@ class _Circuits:
     circuits: Bool[Tensor, "circuit receiver sender"]
 
     def logits(self) -> Float[Tensor, "circuit pair choice"]:
-        """Run every circuit from the embeddings to the output and return the logits."""
+        """Run the model once for each circuit, from the embeddings to the output, and return the logits."""
         run, graph = self.run, self.run.graph
         count = len(self.circuits)
         self.added = run.own[:1].unsqueeze(1).expand(-1, count, *run.own.shape[1:])  # [sender, circuit, pair, ...]

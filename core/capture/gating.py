@@ -23,7 +23,7 @@ STEPS, RATE = 30, 0.4  # of Adam for the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """Settings of several fits of gates that run in parallel.
+    """The settings with which gates on attention heads are fitted several times in parallel.
 
     Attributes:
         rows: weight of each example in each fit, at least 0.

@@ -49,7 +49,7 @@ class BlockMaps:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Return the first and last position of each block as a label, counted from 1, such as "1–32"."""
+        """Return a label for each block: its first and last position, counted from 1, such as "1–32"."""
         starts = range(0, len(self.tokens), self.block)
         return tuple(f"{start + 1}–{min(start + self.block, len(self.tokens))}" for start in starts)
 

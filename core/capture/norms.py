@@ -55,8 +55,8 @@ LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, 
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer, split by head, at least float32, and its bias (0 if the layer has no
-    bias).
+    """The output projection W_O of one layer, split by head, and its bias (0 if the layer has none). Both have at least
+    float32 precision.
 
     `triangle` is R^T with W_O^T = Q R, so that |v R^T| = |v W_O|.
     """

@@ -155,8 +155,8 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return the patch of each sublayer or layer: inputs B receive its outputs on their partners A at aligned
-    positions.
+    """Return a patch for each sublayer or layer. It replaces the outputs on inputs B with the outputs on the paired
+    inputs A, at aligned positions.
 
     Raises InterventionError if outputs are not available.
     """

@@ -39,7 +39,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """Attention of heads to each kind of key, and the size of what heads add there. NaN for inputs without such keys.
+    """How much each head attends to each kind of sink token, and how much the attended tokens add to the head's output.
+    Values are NaN for inputs without such tokens.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.

@@ -153,13 +153,13 @@ class Block:
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer with its feed-forward sublayer ablated; the LayerNorms of BERT are still
-        applied."""
+        """Return the output of the layer without its feed-forward sublayer. In models that apply LayerNorm after each
+        sublayer, such as BERT, both LayerNorms are still applied."""
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of a layer from the residual stream after attention, by feed-forward sublayer, residual sum
-        and LayerNorms."""
+        """Return the output of a layer, given the residual stream after its attention sublayer. The feed-forward
+        sublayer, the residual connection and the LayerNorms are applied."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
@@ -181,8 +181,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer that is run from a change of one head. The first feed-forward product uses only the dimensions of this
-    head.
+    """A layer whose output is computed again after a change of one attention head. The first feed-forward product is
+    updated with the dimensions of this head only.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -256,8 +256,8 @@ class Stack:
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the model head reads: the states of one position, or of all positions for their
-        mean."""
+        """Return the hidden states that the model head reads: the state at one position or, if the head averages over
+        positions, the states at all positions."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 

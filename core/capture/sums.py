@@ -143,8 +143,7 @@ class Sum:
 
     @property
     def chunks(self) -> tuple[Tensor, ...]:
-        """Return the contributions that depend on the input, as tensors [component, ...] with several contributions
-        each."""
+        """Return the contributions that depend on the input, in one or several tensors [component, ...]."""
         if self._make is not None:
             self._chunks, self._make = (self._make(),), None  # its sources can be freed
         return self._chunks
@@ -219,8 +218,8 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """Return the sum after a linear function was applied to each contribution. None of the results is stored as a
-        fixed contribution.
+        """Apply a linear function to each contribution and return the new sum. All its contributions are stored in
+        full, even those that are the same for every input.
 
         `function` maps (*rows, width), or all contributions (component, *rows, width) at once if it broadcasts.
         """
@@ -230,7 +229,8 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum after a matrix product, in which fixed contributions are still stored compactly."""
+        """Return the sum multiplied by a weight matrix. Contributions that do not depend on the input remain in compact
+        storage."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)

@@ -33,7 +33,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest line of a map: offset (key - query), mean weight, marked rows overall and in the weakest third."""
+    """The strongest diagonal line of an attention map: its offset (key minus query), its mean weight, the fraction of
+    its places with a weight of at least MARK (`rows`), and this fraction in its weakest third."""
 
     offset: int
     weight: float

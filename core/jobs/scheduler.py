@@ -191,8 +191,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job: the number of tokens done when the job was started (`before`), the newest summary
-    (`rows`), and the earliest time of the next summary."""
+    """The progress of a running job: the number of tokens done when it was started (`before`), the newest summary of
+    its results (`rows`), and the earliest time at which the next summary may be computed (`next_summary`)."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)

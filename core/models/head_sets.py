@@ -48,7 +48,8 @@ class HeadSet:
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the indices of this set's attention calls among all attention calls in a forward pass."""
+        """Return the positions of this head set's attention calls in the sequence of all attention calls in a forward
+        pass."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 

@@ -188,8 +188,8 @@ class Fit:
         return cls(counts / counts.sum(), (np.diag(smooth) - np.outer(smooth, smooth)) / counts.sum(), confusions)
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
-        """Return the class shares that minimise chi-square, and the minimum. The summed share of the classes `chosen`
-        can be fixed to `value`."""
+        """Return the class proportions that minimise the chi-square of this fit, and the minimum. If `chosen` is given,
+        these classes must have the total proportion `value`."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]
@@ -217,8 +217,8 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """Return the confidence interval for the summed share of the classes `chosen`, which contains all values that
-        raise chi-square by at most RISE."""
+        """Return the 95 % confidence interval for the total proportion of the classes `chosen`. It contains all values
+        for which the minimum of chi-square rises by at most RISE, a quantile of chi-square."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:

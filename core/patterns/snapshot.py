@@ -77,8 +77,8 @@ class Snapshot:
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
-        """Return indices of training maps in which maps labelled by the user occur OWN_COPIES times, to give them more
-        weight than bundled maps."""
+        """Return the indices of training maps, with each map labelled by the user repeated OWN_COPIES times. The
+        repetition gives these maps more weight than bundled maps."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 

@@ -207,8 +207,8 @@ class ReplicationNetwork(nn.Module):
 
 
 def build(name: str, classes: int, size: int) -> nn.Module:
-    """Create an untrained classifier network by name. Raises InputError if the name is unknown or the map size is below
-    SMALLEST."""
+    """Create an untrained classifier network by name. Raises InputError if the name is unknown, or if the map size is
+    smaller than the minimum for the networks (SMALLEST)."""
     if size < SMALLEST:
         raise InputError(
             f"The neural networks need attention maps of at least {SMALLEST} tokens; got {size}. Pad the maps."

@@ -144,7 +144,8 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """Return the weights of layers, with sum 1, in the mixture that is best for one linear probe."""
+    """Return the weights, with sum 1, of the mixture of layers that is best for a linear probe. The weights are trained
+    together with the probe."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),

@@ -42,7 +42,7 @@ class Ragged:
         return len(self.shapes)
 
     def put(self, number: int, value: np.ndarray) -> None:
-        """Write one array to the file. Raises ValueError for another shape."""
+        """Write the array with index `number` to the file. Raises ValueError if its shape is not the expected shape."""
         if value.shape != self.shapes[number]:
             raise ValueError(
                 f"Array {number} must have the shape {self.shapes[number]}; got {value.shape}. Reshape it."

@@ -61,8 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return the category of each key for some queries, and whether the words of query and key are linked. Masked keys
-    are included."""
+    """Return two matrices [query, key] for the queries in `some`: the category of each key, and whether the words of
+    query and key are linked by syntax. Keys that the query cannot see are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -223,19 +223,21 @@ class _Input:
             self._sums[head, WIDTH:-1] = row[:WIDTH]
 
     def taken_by_class(self) -> Float[np.ndarray, "draw_class head category"]:
-        """Return the sums of shares by query class for one layer, and reset them for the next layer."""
+        """Return the sums of attention shares over the queries of each class for one layer, and reset them for the next
+        layer."""
         sums, self._by_class = self._by_class, np.zeros_like(self._by_class)
         return sums.swapaxes(0, 1)
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
-        """Return the sums over all blocks of queries for one layer, and reset them for the next layer."""
+        """Return the sums of attention shares over all blocks of queries for one layer, and reset them for the next
+        layer."""
         sums, self._sums, self._taken = self._sums, np.zeros((self.heads, SUMS)), None
         return sums
 
 
 class BudgetAttention:
-    """Observer of the attention budget of all heads. `means` contains the mean over inputs. `windows` is as in
-    `AttentionMaps`.
+    """Observer of how every head divides its attention among categories of keys. `means` contains the mean shares over
+    inputs, and `windows` the attention window of each layer.
 
     Attributes:
         draws: number of permutations in `BudgetTokens.classes`; None if budgets by class are not measured.

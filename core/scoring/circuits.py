@@ -70,8 +70,8 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return the fraction of fits in which each head is facilitating, interfering or irrelevant, in the order of
-    CLASSES.
+    """Return, for each attention head, the fraction of gate fits in which the head is facilitating, interfering or
+    irrelevant, in the order of CLASSES.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class, so fractions add up to at most 1. Raises InputError without fits.

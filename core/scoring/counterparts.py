@@ -62,8 +62,8 @@ def mean_distances(
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums of distances between heads by group of inputs, from which similarities, their intervals and split halves are
-    computed."""
+    """Sums of distances between heads, for each group of inputs. Similarities of heads, confidence intervals and split
+    halves of the inputs are computed from these sums."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
@@ -121,8 +121,8 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum distances between heads by group of inputs. The indices of the inputs (`numbers`) determine their group and
-    half."""
+    """Sum the distances between heads within each group of inputs. `numbers` are the indices of the inputs, which
+    determine their group and the split half that contains it."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))

@@ -19,8 +19,8 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return A - Proj_LN(T)(A), the part of the attention map A that affects the output: effective @ T = A @ T,
-    float64.
+    """Return the effective attention A - Proj_LN(T)(A), as float64. It is the part of the attention map A that affects
+    the output A @ T, so that effective @ T = A @ T.
 
     `values` are T or E W^V, without bias.
     """

@@ -72,7 +72,8 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example such that the mean over examples is Pearson's r; 0 if r is undefined.
+    """Return one value per example. The mean of the values is Pearson's r between gold and predicted values; all are 0
+    if r is undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
@@ -198,8 +199,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return how many examples must be drawn so that, with 95 % probability, they include an effect of every head that
-    affects a fraction `share` of all examples.
+    """Return how large a sample of examples must be. With 95 % probability, it then contains at least one example
+    affected by each head that affects a fraction `share` of all examples.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """

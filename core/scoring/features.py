@@ -206,7 +206,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the valid contrasts of the inputs of a batch."""
+        """Concatenate the query-key positions of the valid draws of all inputs in a batch."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -216,7 +216,8 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """Return the query-key positions of the contrasts of one input."""
+        """Return the query-key positions at which attention is compared between tokens with and without a feature, for
+        one input of the batch."""
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -227,8 +228,8 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return the contrast of each input, averaged over draws, in nats. It is positive if tokens with the feature get
-    more attention.
+    """Return by how much the log attention to tokens with a feature exceeds that to random tokens without it, for each
+    input. The value is averaged over draws and given in nats.
 
     A contrast is a difference in log attention; NaN without draws. `weights` are those of the cells of each draw, in
     the order of SIGNS.
@@ -316,8 +317,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token minus the median over its BESIDE nearest other tokens. There must be at least
-    two tokens."""
+    """Return the attention to each token minus the median attention to its BESIDE nearest tokens. The input must have
+    at least two tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)

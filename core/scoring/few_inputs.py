@@ -23,7 +23,7 @@ Cells = Shaped[np.ndarray, "*cell"]
 
 @dataclass(frozen=True)
 class Spread:
-    """The standard error and skewness of a mean over few inputs, for each cell (such as a head).
+    """The standard error and skewness of each of several means over few inputs, such as the mean score of every head.
 
     Attributes:
         error: standard error; 0 if values differ only by rounding, NaN for fewer than two.
@@ -106,7 +106,8 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Return the two-sided p value for a mean of 0; NaN for fewer than FEWEST nonzero inputs."""
+    """Return the two-sided p value for the null hypothesis that the mean is 0. It is NaN if fewer than FEWEST inputs
+    have a nonzero value."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 

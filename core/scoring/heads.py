@@ -45,7 +45,8 @@ class MapBatch:
         return to_offset(self.weights, offset, causal=self.causal)
 
     def to_set(self, number: int) -> Any:
-        """Return the attention to the first token (number 0) or to the separators (number 1), averaged over queries."""
+        """Return the attention to the first token (`number` 0) or to the separators (`number` 1), averaged over
+        queries."""
         return to_own_keys(self.weights, [special_keys(at)[number] for at in self.places], causal=self.causal)
 
     @property
@@ -111,7 +112,7 @@ def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Return the sums of attention maps that a `SumBatch` needs."""
+    """Return a request for the sums of attention maps from which `SumBatch` computes head scores."""
     sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 

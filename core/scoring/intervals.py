@@ -71,7 +71,8 @@ class StatisticEstimate:
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the one-sided p value for a mean of at most 0; NaN if too few inputs are nonzero."""
+        """Return the one-sided p value for the null hypothesis that the mean is at most 0. It is NaN if too few inputs
+        have a nonzero value."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:

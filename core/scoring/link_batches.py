@@ -186,16 +186,16 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Combine the values of every link in the order of QUANTITIES. The excess is 0 for links without a baseline,
-        which `counts` leaves out."""
+        """Return the values of every link, stacked in the order of QUANTITIES. Links without other words to compare
+        with have an excess of 0 and are not included in `counts`."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return the sums of every quantity over the links of each input, relation and direction, float64; 0 without
-        links."""
+        """Return the sum of each quantity over the links of each input, relation and direction, as float64. The sum is
+        0 if there are no links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))

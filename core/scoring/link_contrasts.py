@@ -51,8 +51,9 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Query-key positions of random contrasts for each link. `fits` marks valid draws, whose positions are inside the
-    input, between other words, and not linked. Positions of other draws are undefined."""
+    """The positions of three queries and three keys for each random draw with which the attention along a link is
+    compared. `fits` marks valid draws, whose other positions are inside the input, between other words, and not linked.
+    The positions of invalid draws are undefined."""
 
     queries: Int[np.ndarray, "link draw three"]
     keys: Int[np.ndarray, "link draw three"]
@@ -69,8 +70,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """Query-key positions of the valid contrasts of some links, concatenated. The three positions with a positive sign
-    come first."""
+    """The query-key positions of all valid draws of random control comparisons for some links. In each draw, the three
+    positions whose log attention is added come before the three whose log attention is subtracted."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -234,14 +235,14 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link, in nats: log attention without the effects of query, key and distance. 0
-    without draws."""
+    """Return the contrast of each link, in nats: its log attention weight without the effects of query, key and
+    distance. The contrast is a mean over random draws, and 0 if no draw is valid."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link from the attention weights at the positions `drawn.cells`."""
+    """Return the mean contrast of each link, from the attention weights at the query-key positions in `drawn.cells`."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -251,14 +252,16 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape the weights in `MapSums.cells` so that the six positions of a contrast are along the first axis."""
+    """Reshape attention weights so that the first axis has the positions of one comparison and the second axis the
+    draws. `weights` has the form of `MapSums.cells`."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of draws, in nats: the signed sum of log attention weights.
+    """Return the mean contrast of each group of draws, in nats. The contrast of a draw is the signed sum of the log
+    attention weights at its positions.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -276,7 +279,7 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """Links of one input whose contrasts are averaged to a single value."""
+    """A group of links in one input. Their contrasts are averaged to a single value."""
 
     input: int
     pieces: Pieces
@@ -329,6 +332,6 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return the mean contrast of each entry (a group of links), in nats, with heads layer by layer; NaN without
-        draws."""
+        """Return the mean contrast of each group of links in every head, in nats; NaN if a group has no valid draws. A
+        contrast is a log attention weight without the effects of query, key and distance."""
         return self._means.reshape(len(self._means), -1)

@@ -134,8 +134,8 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs that are read from the maps of one input. `average`: take the mean of their weights instead of
-    the maximum."""
+    """Query-key pairs in the attention maps of one input. Their score is the largest attention weight or, if `average`
+    is true, the mean weight."""
 
     input: int
     name: Any
@@ -235,7 +235,8 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, then the same pairs with all queries moved by each possible offset.
+    """Return the query-key pairs of a link, and then copies of them in which all queries are shifted by the same
+    offset. There is one copy for each offset that keeps the pairs valid.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -353,11 +354,13 @@ class _LayerParts:
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head for a block of queries (`core.map_sums.Needs.blocks`)."""
+        """Add the attention weights of one head, for the queries of a block, to the running sums. The block begins at
+        query `start`."""
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add attention rows of some heads for a block of queries that begins at `start`."""
+        """Add the attention weights of some heads, for the queries of a block, to the running sums. The block begins at
+        query `start`."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]

@@ -50,8 +50,8 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the exact p value that random circuits of these sizes share as many heads over all runs; 1 for a single
-    run.
+    """Return the exact p value of the number of heads that circuits of several runs share. It is the probability that
+    random circuits of the same sizes share at least as many heads; 1 for a single run.
 
     Hypergeometric, run by run: of m shared heads so far, those among the next k of H.
     """

@@ -171,7 +171,7 @@ class RoleBlocks:
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
-        """Return the scores of all heads for every role.
+        """Return the score of every attention head for every role, such as attending to the previous token.
 
         control: the same of equally long inputs without repeats. Raises InputError if there is a repeat and no control.
         """
@@ -292,8 +292,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """The attention to the targets of one role, and the attention minus the baseline, with and without the sink, as
-    arrays [layer, head, 1]."""
+    """The attention of all heads to the target tokens of one role, and the same attention minus a baseline, both with
+    and without the attention sink. Estimates are arrays [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -329,8 +329,8 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add the values of one layer for every role: attention and effect, with and without the sink. NaN for roles
-        without a target."""
+        """Add the scores of one layer for every role: attention to the targets and its difference from a baseline, with
+        and without the attention sink. Scores are NaN for roles without a target."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:

@@ -53,8 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances, float64. At the indices `left_over`, they are the whole minus the covariances of all other
-    contributions.
+    """Return covariances as float64. A covariance at the indices `left_over` is the covariance of the whole query or
+    key, minus the covariances of all other contributions.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (`HeadInputs.left_over`; None: unchanged).
     Float64 input is modified in place.

@@ -115,7 +115,7 @@ class Rules:
 
     @cached_property
     def fewest(self) -> int:
-        """Return the smallest number of examples after which a head can be found not to matter."""
+        """Return the smallest number of examples after which the test can conclude that a head does not matter."""
         won = np.log1p(FRACTIONS * self.margin / (self.clip - self.margin))  # of a row without an effect
         rows = 1
         while log_capital(rows * won) < self.wanted:

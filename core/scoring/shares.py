@@ -33,8 +33,7 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the fraction of right words by one prediction minus the fraction by another prediction of the same words,
-    paired by sentence.
+    """Return the difference between the accuracies of two predictions of the same words. Values are paired by sentence.
 
     first, second: right words of each sentence; totals: counted words. None as for `share_of`.
     """

@@ -79,8 +79,8 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer of the attention along the links of every relation, in both directions: weight, excess, contrast and
-    accuracy.
+    """Observer that measures the attention along the links of every relation, in both directions. It measures the
+    weight, its excess over other words, its contrast with random positions, and the accuracy of the largest weight.
 
     `across` states which relations link words of different sentences.
     """
@@ -114,8 +114,8 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request, for long inputs, blocks of queries (to find the word with the most attention) and the weights for
-        contrasts."""
+        """Request what is needed to score long inputs without storing whole maps: attention weights in blocks of
+        queries, and the weights at the positions of random control comparisons."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)

@@ -84,8 +84,8 @@ _BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_r
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
-    """Return how many batches of hypotheses about the same model weights share evaluation inputs with the IDs in
-    `judged_rows`."""
+    """Return how many registered batches of hypotheses about the same model weights share at least one evaluation input
+    with `judged_rows`."""
     marks = {mark for _, *known in judged_rows for mark in known}
     same = (batch for batch in batches(db) if batch.weights_hash == weights_hash)
     return sum(any(mark in marks for _, *known in batch.judged_rows for mark in known) for batch in same)
