@@ -6,7 +6,8 @@ from pages.parts.shell import shell
 from pages.parts.shell.page_table import PAGES
 
 VIEWS = [f"{page.name}/{view.name}" for page in PAGES for view in page.views]
-WITHOUT_RESULTS = {"start/start", "results/all", "annotate/codebook", "annotate/classes", "statistics/effective"}
+WITHOUT_RESULTS = {"start/start", "results/all", "annotate/codebook", "annotate/classes", "statistics/effective",
+                   "projects/setup"}  # fmt: skip
 MODES = {
     "interventions/ablation": ["One sentence", "A task's rows"],
     "interventions/patching": ["Two inputs", "A task's rows"],
