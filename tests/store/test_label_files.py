@@ -127,3 +127,20 @@ def test_a_folder_of_maps_without_texts_comes_in_with_its_labels_once(db, tmp_pa
 
 def test_a_folder_without_maps_is_nothing(db, tmp_path):
     assert import_folder(db, tmp_path) == []
+
+
+def test_an_import_reports_names_that_are_normalised_or_look_alike(labelled, tmp_path):
+    rows = [{"map_id": name, "class": "block", "class_set": SET} for name in ("m1", "m2")]
+
+    def notes(*people):
+        given = [json.dumps(row | {"annotator": one}) for row, one in zip(rows, people, strict=False)]
+        file = _written(tmp_path / "hand.jsonl", "\n".join(given) + "\n")
+        report = import_labels(labelled, file)
+        assert (report.rows, report.new + report.already, report.refused) == (len(given), len(given), [])
+        return report.notes
+
+    assert notes("eve") == []
+    assert notes("eve") == []  # as before: nothing is new
+    (alike,) = notes("eve", "Eve")
+    assert "'Eve' and 'eve'" in alike
+    assert any("' Bob@x.org' as 'bob@x.org'" in note for note in notes(" Bob@x.org"))
