@@ -65,6 +65,7 @@ RULES = {
         r"np\.(zeros|ones)\(.*dtype=(float|np.float64)\).* \+ .*(dtype=None|, )\)": "None is float64",
         r"np\.full(_like)?\(.*np\.nan\).* \+ .*np\.full(_like)?\([^+]*None\)": "None becomes NaN among floats",
         r"np\.errstate\(": "warnings, no results",
+        r": - def .*: \.\.\. \+ def ": "a protocol's signature, which never runs",
     }.items()
 }
 ALIVE = ("survived", "uncovered")  # no test failed, no test runs the line
