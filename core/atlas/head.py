@@ -29,7 +29,7 @@ from ..studies.patterns import pattern_shares
 
 @dataclass(frozen=True)
 class Shelved:
-    """An input in a gallery of the inputs with certain values of a score, with the map of the head.
+    """An input from a gallery of inputs ranked by a score of one head, with the attention map of this head.
 
     `where` is its rank in the gallery as text; `tokens` label the rows and columns of the map.
     """

@@ -82,7 +82,8 @@ class RowBlock:
 
 
 class CommonRows:
-    """Observer that stores the attention rows of randomly drawn queries over the keys that two checkpoints share.
+    """Observer that stores the attention rows of randomly sampled queries. The columns of a row are the tokens or words
+    that two checkpoints share.
 
     Args:
         groups: for each input, the positions of every shared token or word.

@@ -42,7 +42,7 @@ def sum_of(value: object) -> Sum | None:
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Attach contributions to the tensor that is their sum, in place, and return this tensor."""
+    """Store the contributions that add up to a tensor on the tensor itself, and return this tensor."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 

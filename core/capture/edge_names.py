@@ -53,8 +53,8 @@ class Graph:
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the number of senders that come before the heads of a layer. It is also the sender number of the first
-        head."""
+        """Return the number of senders that precede the heads of a layer. This number is also the sender index of the
+        layer's first head."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:

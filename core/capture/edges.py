@@ -66,8 +66,8 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return the stream to which a feed-forward sublayer adds its output (in BERT, after the first LayerNorm), and this
-    output."""
+    """Return two parts of a layer's output: the residual stream to which the feed-forward sublayer adds (in BERT, after
+    the first LayerNorm), and what this sublayer adds."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
@@ -158,7 +158,8 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of equal length and the paired inputs B. Return the run of A with the contributions from both."""
+    """Run inputs A of equal length and the inputs B that are paired with them. Return the run of A together with every
+    component's contributions on A and on B."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()

@@ -45,7 +45,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and the text generated from it, with attention maps. `maps` is None if the prompt has more than WHOLE
+    """A prompt and the text generated from it, with attention maps. `maps` is None if the prompt is longer than WHOLE
     tokens."""
 
     prompt: Encoding
@@ -136,8 +136,8 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate at most `new` tokens (1 to MOST), or fewer if an end-of-text token occurs, and capture the attention
-    maps of the prompt.
+    """Generate at most `new` tokens (1 to MOST) and capture the attention maps of the prompt. Generation stops early at
+    an end-of-text token.
 
     `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
     `check_prompt`.

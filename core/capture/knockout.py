@@ -28,8 +28,8 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """The attention edges of one named kind, such as edges to separators, for any input. `causal` leaves out edges to
-    later keys and the edge from the first token to itself. Instances are hashable."""
+    """A set of attention edges (query-key pairs) of one named kind, such as all edges to separators. If `causal`, it
+    excludes edges to later keys and the edge from the first token to itself. Instances are hashable."""
 
     kind: str
     causal: bool
@@ -56,7 +56,8 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """The attention edges between linked positions of each input, given as (earlier position, later position).
+    """The attention edges (query-key pairs) between linked positions of each input. A link is given as (earlier
+    position, later position).
 
     If `causal`, only the edge from the later to the earlier position is cut; otherwise both directions are.
     """

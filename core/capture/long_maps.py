@@ -55,7 +55,7 @@ class BlockMaps:
 
 
 def block_of(length: int) -> int:
-    """Return the smallest block size, in tokens, with which an input has at most BLOCKS blocks."""
+    """Return the smallest block size, in tokens, that splits an input of this length into at most BLOCKS blocks."""
     return max(1, -(-length // BLOCKS))
 
 

@@ -61,7 +61,8 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Yield a list that the next forward pass fills with the outputs of all heads (before W_O), layer by layer.
+    """Return a context manager that provides a list. The next forward pass appends the outputs of all heads (before
+    W_O) to this list, layer by layer.
 
     Raises InterventionError if the outputs are not available.
     """

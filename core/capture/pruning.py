@@ -29,8 +29,8 @@ def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
 
 
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer that reads the concatenated outputs of heads. Raises InterventionError if layers
-    share a module."""
+    """Return, for each layer, the linear module whose input is the concatenated outputs of the heads. Raises
+    InterventionError if layers share a module."""
     written: list[Tensor] = []
     projections: list[nn.Module] = []
 

@@ -132,7 +132,8 @@ def with_sink(
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack tensors, one for each attention call, by layer. Layers without attention are 0."""
+    """Stack tensors, one for each attention call, into one tensor with an entry for every layer. Layers without
+    attention get zeros."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))

@@ -25,8 +25,8 @@ LARGE, MASSIVE = 100, 1000  # times the median magnitude of a layer (Sun et al. 
 
 
 def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
-    """Return which keys of an input belong to each of KINDS. The first token is the start token if the input has
-    one."""
+    """Return a mask of the keys of an input that are the first token, separators or punctuation (KINDS). The first
+    token is the start token if the input has one."""
     keys = np.zeros((len(KINDS), len(encoding)), dtype=bool)
     keys[0, encoding.first or 0] = True
     keys[1, list(encoding.separators)] = True
@@ -169,8 +169,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """A change of one head. It sets the whole output of the head ("head") to 0, or replaces its values at the keys of
-    one kind by 0 ("zero") or by their mean over inputs ("mean")."""
+    """An ablation of one head. It sets the head's whole output to 0 ("head"), or replaces its value vectors at one kind
+    of key by 0 ("zero") or by their mean over inputs ("mean")."""
 
     layer: int
     head: int

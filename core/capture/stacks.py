@@ -39,7 +39,7 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 class Linear:
-    """A frozen linear layer y = x W^T + b whose weights are copied in a given dtype.
+    """A linear layer y = x W^T + b with detached copies of its weights in a given dtype.
 
     `gradients` states whether x needs gradients, which packed kernels do not support.
     """
@@ -95,8 +95,8 @@ class LayerNorm:
     def held(
         self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
     ) -> Float[Tensor, "*rows hidden"]:
-        """Return x normalised with the scale computed from another tensor. The result is linear in x except for the
-        bias."""
+        """Return x after a LayerNorm whose scale is computed from another tensor. The result is linear in x except for
+        the bias."""
         scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
         return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
 
@@ -166,8 +166,8 @@ class Block:
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
     def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
-        """Return the part of the first feed-forward product that is linear in the residual stream. It includes the mean
-        and weights of the LayerNorm, but neither its scale nor a bias."""
+        """Return the part of the first feed-forward product that is linear in the residual stream. This part includes
+        the centring and weights of the LayerNorm, but not its scale or any bias."""
         norm, bias = self.norms[self.norm_first], self.wide.bias
         product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
         return product if bias is None else product.sub_(bias)
@@ -232,7 +232,7 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the input up to its last token that is not padding. Later tokens cannot affect the logits.
+        """Return the input without trailing padding, which cannot affect the logits.
 
         The head of a decoder reads there even if an input really ends with the padding token.
         """

@@ -39,7 +39,8 @@ class FrozenNorm:
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return the inverse of the scale at each position if one contribution were replaced by a constant vector."""
+        """Return the standard deviation or root mean square by which the norm would divide at each position if one
+        contribution were replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -89,7 +90,7 @@ class FixedPart:
         return replace(self, vectors=vectors, scales=scale if self.scales is None else self.scales * scale)
 
     def projected(self, weight: Float[Tensor, "hidden out"]) -> "FixedPart":
-        """Return this contribution after a product with a weight matrix."""
+        """Return this contribution after its vectors are multiplied by a weight matrix."""
         return replace(self, vectors=self.vectors @ weight)
 
     def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
@@ -107,7 +108,7 @@ class FixedPart:
 
 
 def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
-    """Return a contribution that is the same vector in every row of a tensor with `axes` axes."""
+    """Return a contribution that is one constant vector at every position of a tensor with `axes` axes."""
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
 
@@ -248,8 +249,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return the sum after a LayerNorm. Its bias becomes the last bias, and the previous last bias joins the other
-        constants."""
+        """Return this sum after a LayerNorm. The bias of the LayerNorm becomes the last bias; the earlier last bias
+        becomes one of the other constant contributions."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]

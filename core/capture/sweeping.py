@@ -76,7 +76,8 @@ def packed_logits(
     *,
     source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Return the logits of every input for the unmodified model and for every ablation target, at least float32."""
+    """Return the logits of every input, in float32 or float64, for the unmodified model and for every set of ablated
+    heads."""
     masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
     for number, variant in enumerate(variants):
         for head in variant:

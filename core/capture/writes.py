@@ -100,8 +100,8 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """The contributions of heads to the logits at one position of one input, from the token to which each head attends
-    most there.
+    """What each head adds to the logits at one position of one input, counting only the token to which the head attends
+    most at this position.
 
     Attributes:
         source: index of this token. *Shape:* (layer, head); -1 without attention.
@@ -122,8 +122,8 @@ def text_writes(
     places: Sequence[int],
     take: Callable[[int, TextWrites], None],
 ) -> None:
-    """Compute what each head writes at one position (`places`) of each input, and call `take` with the number of the
-    input and the result.
+    """Compute what each head adds to the logits at one position (`places`) of each input. `take` is called with the
+    index of the input and the result.
 
     The heads of `logits` are those of `checkpoint`, layer by layer. Raises InterventionError if the contributions of
     this family or number format do not add up.

@@ -67,7 +67,7 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the rule that separates both classes, and how the maps are drawn."""
+        """Return the rule that separates the two classes, and a note if the maps in the figure differ in scale."""
         return f"{self.rule} In the figure, each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:

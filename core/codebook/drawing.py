@@ -10,7 +10,8 @@ Random = np.random.Generator
 
 
 def normalised(weights: Any, *, causal: bool = False) -> Map:
-    """Normalise the rows of a map to sum 1; causal: first remove weights on later tokens."""
+    """Scale the rows of an attention map so that each sums to 1. If `causal`, first set the weights on later tokens to
+    0."""
     weights = np.tril(weights) if causal else weights
     return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 

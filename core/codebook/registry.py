@@ -52,7 +52,8 @@ def _stored() -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def border_maps(name: str) -> tuple[BorderMap, ...]:
-    """Return the bundled maps near a border between two classes, by increasing value of its measure."""
+    """Return the bundled attention maps near the border between two classes, sorted by the measure that separates these
+    classes."""
     maps = []
     for row in _stored().get(name, {"maps": []})["maps"]:
         with np.load(config.ANNOTATIONS / row["source"] / "maps.npz", allow_pickle=False) as stored:
@@ -121,7 +122,8 @@ def borders(class_set: str) -> list[Border]:
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Return why the codebook doubts a class of a map, or None. sentences: number of sentences in the input."""
+    """Return why the annotation codebook casts doubt on a class of an attention map; None if it does not. `sentences`
+    is the number of sentences in the input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

@@ -139,8 +139,8 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 sequence classifier with a new head on top of a Transformer, which keeps its weights or is
-    initialised at random.
+    """Return a float32 sequence classifier: a new classification head on a Transformer, which keeps its weights unless
+    `random_weights` is set.
 
     Raises CheckpointError if the pooling is unknown, "sep" without a separator token, or "cls" for a causal model, or
     the tokenizer cannot pad.

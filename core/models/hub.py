@@ -222,7 +222,7 @@ def _reporting(progress: _Progress, counted: str) -> Any:
             super().__init__(*arguments, **options)
 
         def display(self, *arguments: Any, **options: Any) -> None:
-            """Write nothing to the terminal, in place of the display of a progress bar."""
+            """Do nothing instead of writing a progress bar to the terminal."""
 
         def update(self, n: Any = 1) -> bool | None:
             drawn = super().update(n)

@@ -180,7 +180,8 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit for the attention maps of one head, which has one map per input.
+        """Create the fit for the attention maps of one head. The counts of predicted classes come from one map per
+        input.
 
         Errors are computed with one more map that is spread over all classes.
         """

@@ -215,7 +215,8 @@ def calibration_interval(
 
 
 def sure_errors(probabilities: Float[np.ndarray, "map class"], truth: Numbers) -> float:
-    """Return the fraction of attention maps that are misclassified with a probability above CONFIDENT."""
+    """Return the fraction of attention maps for which the classifier predicts a wrong class with a probability above
+    CONFIDENT."""
     wrong = probabilities.argmax(1) != truth
     return float((wrong & (probabilities.max(1) > CONFIDENT)).mean())
 

@@ -466,7 +466,8 @@ class _HeldOut:
     truth: Probabilities
 
     def of(self, both: bool) -> Probabilities:
-        """Return the class probabilities of the forest, or the mean of both models if there are two."""
+        """Return the class probabilities of the random forest. If `both`, average them with those of the second model,
+        if there is one."""
         return (self.of_forest + self.of_second) / 2 if both and self.of_second is not None else self.of_forest
 
 

@@ -155,8 +155,8 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return the category of each key for some queries (WIDTH for masked keys), and which keys fit two
-        categories."""
+        """Return the category of each key for some queries, with WIDTH for masked keys, and a mask of the keys that fit
+        two categories."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows
@@ -207,7 +207,8 @@ class _Input:
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights [query, key] of one head for the block of queries that begins at `start`."""
+        """Add the attention weights [query, key] of one head for one block of queries, which begins at `start`, to the
+        running sums."""
         stop = start + len(weights)
         if self._taken is None or self._taken[0] != start:  # the same for all heads
             self._taken = (start, *self.rows(slice(start, stop)))

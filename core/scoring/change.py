@@ -101,7 +101,7 @@ class Change:
         return self
 
     def packed(self) -> dict[str, Any]:
-        """Return the sums and the most changed inputs as JSON types."""
+        """Return the accumulated sums and the most changed inputs as a dictionary of JSON types."""
         lowest = [[layer, head, pairs] for (layer, head), pairs in self.lowest.items()]
         causal = len(self.statistics) > len(STATISTICS)
         return {"heads": self.heads.packed(), "layers": self.layers.packed(), "lowest": lowest, "causal": causal}

@@ -24,7 +24,7 @@ def interactions(
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Return `count` random orders of the heads. Every second order is the reverse of the order before it.
+    """Return `count` random orders of the heads, in pairs: the second order of each pair is the reverse of the first.
 
     Raises InputError if `count` is odd or below 2.
     """
@@ -38,7 +38,7 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return the set of ablated heads after each step of each order."""
+    """Return, for each order of the heads, the set of heads that have been ablated after each step."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
@@ -98,8 +98,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level for testing the mean of an edge on half of the pairs: sqrt((2 threshold - 1) /
-    edges).
+    """Return the significance level for a test of an edge's mean effect on half of the input pairs: sqrt((2 threshold -
+    1) / edges).
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -144,7 +144,7 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """Return the numbers of edges of the circuits in a faithfulness curve, in ascending order."""
+    """Return the circuit sizes (numbers of edges) at which a faithfulness curve is computed, in ascending order."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 

@@ -89,12 +89,13 @@ class SimilaritySums:
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval over inputs for each similarity; NaN for fewer than two groups of
-        inputs."""
+        """Return, for each similarity between two heads, half the width of its 95 % confidence interval over inputs.
+        NaN for fewer than two groups of inputs."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """Return how much more similar two matched heads are to each other than to other heads of the other checkpoint.
+        """Return, for two matched heads, how much more similar they are to each other than each is to the remaining
+        heads of the other checkpoint.
 
         Value, low and high of the 95 % interval of each difference, paired by input: first of the head to all others,
         then of the match to all others. Bounds are NaN for fewer than two groups of inputs.
@@ -206,8 +207,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return the factor for the attention scores of each head (e^-7 to e^9) that gives its rows a chosen mean entropy,
-    in nats."""
+    """Return a factor for the attention scores of each head with which the mean entropy of its rows is `entropy`, in
+    nats. Factors lie between e^-7 and e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2

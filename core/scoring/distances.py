@@ -126,8 +126,8 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the drawn attention rows of long inputs. None if all rows are compared, because the rows of all
-        layers would have to be stored."""
+        """Request only the sampled attention rows of long inputs. Return None if all rows are compared, because whole
+        maps must then be stored."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
@@ -170,8 +170,8 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Return the Jensen-Shannon distance between the rows of each head in two sets of maps, summed over rows, in
-    nats."""
+    """Return, for each head, the Jensen-Shannon divergence between corresponding rows of two sets of attention maps, in
+    nats, summed over rows."""
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)

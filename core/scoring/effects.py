@@ -46,7 +46,7 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for all heads and all weightings of the examples.
+    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for every head under every vector of example weights.
 
     `counts` has the weight of each example in each bootstrap draw, not all 0. NaN if undefined (constant predictions
     for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn. Raises InputError for an unknown metric.
@@ -231,8 +231,8 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """The gain by the head that is best on one half of the examples, measured on the other half, averaged over random
-    halves.
+    """The gain from ablating the head that is best on one half of the examples, measured on the other half and averaged
+    over random splits.
 
     Attributes:
         low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence

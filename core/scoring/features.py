@@ -71,7 +71,8 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input with the tokens of each feature marked. Contrasts are drawn from them at random."""
+    """An input with a mark on the tokens of each feature. Random contrasts between tokens with and without a feature
+    are drawn from such inputs."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -81,8 +82,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw at most DRAWS contrasts for each feature of each input, both for ordinary queries and for the classifying
-    token.
+    """Draw at most DRAWS random contrasts between tokens with and without each feature, in each input. Contrasts are
+    drawn once for ordinary queries and once for the classifying token as query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -326,8 +327,8 @@ def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndar
 
 
 def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
-    """Return the one-sided p value that word types with a feature get more attention than equally many random word
-    types.
+    """Return the one-sided p value for the hypothesis that word types with a feature get more attention than random
+    sets of equally many word types.
 
     Each word type counts once, because a head that prefers a few words seems to attend to every feature of these words.
     The sets are drawn from all word types in `types` (`FeatureAttention.types`); a type has the feature if most of its
@@ -389,7 +390,7 @@ class _Batch:
         self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Return the values at the keys of every group, concatenated."""
+        """Return the values at the marked keys of all groups, concatenated into one array."""
         return values[self.owner, self.keys]
 
     def reduced(
@@ -553,7 +554,8 @@ class FeatureAttention:
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the contrast of one feature for one definition of attention, as an array [layer, head, 1]."""
+        """Return the mean contrast between tokens with and without one feature, for one definition of attention to
+        tokens, as an array [layer, head, 1]."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
@@ -563,8 +565,8 @@ class FeatureAttention:
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the column of `means` that contains the effect (value minus baseline) for a definition of attention
-        and a feature."""
+        """Return the index of the column of `means` with the effect (attention minus baseline) of one feature, for one
+        definition of attention."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 

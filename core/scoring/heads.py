@@ -19,7 +19,7 @@ from ..map_sums import MapSums, Needs, keys_as_values
 
 @dataclass(frozen=True)
 class SpecialPositions:
-    """Positions of the special tokens of one input that head scores refer to."""
+    """The positions of the special tokens in one input, which head scores need."""
 
     first: int
     separators: tuple[int, ...]
@@ -28,7 +28,8 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps of inputs with equal length and equal special positions, from which head scores are computed."""
+    """Attention maps from which head scores are computed. All inputs have the same length and the same positions of
+    special tokens."""
 
     weights: Any
     places: Sequence[SpecialPositions]

@@ -27,7 +27,8 @@ _REACH = float(-ndtri(0.025))
 def wilson_interval(
     counts: Real[np.ndarray, "*share"], rows: int
 ) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
-    """Return the bounds of 95 % Wilson intervals (1927) for proportions: counts out of `rows` examples (at least 1)."""
+    """Return the bounds of 95 % Wilson intervals (1927) for the proportions counts / rows. `rows` is the number of
+    examples, at least 1."""
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
@@ -124,8 +125,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator in place, and return this accumulator. The other one may have fewer
-        statistics."""
+        """Add the sums of another accumulator in place, and return this accumulator. If the other one has fewer
+        statistics, its sums are added to the first ones."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -143,14 +144,14 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """Return an accumulator with only some statistics, in the order of their indices `places`."""
+        """Return an accumulator that contains only the statistics with the indices `places`, in this order."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of the even (0) or the odd (1) groups of inputs."""
+        """Return an accumulator of only the even (parity 0) or only the odd (parity 1) groups of inputs."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])

@@ -36,8 +36,8 @@ class LinkedWords:
 
 
 class WordTable:
-    """A table with the sentence, number of tokens and spelling of each word. Inputs are rows, padded to equal
-    length."""
+    """A table with the sentence, the number of tokens and the spelling ID of every word. Each row is one input; rows
+    are padded to the same number of words."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -49,8 +49,8 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Return whether a link may lead from one word to another: within a sentence, or with `across`, to another
-        sentence.
+        """Return whether a link from one word to another is allowed: between words of one sentence, or, where `across`
+        is True, of different sentences.
 
         False for special tokens, and from a word to itself. All arguments are broadcast.
         """
@@ -276,7 +276,8 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights [query, key] of one head for the block of queries that begins at `start`."""
+        """Add the attention weights [query, key] of one head for one block of queries, which begins at `start`, to the
+        running sums."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):

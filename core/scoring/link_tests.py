@@ -40,8 +40,8 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums under a null model that takes the score of every input at one random position and sums scores
-    over inputs.
+    """Return random sums of a score under a null hypothesis. Each sum adds, over all inputs, the score at one random
+    position of the input.
 
     `places` has, for each input, the score at each possible position, the true one first.
     """
@@ -89,7 +89,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """Observed sums of a score, and sums that were drawn under a null model."""
+    """The observed sums of a score, and random sums that were sampled under a null hypothesis."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]

@@ -119,7 +119,8 @@ def _moved(links: Links, step: int) -> Links:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs with equal length, whose links may be exchanged."""
+    """Return random groups of at most `most` inputs of equal length. A permutation test can then exchange the links of
+    inputs within a group."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -170,7 +171,8 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request, for long inputs, the attention weights of all query-key pairs, group by group."""
+        """Request, for long inputs, only the attention weights at the query-key pairs of all groups, in the order of
+        the groups."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -283,8 +285,8 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request blocks of queries for long inputs, because the mean attention at each distance is over all pairs of
-        positions."""
+        """Request the attention of long inputs in blocks of queries. Single pairs do not suffice, because the mean
+        attention at each distance needs all pairs."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 

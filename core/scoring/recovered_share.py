@@ -45,7 +45,7 @@ def recovered_share(
     seed: int = 0,
 ) -> Recovered:
     """Return the fraction of the logit difference that each set of patched components recovers, with its p value and 95
-    % interval (the wider of Student's t and Hall's).
+    % interval. The interval is the wider of Student's t and Hall's.
 
     `first` is m(A) of each pair, in logits. Pairs whose m(A) and m(B) differ by less than `floor` logits are left out.
     Raises InputError if no pair remains.

@@ -21,8 +21,8 @@ LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:
-    """Observer that compares two distances of each head: to other heads on the same inputs, and to itself on other
-    inputs.
+    """Observer that compares each head's distance to other heads on the same input with its distance to itself on
+    another input.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
     minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half. Only
@@ -63,7 +63,7 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Whether another head is closer to a head than this head is to itself on other inputs.
+    """Whether some other head on the same input is closer to a head than this head is to itself on another input.
 
     Attributes:
         value: distance to itself minus that to the nearest other head, in nats per row; positive if the other is

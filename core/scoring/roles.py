@@ -99,7 +99,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return attention and effect for every role, with and without the sink."""
+    """Return, for every role, the attention to its targets and the effect (attention minus baseline), first with and
+    then without the attention sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -108,8 +109,8 @@ def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads st
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return attention weights without the sink, float64, with rows that sum to 1. Rows in which less than LEAST is
-    left are 0."""
+    """Return float64 attention weights without the sink, scaled so that rows sum to 1 again. Rows whose remaining
+    weight is below LEAST are set to 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -145,7 +146,8 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
 
 class RoleBlocks:
-    """Computes role scores of inputs with equal positions from blocks of queries (`core.map_sums.Needs.blocks`).
+    """Computes role scores from the attention of blocks of queries, for inputs whose special tokens and role targets
+    have the same positions.
 
     Args:
         shape: of the heads, such as (head,) or (batch, head).
@@ -162,7 +164,8 @@ class RoleBlocks:
         )
 
     def take(self, head: Any, start: int, weights: Any) -> None:
-        """Add the attention weights [*heads, query, key] of the block of queries that begins at `start`.
+        """Add the attention weights [*heads, query, key] of one block of queries, which begins at `start`, to the
+        running sums.
 
         head: index of the heads in `shape`; ... for all.
         """
@@ -203,7 +206,7 @@ class _Side:
         self.diagonals = np.zeros((*shape, bins if self.beside else 0))
 
     def take(self, head: Any, start: int, block: Float[np.ndarray, "*heads query key"]) -> None:
-        """Add the attention rows of some heads for the block of queries that begins at `start`."""
+        """Add the attention rows of some heads, for one block of queries from `start` on, to the running sums."""
         if self.places.causal and start == 0:
             block[..., 0, :] = 0.0  # it has no choice
         count = block.shape[-2]
@@ -277,8 +280,8 @@ class _Side:
 
 
 def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads diagonal"]:
-    """Return the sums over the diagonals of a block of attention weights, from the lower left to the upper right
-    corner."""
+    """Return the sum of each diagonal of a block of attention weights. The diagonals are ordered from the lower left to
+    the upper right corner."""
     *heads, queries, keys = block.shape
     wide = np.zeros((*heads, queries, queries + keys))
     wide[..., :keys] = block[..., ::-1, :]
@@ -343,7 +346,8 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values for the hypothesis that attention to the targets of a role is at most `times` the baseline.
+    """Return q values for the null hypothesis that the attention to the targets of a role is at most `times` times its
+    baseline.
 
     Benjamini-Hochberg over heads and roles together. (Pande et al. 2021, arXiv 2101.09115, test each head and role
     alone, which finds some of 144 heads and 8 roles by chance.) NaN if too few inputs have targets of the role.

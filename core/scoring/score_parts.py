@@ -86,7 +86,8 @@ def centred_scores(
 def score_variance(
     centred: Float[Tensor, "batch head query key"], scores: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the variance of attention scores over visible keys, summed over queries, in squared units of scores."""
+    """Return the variance of attention scores over the visible keys of each query, summed over queries. Its unit is
+    that of squared scores."""
     return (centred * scores.masked_fill(centred == 0, 0.0)).sum((-2, -1))
 
 
@@ -115,8 +116,8 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return the mean Jensen-Shannon distance (base 2, square root) between the map of each head and several other
-    maps.
+    """Return, for each head, the mean Jensen-Shannon distance between its map and each of several other maps. The
+    distance is the square root of the divergence in bits.
 
     Rows that are equal up to float32 rounding have distance exactly 0.
     """

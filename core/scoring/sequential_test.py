@@ -147,8 +147,8 @@ def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return the lower confidence bound of each head: the largest mean effect that is rejected, or -c if none is
-    rejected.
+    """Return a lower confidence bound for the mean effect of each head: the largest mean that the test rejects, or
+    -clip if it rejects none.
 
     `wanted` is the log capital at which a mean is rejected.
     """

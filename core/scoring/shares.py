@@ -17,7 +17,7 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return the fraction of right words, sum(hits) / sum(totals), with its interval from an expanded percentile
+    """Return the accuracy over words, sum(hits) / sum(totals), with its 95 % interval from an expanded percentile
     bootstrap over sentences.
 
     hits: right words of each sentence; totals: counted words. None if nothing is counted; no bounds for fewer than two

@@ -143,7 +143,8 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield every relation and direction, with the estimate of each quantity by name [layer, head, 1]."""
+        """Yield each relation and direction, with a dictionary from the name of each quantity to its estimate [layer,
+        head, 1]."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:

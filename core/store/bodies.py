@@ -135,7 +135,8 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Return a context manager that collects the messages of `leave_out` in a list without duplicates."""
+    """Return a context manager that collects, without duplicates, the messages about invalid rows that were ignored
+    (`leave_out`)."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -168,5 +169,5 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return a copy of a stored dictionary with only the keys that this version of the program knows."""
+    """Return a copy of a stored dictionary without the keys that this version of the program does not know."""
     return {name: value for name, value in row.items() if name in keys}

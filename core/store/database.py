@@ -360,7 +360,7 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return a handle on the same open database that has the rights of another person."""
+        """Return another handle on this open database that has the access rights of `person`."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle

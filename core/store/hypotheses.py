@@ -18,8 +18,8 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together. `runs` lists earlier runs with the same model weights and the number of
-    evaluation inputs that each run used."""
+    """Hypotheses that were registered together. `runs` lists the earlier runs on the same model weights, each with its
+    number of evaluation inputs."""
 
     checkpoint: str
     weights_hash: str

@@ -134,8 +134,8 @@ class _Known:
 
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
-    """Return a dictionary from the index of each label event that cannot be stored to the reason. An event may refer to
-    valid events before it."""
+    """Return why label events cannot be stored, as a dictionary from the index of each such event to the reason. An
+    event may refer to valid events that precede it in `rows`."""
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
     columns, (these, values) = quoted(*_SAID), among("event", list(named))
     events = cursor.execute(

@@ -482,7 +482,8 @@ def frozen_at(cursor: Any, project: str) -> int | None:
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the result of `frozen_at` for a project, read with a new database cursor."""
+    """Return the position of the last label event that counts in a closed or archived project, read with a new database
+    cursor. None for an active project."""
     return frozen_at(db.cursor(), project)
 
 

@@ -260,8 +260,8 @@ class LogCopy:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a message if DuckDB could read only a part of the log, and keep the copy of the log; otherwise return
-        None.
+        """Return a warning if DuckDB could read only a part of the database log; otherwise return None. The copy of the
+        log is kept in the first case.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """

@@ -396,7 +396,8 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return the index in Task.labels for each output of a checkpoint; (0,) if the task is a regression.
+    """Return, for each output of a checkpoint, the index of its label in Task.labels. The result is (0,) for a
+    regression task.
 
     `logits[:, [order.index(l) for l in ...]]` is then in the order of the task. Names (`labels`, by output) are
     compared without case, spaces, hyphens and underscores. Two generic names (LABEL_0, LABEL_1) have the order of the
