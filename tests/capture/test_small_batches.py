@@ -141,6 +141,10 @@ def test_effects_of_edges_do_not_depend_on_how_many_are_computed_at_once(monkeyp
     mask = torch.rand(3, run.graph.receivers, run.graph.senders, generator=torch.Generator().manual_seed(0)) < 0.5
     compared(lambda: edges.circuit_logits(run, mask), monkeypatch)
     compared(lambda: edges.edge_effects(run, some, test_edges.difference), monkeypatch)
+    whole = edges.edge_effects(run, some, test_edges.difference)
+    for number in (0, len(some) // 2, len(some) - 1):
+        alone = edges.edge_effects(run, [some[number]], test_edges.difference)
+        assert torch.allclose(alone[0], whole[number], atol=1e-9)
 
 
 def compared(compute, monkeypatch: pytest.MonkeyPatch) -> None:
