@@ -40,7 +40,7 @@ class Example(NamedTuple):
 
 
 def file_of(name: str) -> Path:
-    """Return the path of the file that stores a checkpoint's captured example."""
+    """Return the path of the file that stores the attention maps of a checkpoint on the bundled example."""
     return FILE if name == config.ENCODER else FILE.with_name(f"maps-{name}.npz")
 
 

@@ -216,8 +216,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence that counts the stored scores that `atlas` omits because of other weights; "" if there are
-    none."""
+    """Return a sentence with the number of stored scores that `atlas` omits because they are not known to belong to the
+    checkpoint's present weights. The sentence is empty if there are none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
@@ -238,7 +238,8 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return the first table of scores, followed by rows of the second table for other tasks and scores."""
+    """Return the first table of scores, extended by those rows of the second table whose (task, score) is not in the
+    first table."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

@@ -383,8 +383,8 @@ class _Reading:
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Mark the outputs of all heads in a layer, [batch, query, head, dim], as contributions to the residual
-        stream."""
+        """Store the outputs of all heads in a layer, [batch, query, head, dim], as contributions to the residual
+        stream, so that later layers can be decomposed into them."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part

@@ -225,8 +225,9 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair (A, B), float64: how much the logit difference m on A falls if the
-    edge carries the output of its sender on B. Positive if the edge supports the answer on A.
+    """Return the effect of every edge on every pair of inputs (A, B), as float64. The effect is the fall in the logit
+    difference m on A if the edge carries the output of its sender on B. It is positive if the edge supports the answer
+    on A.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -365,7 +366,8 @@ POINTS = 5
 def edge_attributions(
     run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference, *, points: int = POINTS
 ) -> Float[Tensor, "edge pair"]:
-    """Estimate the effect of every edge on every pair of inputs to first order (edge attribution patching).
+    """Estimate the effect of every edge on every pair of inputs by a first-order approximation (edge attribution
+    patching).
 
     The estimate is the change of the receiver's input if the sender's contribution comes from B, times the gradient of
     m, summed over positions (Syed et al. 2023, arXiv 2310.10348). The gradient is averaged over points between the
@@ -467,8 +469,8 @@ class _Circuits:
         return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
-        """Return the residual stream that each receiver reads in every circuit, [receiver, circuit, pair, position,
-        hidden].
+        """Return the input that each receiver reads from the residual stream in each circuit, as a tensor [receiver,
+        circuit, pair, position, hidden].
 
         `with_heads`: after the heads of `layer`, where the feed-forward sublayer reads.
         """

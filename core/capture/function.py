@@ -83,7 +83,7 @@ class AttentionRun:
         return self.numbers[call] if self.numbers else call
 
     def end_after(self, layer: int) -> None:
-        """Stop the forward pass, by raising PassEnded, if a layer is the last one whose weights are observed."""
+        """Raise PassEnded to stop the forward pass if `layer` is the last whose attention weights are observed."""
         if layer == self.last:
             self.ended = True
             raise PassEnded

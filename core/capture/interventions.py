@@ -79,7 +79,7 @@ class Knockout:
 
 @dataclass(frozen=True)
 class HeadChange:
-    """The change of some heads in one layer by one ablation method, for one batch of inputs.
+    """A change that an ablation method makes to some heads of one layer, for one batch of inputs.
 
     Attributes:
         heads: the changed heads; one row for the whole batch, or one for each input.
@@ -267,7 +267,8 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return a copy of attention weights (without a sink) with the rows of the changed heads replaced.
+    """Return a copy of attention weights in which the rows of the ablated heads are replaced. The weights must not
+    include the column of a learned sink.
 
     The method is disable, previous, current, next or first. The new rows sum to 1.
     """

@@ -30,7 +30,8 @@ WINDOW = 256  # most queries and keys of a window
 
 @dataclass(frozen=True)
 class BlockMaps:
-    """The attention maps of all heads for one long input, reduced to blocks of queries and keys.
+    """The attention maps of all heads for one long input, in which queries and keys are combined into blocks. Each
+    block is represented by its largest attention weight.
 
     Attributes:
         maxima: largest weight in each block, 0 to 1, without sinks.

@@ -64,8 +64,8 @@ def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the rows of an attention mask for some queries, in the form that is added to scores; None if every key is
-    visible.
+    """Return the attention mask for some queries, as numbers that are added to attention scores. The result is None if
+    every key is visible.
 
     `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
     queries, key).

@@ -130,8 +130,8 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the replacement output of every head at each position, by the class of the position or by its absolute
-        index."""
+        """Return the output that replaces the output of every head at each position. It depends on the class of the
+        position (such as separator) or on the absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -283,8 +283,8 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of heads: each input receives the outputs that the heads have on its partner, at aligned
-    positions.
+    """Activation patching of attention heads. On each input, the outputs of the heads are replaced with their outputs
+    on a partner input, at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
@@ -297,8 +297,8 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs of heads on the partner of each input at aligned positions. Other positions are not
-        replaced."""
+        """Return the outputs that the heads have on the partner of each input, at aligned positions. Outputs at other
+        positions are not replaced."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)

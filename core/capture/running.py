@@ -61,8 +61,8 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Pass the attention maps of one layer to the observers, or store the maps until all layers can be passed
-        together."""
+        """Pass the attention maps of one layer to the observers. For observers that process all layers at once, the
+        maps of short inputs are stored until the last layer."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -157,8 +157,8 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Set up the attention function of a checkpoint within the context, with interventions and a watcher of attention
-    weights.
+    """Prepare the attention of a checkpoint for forward passes within a `with` block. Interventions are applied, and
+    attention weights are passed to the watcher.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
     cannot be changed, or an intervention is undefined for it.
@@ -398,7 +398,8 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the attention maps of a set of heads, given by attention call, by layer. Layers without attention are NaN.
+    """Stack the attention maps of a set of heads layer by layer. The maps are given by the index of the attention call.
+    Layers without attention are filled with NaN.
 
     Raises CheckpointError if a layer has a different number of heads than the config.
     """
@@ -416,7 +417,7 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Create the attention maps of one set of heads from attention weights [head, query, key] for each attention
+    """Create the attention maps of one set of heads, given the attention weights [head, query, key] of each attention
     call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding

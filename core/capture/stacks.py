@@ -251,7 +251,7 @@ class Stack:
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
-        """Return the logits, at least float32, from the output of the last layer."""
+        """Return the logits for the output of the last layer, with at least float32 precision."""
         read = self.read_of(last)
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
@@ -281,7 +281,8 @@ class Stack:
 
 
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
-    """Return a classifier or language model as a stack of layers, or None if a stack would not reproduce its logits.
+    """Return a classifier or language model as a stack of layers. The result is None if no stack that reproduces the
+    logits is available for the model.
 
     `dtype` is that of the arithmetic (None: of the weights). `gradients`: whether gradients flow to the inputs of
     layers.

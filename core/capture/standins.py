@@ -82,7 +82,7 @@ class StandIn(Protocol):
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
     ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
-        """Return the outputs of the heads in the last layer at one position, before and after the change."""
+        """Return the outputs of the heads in the last layer at one position, before and after the ablation."""
 
 
 @dataclass(frozen=True)

@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm with fixed scale whose input is a sum of contributions. It measures the effect of fixing
-    the scale.
+    """A LayerNorm or RMSNorm whose input is a sum of contributions and whose scale is fixed. It is used to measure how
+    fixing the scale changes the output.
 
     `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
     """
@@ -50,7 +50,7 @@ class FrozenNorm:
 
 @dataclass(frozen=True)
 class HeldNorm:
-    """A LayerNorm or RMSNorm with fixed scale, which makes it a linear function.
+    """A LayerNorm or RMSNorm whose scale is fixed. The norm is then a linear function.
 
     Attributes:
         is_centred: whether it subtracts the mean (LayerNorm) or not (RMSNorm).
@@ -160,8 +160,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Return the sum after a linear projection, with all contributions in one tensor. `spares` limits the
-        projection of the first contribution to the first input."""
+        """Apply a linear projection to all contributions, and return the new sum with all contributions in one tensor.
+        If `spares` is true, the first contribution is projected for the first input only."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 

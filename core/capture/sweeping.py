@@ -245,8 +245,8 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """The logits of the unmodified model and of every ablation target, at least float32. `fast`: whether ablation
-    targets shared the layers before the change."""
+    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast` states
+    whether the layers before the ablated one were run only once for all ablation targets."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]

@@ -75,7 +75,7 @@ def _word(encoding: Encoding, group: list[int], sources: tuple[str, str]) -> Wor
 
 
 def spaced_words(text: str) -> list[Span]:
-    """Return the spans [start, end) of the words of a text that white space separates."""
+    """Return the spans [start, end) of the whitespace-separated words of a text."""
     spans, start = [], None
     for position, character in enumerate(text + " "):
         if character.isspace():

@@ -47,7 +47,8 @@ def read_by(checkpoint: Checkpoint) -> str:
 def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
-    """Yield, head by head, the effect of attention to each source token on the logit of every token.
+    """Yield each head and a matrix [source, token]. The matrix states how much attention to each source token changes
+    the logit of every token in the vocabulary.
 
     Raises InputError if the weights cannot be found.
     """
@@ -178,8 +179,8 @@ class _Sources:
         self._weights = weights
 
     def mix(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
-        """Split the outputs of heads [batch, query, head, dim] into what each head reads from its most attended token,
-        and the rest."""
+        """Split the outputs of heads, [batch, query, head, dim], into two parts at the observed position: what each
+        head reads from its most attended token, and the rest."""
         with torch._C.DisableTorchFunction():
             weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))
             weight, source = weights[rows, :, torch.tensor(self.at)].max(-1)

@@ -22,8 +22,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column of a map: key (zero-based), mean weight, fractions of rows with at least FAINT and
-    STRONG."""
+    """The strongest column of an attention map: its key (counted from 0), its mean weight, and the fractions of rows in
+    which its weight is at least FAINT and at least STRONG."""
 
     key: int
     weight: float

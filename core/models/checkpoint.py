@@ -78,7 +78,8 @@ class Checkpoint:
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return all attention heads of the model, or of the encoder in an encoder-decoder, layer by layer."""
+        """Return all attention heads of the model, layer by layer. For an encoder-decoder model, only the heads of the
+        encoder are returned."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property

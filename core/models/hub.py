@@ -207,7 +207,7 @@ class _Progress:
             self.tell(done / self.expected, f"{done / 1e6:.1f} of {self.expected / 1e6:.1f} MB")
 
     def begin_next(self) -> None:
-        """Add the size of the finished file to the total before the download of the next file begins."""
+        """Add the size of the downloaded file to the total of all files, before the next download begins."""
         self.before, self.now = self.before + self.now, 0
 
 

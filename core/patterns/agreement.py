@@ -408,8 +408,8 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 
 
 def disputed(labels: pd.DataFrame) -> list[str]:
-    """Return the IDs of attention maps with different labels from several raters and without an adjudication, sorted by
-    ID."""
+    """Return the sorted IDs of attention maps to which raters gave different labels, and whose label has not been
+    settled by adjudication."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     given = _given(labels)
     least = np.where(given.codes < 0, len(given.classes), given.codes).min(axis=1, initial=len(given.classes))

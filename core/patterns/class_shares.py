@@ -172,7 +172,8 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit for all attention maps, with standard errors estimated over inputs."""
+        """Create a fit of class proportions to the predicted classes of all attention maps. Standard errors are
+        estimated from the differences between inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
@@ -250,7 +251,8 @@ def true_changes(
     *,
     several: int = 1,
 ) -> Float[np.ndarray, "three class"]:
-    """Return the change in each class share, corrected for classification errors, as rows value, low and high.
+    """Return the change in the proportion of each class, corrected for classification errors. The three rows are the
+    estimate and the lower and upper ends of its interval.
 
     A change always fits; misfits are detected in the shares before and after (`CorrectedShare.misfit`). Errors of
     inputs and of confusions are independent, so the squares of their half-widths are added.
@@ -275,8 +277,8 @@ def true_shares(
     chosen: Bool[np.ndarray, " class"],
     held_out: Int[np.ndarray, "group class class"],
 ) -> Float[np.ndarray, "three head"]:
-    """Return the summed share of the classes `chosen` for each head, corrected for classification errors, as rows
-    value, low and high.
+    """Return the total proportion of the classes `chosen` among the maps of each head, corrected for classification
+    errors. The three rows are the estimate and the lower and upper ends of its interval.
 
     Misfit is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko 2013, "Likelihood
     ratio tests with boundary constraints using data-dependent degrees of freedom"); bounds are NaN for heads that do

@@ -61,8 +61,8 @@ def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALL
 
 
 def components(statistics: Statistics, *, seed: int = 0) -> Float[np.ndarray, "map component"]:
-    """Return the first principal components of standardised map statistics, which together explain a fraction VARIANCE
-    of the variance.
+    """Return the leading principal components of standardised map statistics. Together, they explain a fraction
+    VARIANCE of the variance.
 
     Raises InputError for too few or equal maps.
     """

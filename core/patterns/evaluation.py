@@ -141,7 +141,7 @@ def by_group(
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Return the sum of counts over randomly resampled groups for each bootstrap sample, as an array [sample,
+    """Draw bootstrap samples of groups, and return the sum of the groups' counts in each sample, as an array [sample,
     *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)

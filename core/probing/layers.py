@@ -161,7 +161,8 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return the mixing weights for all sentences, then for resampled sentences, [1 + refits, layer]."""
+    """Return the weights of the layers in a mixture, as an array [1 + refits, layer]. The first row is fitted to all
+    sentences, and each other row to a bootstrap sample of sentences."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)

@@ -136,7 +136,8 @@ class _Input:
         self._by_class = np.zeros((heads, len(self.members), WIDTH))
 
     def even_by_class(self, window: int | None) -> Float[np.ndarray, "query_class category"]:
-        """Return the sums of shares over the queries of each class, for uniform attention."""
+        """Return the shares of attention that each category of keys gets under uniform attention, summed over the
+        queries of each class."""
         sums = np.zeros((CLASSES, WIDTH))
         for start in range(0, self.length, ROWS):
             some = slice(start, start + ROWS)
@@ -147,7 +148,8 @@ class _Input:
 
     @cached_property
     def members(self) -> Float[np.ndarray, "draw_class query"]:
-        """Return which queries belong to each class in each draw; without rows if classes are not measured."""
+        """Return which queries belong to each class of queries, for the true classes and then for each random
+        permutation of them. There are no rows if classes are not measured."""
         classes = self.tokens.classes
         if classes is None:
             return np.zeros((0, self.length), dtype=np.float32)
@@ -202,13 +204,13 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return which categories in BEYOND have keys that are compared with other keys. It is known once `cells` has
-        been called."""
+        """Return which key categories in BEYOND have at least one key that can be compared with other keys. The values
+        are known once `cells` has been called."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights [query, key] of one head for one block of queries, which begins at `start`, to the
-        running sums."""
+        """Add the attention weights [query, key] of one head, for the queries of a block, to the running sums. The
+        block begins at query `start`."""
         stop = start + len(weights)
         if self._taken is None or self._taken[0] != start:  # the same for all heads
             self._taken = (start, *self.rows(slice(start, stop)))
@@ -381,7 +383,8 @@ def class_distances(
     counts: Float[np.ndarray, "_ query_class layer"],
     even: Float[np.ndarray, "query_class layer category"],
 ) -> ClassDistances:
-    """Compare the budget of each class of queries with that of all other queries; see `BudgetAttention`."""
+    """Compare how the queries of each class divide their attention among categories of keys with how all other queries
+    do."""
     layers, heads = by_class.sums.shape[1:3]
     own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
     every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)

@@ -45,7 +45,8 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """Return a causal map without the first token as query and key, float64. Rows are normalised to sum to 1.
+    """Return a causal attention map without the row and column of the first token, as float64. The remaining rows are
+    normalised to sum to 1.
 
     Rows whose whole weight was on the first token become uniform over the visible keys. Empty for a single token.
     """

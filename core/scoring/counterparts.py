@@ -160,8 +160,8 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Match heads over all inputs, and test whether both halves of the inputs yield the same matches (never true for an
-    empty half)."""
+    """Match heads between two checkpoints over all inputs, and test whether each half of the inputs yields the same
+    matches. Matches do not agree if a half has no inputs."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
@@ -179,7 +179,7 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which heads are counterparts of their match in another checkpoint.
+    """Return which heads have a true counterpart in another checkpoint, that is, whose match is close and reliable.
 
     p (compared with random weights, see `beyond_chance`) must be at most ALPHA, the similarity to the match at least
     LEAST, and the interval of the margin above 0; the halves must agree; and the distance to the match must be at most
@@ -191,8 +191,8 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy of the attention rows of each head, in nats. Blocks of rows may have different numbers of
-    keys."""
+    """Return the mean entropy of the attention rows of each head, in nats. The rows are given in blocks, which may have
+    different numbers of keys."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 

@@ -53,8 +53,8 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the value of a score above which a head has a role or a pattern class; None if the score has no such
-    bound."""
+    """Return the threshold above which a score assigns a head to a role or to a pattern class. The result is None if
+    the score has no threshold."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 

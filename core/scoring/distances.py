@@ -62,7 +62,7 @@ def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads
 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Return random sets of other heads for comparison. Each set has as many heads in each layer as the group.
+    """Return random sets of heads that are not in a group. Each set has as many heads in each layer as the group has.
 
     If a layer has too few heads left, they come from any layer. Empty if fewer heads are left than the group has.
     """
@@ -114,8 +114,8 @@ class HeadDistances:
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the drawn attention rows of one layer. After the last layer, compute the distances between all
-        heads."""
+        """Store a random sample of the attention rows of one layer. After the last layer, compute the distances between
+        all heads."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -149,8 +149,8 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the distance between every two heads, averaged over rows; NaN without rows. `sums` has the sums over
-        rows, as in Clark et al."""
+        """Return the distance between every two heads, averaged over attention rows; NaN if there are no rows. The
+        attribute `sums` has the sums over rows, which Clark et al. report."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 

@@ -31,8 +31,8 @@ def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Estimate how many examples are needed to see FEW_FLIPS changed predictions. The estimate is a lower bound if no
-    prediction changed."""
+    """Estimate how many examples are needed to observe FEW_FLIPS changed predictions. The estimate is a lower bound if
+    no prediction has changed so far."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
@@ -190,8 +190,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return the largest fraction of all examples that some head may affect although no effect was seen on the measured
-    examples (5 % risk).
+    """Return an upper bound for the fraction of all examples that a head affects, if no head had an effect on the
+    measured examples. The bound holds for all heads with 95 % confidence.
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """

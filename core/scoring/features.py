@@ -42,7 +42,8 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Query-key positions of the contrasts in one input between tokens with and without a feature.
+    """Query-key positions at which the attention to tokens with a feature is compared with the attention to tokens
+    without it, in one input.
 
     Attributes:
         queries: positions of q and q+t, for any ordinary query and for the classifying token (WAYS).
@@ -271,7 +272,8 @@ def mark(
     rhombi: Rhombi | None = None,
     types: Int[np.ndarray, " key"] | None = None,
 ) -> Marks:
-    """Mark the tokens of one input that have each feature, and draw NULLS sets of random positions for the baseline."""
+    """Mark the tokens of one input that have each feature. As a baseline, NULLS random sets of other tokens are drawn
+    for each feature."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
     features, length = tokens.shape
@@ -550,7 +552,8 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return (value, value minus baseline) for each (definition, feature), as arrays [layer, head, 1]."""
+        """Return the attention to tokens with each feature and the attention minus the baseline, for each (definition,
+        feature). Estimates are arrays [layer, head, 1]."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
@@ -574,7 +577,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate of all statistics into (value, value minus baseline) for each (definition, feature)."""
+    """Split an estimate of all statistics into one entry for each (definition, feature). An entry has the estimated
+    attention and the attention minus the baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

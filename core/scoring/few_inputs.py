@@ -44,7 +44,7 @@ def spread_of(
     mean: Float[np.ndarray, "*cell"],
     unit_means: Float[np.ndarray, " unit *cell"] | None = None,
 ) -> Spread:
-    """Return the standard error and skewness of a mean, or of a ratio of sums, from the values of single inputs.
+    """Return the standard error and skewness of a mean, or of a ratio of sums, given one value per input.
 
     Args:
         values: may be NaN where not used.
@@ -115,8 +115,8 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """Return the 95 % interval of the mean over inputs; NaN if there are fewer than two inputs, or only one is
-    nonzero."""
+    """Return the 95 % confidence interval of the mean over inputs. It is NaN if there are fewer than two inputs, or if
+    only one input has a nonzero value."""
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)
         return nothing, nothing

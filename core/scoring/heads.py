@@ -58,8 +58,8 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of the maps of long inputs with equal length, for head scores. The scores equal those that `MapBatch`
-    computes from whole maps. sums: requested by `special_needs`."""
+    """The sums of attention maps from which head scores are computed for long inputs of equal length. The scores equal
+    those that `MapBatch` computes from whole maps. The attribute `sums` has the sums that `special_needs` requests."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -79,7 +79,8 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the attention to the first token (number 0) or to the separators (number 1), averaged over queries.
+        """Return the attention to the first token (`number` 0) or to the separators (`number` 1), averaged over
+        queries.
 
         NaN without keys, or without queries that see one of the keys and another key.
         """
@@ -108,7 +109,7 @@ CACHED = 2**17  # weights that stay in the processor's cache together
 
 
 def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return two sets of keys that head scores count: the first token, and the separators."""
+    """Return the keys for which attention is measured separately: the first token, and the separators."""
     return (at.first,), at.separators
 
 

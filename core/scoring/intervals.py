@@ -134,8 +134,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Add empty statistics until there are `statistics` of them, at the end of each of `blocks` blocks of equal
-        size."""
+        """Add empty statistics until there are `statistics` in total. The statistics consist of `blocks` blocks of
+        equal size, and the same number is added at the end of each block."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -207,7 +207,8 @@ _ARRAYS = ("sums", "counts", "inputs")
 
 
 def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
-    """Return Student's 95 % interval of a mean (1908), given the sum and the sum of squares of n values.
+    """Return the 95 % confidence interval of a mean by Student's t distribution, from the sum and the sum of squares of
+    n values.
 
     None for fewer than two values, or if `squares` is NaN.
     """

@@ -84,7 +84,8 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw at most DRAWS random contrasts for each link of one input.
+    """Draw at most DRAWS sets of random query-key positions for each link of one input. The attention along the link is
+    compared with the attention at these positions.
 
     Args:
         links: token positions of the words of the query and of the key.
@@ -106,7 +107,8 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Draw random contrasts for the links of several inputs with equal length. Each input has its own seed.
+    """Draw sets of random query-key positions for the links of several inputs with equal length. The attention along a
+    link is compared with the attention at these positions. Each input has its own seed.
 
     `is_taken` receives, for each draw, the link index, the word of the query and the word of the key, and returns
     whether no other cell of that link may be in this pair.

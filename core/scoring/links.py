@@ -34,7 +34,7 @@ PAIRINGS = {
 def pairs_of(
     links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
 ) -> tuple[Pair, ...]:
-    """Return the distinct (query, key) pairs whose attention a link score reads.
+    """Return the distinct (query, key) pairs whose attention weights are used to score the links of an input.
 
     `pairing` is one of PAIRINGS; "zip" joins the tokens of all elements, then of all targets, as the notebook does.
     `causal` leaves out pairs whose key follows the query. Raises InputError for an unknown direction or pairing.
@@ -70,8 +70,8 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the largest attention weight over the pairs that the links of an input define. The score in the paper is
-    its mean over inputs.
+    """Return the largest attention weight over the query-key pairs of the links in an input. Averaged over inputs, it
+    is the link score of Kovaleva et al. (2019).
 
     `causal` leaves out pairs whose key follows the query. NaN without pairs.
     """
@@ -255,8 +255,8 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer of the attention to the keys of links from every possible query, and of the mean attention at each
-    distance.
+    """Observer of the attention that the keys of a link receive from the true query and from every other possible
+    query. The mean attention at each distance is also stored.
 
     `places` has the pairs of each link at their true query, then at every other query (`other_queries`).
     """
@@ -317,8 +317,8 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return the largest residual over the pairs of each link [place, cell], in units of `curve`. The true query
-        comes first."""
+        """Return, for each link, an array [place, cell] with the largest residual attention over the pairs of the link,
+        in the units of `curve`. The first place is the true query, and the others are other queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

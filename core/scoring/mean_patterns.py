@@ -20,8 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Return the fraction of each token that lies in each of `size` equal parts of the input, float64. The result is
-    cached, so do not modify it.
+    """Divide the input into `size` equal parts, and return the fraction of each token that lies in each part, as
+    float64. The result is cached and must not be modified.
 
     Rows sum to 1, columns to length / size.
     """

@@ -84,8 +84,8 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """Return the geometric mean of the agreement of two methods with themselves; NaN if one agreement is not above
-        0."""
+        """Return the geometric mean of the split-half reliabilities of two ablation methods. It is NaN if a reliability
+        is not above 0."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
@@ -98,8 +98,8 @@ def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Return Kendall's tau-b of two scores from their signs (`signs_between`); NaN if all heads are tied in one
-    score."""
+    """Return Kendall's tau-b between two scores of heads, given the signs of all pairwise differences
+    (`signs_between`). It is NaN if all heads are tied in one score."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
@@ -113,8 +113,8 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return Kendall's tau between the head effects of every two ablation methods. All pairs of methods use the same
-    halves and draws.
+    """Return Kendall's tau between the head effects of every two ablation methods. All pairs of methods are compared on
+    the same split halves and bootstrap samples of examples.
 
     Raises InputError for fewer than three heads or four examples.
     """

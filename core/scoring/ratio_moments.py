@@ -23,8 +23,8 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """Return the sums for some inputs, given the numerators (`parts`) and the denominator (`whole`) of each
-        input."""
+        """Create the sums from which ratios over several inputs are computed. Each input has several numerators
+        (`parts`) and one denominator (`whole`)."""
         return cls(
             len(whole),
             parts.sum(0),
@@ -38,7 +38,7 @@ class RatioMoments:
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":
-        """Return each ratio of sums (numerators / denominators), with a 95 % interval over inputs.
+        """Return each ratio of two sums over inputs (numerator / denominator), with a 95 % confidence interval.
 
         Student's interval of the linearised ratio (infinitesimal jackknife), from the variance of x - ratio *
         denominator. NaN if the denominator is 0; no interval for fewer than two inputs.

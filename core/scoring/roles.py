@@ -41,8 +41,8 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Positions to which the roles of heads refer. `repeat` is (start, period) of a sequence of tokens that occurs
-    twice, or None."""
+    """Token positions from which the targets of each role of heads are found. `repeat` is (start, period) of a token
+    sequence that occurs twice, or None."""
 
     length: int
     first: int = 0
@@ -87,8 +87,8 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Compute the score of every head for every role, on inputs with equal positions. Roles that are not in `only` are
-    NaN.
+    """Compute the score of every attention head for every role, such as attending to the previous token. All inputs
+    must have the same role positions (`places`). Scores for roles that are not in `only` are NaN.
 
     control: maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there is none.
     """
@@ -239,7 +239,8 @@ class _Side:
         return np.asarray((np.isin(shown.argmax(-1), self.places.rare) & (shown.max(-1) > 0)).sum(-1))
 
     def score(self, role: Role, control: "_Side | None") -> tuple[np.ndarray, np.ndarray]:
-        """Return the attention of each head to the targets of a role, and the same attention of the baseline."""
+        """Return the attention of each head to the target tokens of a role, and the attention that is expected by the
+        baseline of the role."""
         queries, keys = self.cells[role].T
         rows, weight = len(np.unique(queries)), self.targets[role]
         if not rows:
@@ -320,7 +321,8 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add the role scores of one layer for inputs with equal target positions. `control` is as in `role_scores`.
+        """Add the role scores of one layer to the means over inputs. All inputs must have the same role positions
+        (`places`). `control` has the attention maps of equally long inputs without repeats.
 
         `layer` is EVERY_LAYER if `weights` has the heads of all layers concatenated.
         """
@@ -337,7 +339,8 @@ class RoleMeans:
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimated score of every head for every role; NaN if no input has a target of the role."""
+        """Return the estimated score of every head for every role. It is NaN if no input has a token to which heads
+        with this role attend."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))

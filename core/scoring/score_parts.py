@@ -30,8 +30,8 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return the covariance of each pair of query and key contributions with the whole attention score, summed over
-    queries.
+    """Return the covariance between the attention score and the part of it that comes from a query contribution and a
+    key contribution. There is one value for each pair of contributions, summed over queries.
 
     There is one tensor for each weighting of keys (`centred`: the whole scores from `centred_scores`), in squared units
     of scores. Divided by `score_variance`, the covariances are shares.
@@ -99,7 +99,8 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return what each pair of contributions adds to one attention score, relative to the mean over visible keys.
+    """Return how much each pair of a query contribution and a key contribution adds to one attention score, minus what
+    it adds on average over visible keys.
 
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """

@@ -124,7 +124,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """Return the log capital that a bet must reach so that the mean it bets against is rejected."""
+        """Return the log capital at which a bet is won. The mean effect that it bets against is then rejected."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -142,7 +142,7 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return log K, the joint capital of bets with different fractions."""
+    """Return the log of the mean capital over bets that stake different fractions, with the weights WEIGHTS."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
@@ -161,15 +161,15 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the gains of four bets on the mean effect: above margin, above -margin, below margin, and below
-    -margin."""
+    """Return the log gains of four bets on the mean effect: that it is above `margin`, above -`margin`, below `margin`,
+    and below -`margin`."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict for each head ("matters", "does not matter", "open"), given the log capital with which a mean
-    is rejected."""
+    """Return the verdict on each head ("matters", "does not matter" or "open"), given the log gains of the four bets on
+    its mean effect. A bet is won if its log capital is at least `wanted`."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
@@ -240,14 +240,14 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads that are measured on more examples. Heads that were stopped for futility are left
-        out."""
+        """Return the undecided heads that must be measured on more examples. Heads that were stopped for futility are
+        not included."""
         return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return the number of examples on which each head has been measured, that is, the examples before its first
-    NaN."""
+    """Return the number of examples on which each head has been measured. The measured examples of a head come before
+    its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
@@ -283,8 +283,8 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test: examples `start` to `stop` (excluded). They are equal if the test has
-    ended."""
+    """The next measurement of a sequential test. It covers the examples from `start` up to, but not including, `stop`.
+    The two numbers are equal if the test has ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int

@@ -153,8 +153,8 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
-    """Return the most frequent distance of links and the fraction of links with this distance, which is the accuracy of
-    a fixed-distance baseline.
+    """Return the most frequent distance between linked words, and the fraction of links with this distance. The
+    fraction is the accuracy of a baseline that always uses this distance.
 
     `among` lists candidate distances (None: 1 to FARTHEST both ways). The nearest in a tie; (0, NaN) without links.
     """

@@ -33,7 +33,8 @@ def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """Return the number of scored words that have a governor (syntactic head). It is the denominator for `joined`."""
+    """Return the number of evaluated words that have a governor (syntactic head). It is the denominator of the
+    undirected attachment score, whose numerator is `joined`."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 

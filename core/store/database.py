@@ -367,7 +367,7 @@ class Database:
 
     @property
     def shared(self) -> "Database":
-        """Return the handle that opened the database file, which has the rights of the owner."""
+        """Return the database handle that opened the file. It has the access rights of the owner."""
         return self._opened or self
 
     @property

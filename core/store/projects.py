@@ -462,8 +462,8 @@ def changed_since(cursor: Any, project: str, since: Marks) -> bool:
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
-    """Return admissions and exclusions of annotators in a project since the positions `since`, as (position, person,
-    admitted), oldest first."""
+    """Return the events after the position `since` that admitted an annotator to a project or excluded one. Each event
+    is (position, person, admitted), and the oldest is first."""
     return cursor.execute(
         """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",
@@ -475,7 +475,7 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """Return the position of the last label event that counts in a closed or archived project; None for an active
+    """Return the position of the last label event that counts for a closed or archived project; None for an active
     project."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None

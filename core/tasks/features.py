@@ -88,7 +88,7 @@ def is_of_words(feature: Feature) -> bool:
 
 
 def is_role(feature: Feature) -> bool:
-    """Return whether a feature is a syntactic function, such as being a subject, and not a word class."""
+    """Return whether a feature is a syntactic function, such as subject, rather than a word class, such as noun."""
     return feature.name in _DEPENDENCIES or feature.name.startswith("dep:")
 
 
