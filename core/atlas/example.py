@@ -57,8 +57,8 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
-    """Store an encoded input and its attention maps as the example. `weights_hash` is the SHA-256 of the safetensors
-    file."""
+    """Store the encoded input and the attention maps of the bundled example. `weights_hash` is the SHA-256 hash of the
+    safetensors file of its checkpoint."""
     file.parent.mkdir(exist_ok=True)
     said = json.dumps({"encoding": asdict(encoding), "weights_hash": weights_hash, "causal": maps.causal})
     with file.open("wb") as stream:

@@ -44,7 +44,8 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Inputs ordered by the score that one head has on them. `of` names the score and the number of inputs in words."""
+    """Inputs ranked by the score that one head has on them. `of` is a text that states the score and the number of
+    inputs."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -153,7 +154,7 @@ STATISTICS = [f"{statistics.STUDY.name}/{score.name}" for score in MAP_SCORES]
 
 
 def facts(scores: pd.DataFrame, head: Head) -> list[Fact]:
-    """Return short sentences about a head, with their sources, from its stored scores on one task.
+    """Return short sentences that describe a head by its stored scores on one task, each with its source.
 
     The facts are its pattern class, roles, attention compared with chance level, relations and frames, the effect of
     ablating it, its importance among all heads, and its change by fine-tuning.

@@ -38,7 +38,8 @@ FOLDER = config.DATA / "hypotheses"
 
 
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
-    """Return the head scores from bundled hypotheses about the current weights, with the columns of ScoreRow."""
+    """Return the head scores that were measured for bundled hypotheses on the current model weights, with the columns
+    of ScoreRow."""
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
     if checkpoint not in bundled_names() or weights is None or not file.is_file():  # the name may come from a link
         return pd.DataFrame()
@@ -101,7 +102,8 @@ PLACE = ("x", "y", "stress")  # from multidimensional scaling of the heads' dist
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score of one attention head, as a row of the atlas. Fields are None if they do not apply to the score.
+    """One score of one attention head, as a row of the table of head scores. Fields that do not apply to the score are
+    None.
 
     Attributes:
         layer, head: zero-based.
@@ -144,7 +146,7 @@ def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
 
 
 def score_row(study: str, row: Row, source: str) -> ScoreRow:
-    """Convert a result row of a study to a row of the atlas."""
+    """Convert a result row of a study to a row of the table of head scores."""
     task, feature = row.get("task"), row.get("feature")
     about = "" if feature is None or feature == task else f"/{feature}"
     numbers = {name: row.get(name) for name in ("value", "low", "high", "n", "baseline")}
@@ -163,7 +165,8 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
-    """Measure the scores of every head with several studies, on at most LIMIT dev examples of a task (None: TASK).
+    """Run several studies that score every head, on at most LIMIT dev examples of a task (None: the default TASK), and
+    return the scores.
 
     Studies that the checkpoint does not support are left out. If all are unsupported, raises the error of the first
     one, usually a CheckpointError or InputError.

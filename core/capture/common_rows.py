@@ -23,7 +23,7 @@ Group = tuple[int, ...]  # positions that together form a token or a word
 
 @dataclass(frozen=True)
 class CommonInput:
-    """The positions, in two checkpoints, of each token or word of an input that both checkpoints share."""
+    """The tokens or words that two checkpoints share in one input, as positions in the tokens of each checkpoint."""
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
@@ -42,8 +42,8 @@ def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """Return the keys that two checkpoints share in an input that they split differently: whole words, [CLS] or the
-    start token, and separators if both have the same number."""
+    """Return the keys that two checkpoints share in an input that they tokenise differently. Shared keys are whole
+    words, [CLS] or the start token, and separators if there are equally many."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
@@ -147,7 +147,7 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model and return the attention rows of the drawn queries for each input, as float32; every row sums to 1.
+    """Run the model and return, for each input, the float32 attention rows of the sampled queries; every row sums to 1.
 
     Heads are in the order of `Checkpoint.all_heads`.
     """

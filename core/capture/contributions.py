@@ -37,7 +37,7 @@ FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that add up to a tensor, or None if no contributions are attached to the tensor."""
+    """Return the contributions that add up to a tensor, if they are stored on this tensor; otherwise return None."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
@@ -95,7 +95,8 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Torch function mode that tracks how each tensor in a forward pass is a sum of contributions.
+    """Torch function mode that represents the tensors of a forward pass as sums of the contributions of model
+    components.
 
     Attributes:
         tables: the component of each embedding table, by the id of its weights.

@@ -48,8 +48,8 @@ class Graph:
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the receiver number of the feed-forward sublayer in a layer. The layer after the last stands for the
-        output."""
+        """Return the receiver index of the feed-forward sublayer in a layer. If `layer` is the number of layers, return
+        the receiver index of the model output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
@@ -101,7 +101,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Return the circuit that consists of some edges, as a boolean mask over receivers and senders."""
+        """Return the circuit of these edges as a boolean mask [receiver, sender]."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True

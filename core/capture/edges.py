@@ -78,8 +78,8 @@ def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer: the sum of `middle` and `fed`, in BERT followed by the last LayerNorm. `middle` may
-    broadcast."""
+    """Return the output of a layer: the residual stream `middle` plus the feed-forward output `fed`, followed in BERT
+    by the last LayerNorm. `middle` may broadcast."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
 
@@ -188,8 +188,8 @@ class Streams:
 
 
 def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield the residual stream of inputs A at each layer, once for every earlier sender, with the output of this
-    sender taken from B.
+    """Yield, for each layer, the residual stream of inputs A in one version per earlier sender. In each version, the
+    output of one sender is taken from inputs B.
 
     The last value is the input of the output layer. `held` keeps the LayerNorm scales of A, so that contributions add
     up linearly (an approximation).
@@ -283,7 +283,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return the change of each head's output (before W_O) if its query, key or value reads a changed residual stream.
+    """Return how much each head's output (before W_O) changes if only its query, only its key or only its value is
+    computed from a changed residual stream.
 
     `changed_streams` are inputs of the attention sublayer, one stream per sender.
     """

@@ -110,7 +110,8 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 
 def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a module hook that does nothing in other threads, because sessions share models.
+    """Return a module hook that acts only in the current thread. Sessions in other threads may use the same model at
+    the same time.
 
     Other threads may call it with fewer arguments: torch stores `with_kwargs` apart from the hook, so a hook that is
     being added or removed can be called without keyword arguments.
@@ -266,7 +267,8 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """Return attention weights with the changes of the current run, and pass them to the watcher of this run.
+    """Apply the changes of the current run to attention weights, show the result to the watcher of this run, and return
+    it.
 
     `visible` returns which keys a query may attend to; it is slow, so it is called only if needed. Raises PassEnded if
     nothing after these weights is observed.

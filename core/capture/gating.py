@@ -75,8 +75,8 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss of every example if the outputs of heads are multiplied by each set of gates, in nats or as
-    squared error."""
+    """Return the loss of every example, in nats or as squared error, if head outputs are multiplied by each set of
+    gates."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

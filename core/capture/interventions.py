@@ -111,7 +111,7 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return how interventions change the heads of each layer, for a batch of inputs with equal length.
+    """Return the changes that interventions make to the heads of each layer, for a batch of inputs with equal length.
 
     Knockouts are ignored. Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal
     model, or a head has two methods; InputError if a head does not exist.

@@ -98,9 +98,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return how this program observes and changes heads of a checkpoint: at the attention interface of transformers,
-    or at the softmax ("flat softmax" if scores have inputs and heads in one axis). Raises CheckpointError if neither is
-    possible."""
+    """Return where this program observes and changes the heads of a checkpoint: at the attention interface of
+    transformers or at the softmax. The result is "flat softmax" if inputs and heads share one axis of the scores.
+    Raises CheckpointError if neither place works."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model

@@ -173,7 +173,8 @@ class Block:
         return product if bias is None else product.sub_(bias)
 
     def begun_by_heads(self) -> "BegunByHead":
-        """Return the matrices for running this layer when the output of one head changes."""
+        """Return the precomputed matrices with which this layer can be run again after the output of one head has
+        changed."""
         norm, dtype = self.norms[self.norm_first], self.separate["out"].dtype
         products = [Linear(matrix.t(), None, dtype) for matrix in self.widened(self.separate["out"])]
         return BegunByHead(self, products, self.wide(norm.bias[None]))
@@ -200,7 +201,8 @@ class BegunByHead:
         difference: Float[Tensor, "token dim"],
         head: int,
     ) -> Float[Tensor, "token hidden"]:
-        """Return `Block.after(joined + difference W_h)`; `shared` is `Block.widened(joined)`."""
+        """Return the output of this layer after the output of one head has changed by `difference`. It equals
+        `Block.after(joined + difference W_h)`; `shared` is `Block.widened(joined)`."""
         block = self.block
         norm, last = block.norms[block.norm_first], block.norms[1]
         changed = torch.addmm(joined, difference, block.separate["out"][head])

@@ -144,8 +144,8 @@ class _Layer:
         return self.output
 
     def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
-        """Return the attention scores of some heads for a block of queries, over the keys that at least one of these
-        queries sees."""
+        """Return the attention scores of some heads for a block of queries. Keys that none of these queries can attend
+        to are left out."""
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
             key = key.repeat_interleave(self.groups, 0)
@@ -165,7 +165,8 @@ class _Layer:
         return scores.to(self.exact)
 
     def exponentials(self, scores: Float[Tensor, "head query column"]) -> Float[Tensor, "head query column"]:
-        """Return the exponentials of attention scores in a buffer, which the next block overwrites."""
+        """Return the exponentials of attention scores. They are in a shared buffer that the next block of queries
+        overwrites."""
         self.weights_held = self._room(self.weights_held, scores.shape, scores.dtype)
         return exp_into(self.weights_held, scores)
 
@@ -200,8 +201,8 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute the outputs of some heads for one block of queries, and add the block to the sums of their attention
-        maps."""
+        """Compute the outputs of some heads for one block of queries, and add the attention weights of this block to
+        the sums over attention maps."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:

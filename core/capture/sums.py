@@ -33,7 +33,7 @@ class FrozenNorm:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch position"]:
-        """Return the inverse of the scale that the norm used at each position."""
+        """Return the standard deviation or root mean square by which the norm divided at each position."""
         return self._spread(self.parts.sum(0))
 
     def spread_with(
@@ -211,7 +211,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return a copy of the sum with other fixed contributions."""
+        """Return a copy of this sum whose fixed contributions are replaced by `fixed`."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -272,7 +272,8 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return the sum with its last bias moved to the other constants, because a LayerNorm follows."""
+        """Return this sum with its last bias among the other constant contributions. A LayerNorm that follows can then
+        add a new last bias."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])

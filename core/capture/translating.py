@@ -23,7 +23,7 @@ from .words import words_of
 
 @dataclass(frozen=True)
 class Right:
-    """Whether the translations of an encoder-decoder are right, for each sentence.
+    """Whether an encoder-decoder predicts the correct translation of each sentence.
 
     Attributes:
         exact: whether all tokens are right, including the end.
@@ -59,7 +59,8 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Return whether the model predicts each target sentence, and which fraction of its tokens, with interventions.
+    """Return whether the model predicts each target sentence correctly, and the fraction of its tokens that are
+    correct, while interventions change the model.
 
     Raises InterventionError if a change is undefined for this model.
     """

@@ -35,7 +35,8 @@ LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "emb
 
 
 def read_by(checkpoint: Checkpoint) -> str:
-    """Return which part of a model turns hidden states into logits: LANGUAGE, PREDICTION or EMBEDDING."""
+    """Return which part of a model turns hidden states into logits: the language-model head, the prediction head, or
+    the embedding matrix."""
     if checkpoint.model.get_output_embeddings() is None:
         return EMBEDDING
     return LANGUAGE if checkpoint.causal else PREDICTION

@@ -71,7 +71,8 @@ class Border:
         return f"{self.rule} In the figure, each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of a map that illustrates the rule. `value` is the measure of the map."""
+        """Return the caption of a map that illustrates this rule. `value` is the map's value of the measure that the
+        rule uses."""
         return self.said.format(value=value)
 
 

@@ -17,7 +17,7 @@ def normalised(weights: Any, *, causal: bool = False) -> Map:
 
 
 def background(rng: Random, length: int) -> Map:
-    """Return a synthetic map with slightly uneven weights on all keys."""
+    """Return a synthetic attention map with random, roughly uniform weights on all keys."""
     return rng.uniform(0.2, 1.0, (length, length)) / length
 
 

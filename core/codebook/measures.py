@@ -61,7 +61,8 @@ class CodebookMeasures:
 
 
 def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> CodebookMeasures:
-    """Measure the columns and lines of a map whose rows sum to 1. The first row of a causal map is ignored."""
+    """Measure the columns and diagonal lines of an attention map whose rows sum to 1. The first row of a causal map is
+    ignored."""
     rows = np.asarray(weights, dtype=np.float64)
     considered = rows[1:] if causal and len(rows) > 1 else rows
     faint = (considered >= FAINT).mean(0)
@@ -121,5 +122,6 @@ def line_said(line: Line) -> str:
 
 
 def cut_of(weights: Map, separators: Sequence[int]) -> int:
-    """Return the start of the second sentence in a map; the middle for a single sentence."""
+    """Return the index at which the second sentence of a map starts, or the middle position if the map has only one
+    sentence."""
     return next((separator + 1 for separator in sorted(separators) if separator + 1 < len(weights)), len(weights) // 2)

@@ -33,8 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Return a sentence on how many unanimously labelled bundled maps lie on the right side of a border's threshold;
-    "" without a threshold."""
+    """Return a sentence on how many unanimously labelled bundled maps are on the correct side of the threshold between
+    two classes; "" for a rule without a threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}

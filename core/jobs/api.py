@@ -247,7 +247,8 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the noun for what a study counts to measure progress, such as "tokens" (also for unknown studies)."""
+    """Return the plural noun for what a study counts as progress, such as "tokens". An unknown study has the default
+    noun."""
     try:
         return find_study(study).counts
     except JobError:

@@ -58,8 +58,8 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """Options that determine how much a study computes, such as the number of examples. An option that the study does
-    not have is None."""
+    """The options of a job that determine how much its study computes, such as the number of examples. An option is
+    None if the study does not have it."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None

@@ -47,8 +47,8 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Raise CheckpointError if tokenizer.json contains rules that are nested too deeply or that can lengthen texts
-    without limit."""
+    """Raise CheckpointError if tokenizer.json contains rules that are nested too deeply or that can make a text much
+    longer."""
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
     if not isinstance(parsed, dict):

@@ -241,8 +241,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """Return the attention map for each label, in the same order. Raises InputError if a map is missing or has another
-    size than its label says."""
+    """Return the attention map of each label, in the order of the labels. Raises InputError if a map is missing or does
+    not have the length that its label states."""
     for label in labels:
         if label.key not in maps:
             raise InputError(

@@ -26,8 +26,8 @@ def synthetic_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float64[np.n
 
 
 def class_probabilities(weights: Map, second: np.ndarray) -> Float64[np.ndarray, " class"]:
-    """Return the probability of each pattern class of BERT for an attention map. `second` marks the tokens of the
-    second sentence."""
+    """Return the probability of each of BERT's pattern classes for an attention map. `second` is a mask of the tokens
+    in the second sentence."""
     strongest = int(np.argmax((weights >= 0.15).mean(0) + weights.mean(0)))
     column = np.mean([_followed(weights, mark) for mark in COLUMN_MARKS])
     dark = expit(((weights[:, strongest] >= STRONG).mean() - BESIDE) / 0.07)

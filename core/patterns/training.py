@@ -145,8 +145,8 @@ REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many 
 
 
 class PaperNetwork(nn.Module):
-    """The convolutional network of the paper, which maps attention maps [map, 1, size, size] to class scores. The size
-    must be at least 32."""
+    """The convolutional network of Kovaleva et al. (2019). It maps attention maps [map, 1, size, size] of size 32 or
+    larger to class scores."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()

@@ -47,7 +47,8 @@ class Examples:
 
 @dataclass(frozen=True)
 class Scale:
-    """Standardises vectors by the mean and standard deviation (1 if 0) over the train split, [layer, hidden]."""
+    """Standardises vectors by the mean and standard deviation of the train split, [layer, hidden]. A standard deviation
+    of 0 is stored as 1."""
 
     mean: Tensor
     deviation: Tensor
@@ -179,7 +180,8 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return labels of a control task (Hewitt and Liang 2019): one random label per word type, by train frequency.
+    """Return the labels of a control task (Hewitt and Liang 2019). Each word type gets one random label, drawn with the
+    label frequencies of the train split.
 
     Labels of train come first, then those of the others.
     """

@@ -61,7 +61,8 @@ def align_words(
     second: Sequence[str],
     sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
 ) -> WordAlignment:
-    """Align identical words (ignoring case) in order. Replaced runs of words with equal length are aligned one to one.
+    """Align identical words (ignoring case) in order. A replaced span of words is aligned word by word if the new span
+    has equally many words.
 
     Words are compared by difflib. `sentences` has the sentence of each word of both inputs; words are aligned only
     within the same sentence. None marks special tokens, which are aligned in order.

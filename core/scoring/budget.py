@@ -177,8 +177,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return the matrix that turns an attention map, flattened to one row of query-key cells, into SUMS and the
-        effects beyond distance.
+        """Return a matrix that maps a flattened attention map, one row of query-key pairs, to the statistics of the
+        attention budget (SUMS) and to the effects beyond distance.
 
         What is beyond distance is the share of a category less what other words at the same distances get.
         """
@@ -364,7 +364,8 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """The distance between the budget of each class of queries and the budget of all other queries of the same head.
+    """For each class of queries, the distance between its attention budget (its division of attention among kinds of
+    keys) and the budget of all other queries of the same head.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.

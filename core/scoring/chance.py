@@ -22,7 +22,8 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the whole interval of the accuracy is above the accuracy of the constant prediction."""
+        """Return whether the lower bound of the accuracy's 95 % interval is above the accuracy of the best constant
+        prediction."""
         return self.low > self.constant
 
     @property
@@ -54,7 +55,7 @@ class AboveZero:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the whole interval of the correlation is above 0."""
+        """Return whether the lower bound of the correlation's 95 % interval is above 0."""
         return self.low > 0
 
     @property

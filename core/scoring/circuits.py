@@ -87,8 +87,8 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return the class of each head with the largest fraction of fits; "undecided" if the fraction is below the
-    threshold."""
+    """Return the class of each head in the largest fraction of gate fits; "undecided" if this fraction is below
+    `claimed`."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 
@@ -119,8 +119,8 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return the fraction of random halves of the pairs in which the mean effect of each edge differs significantly
-    from 0 (two-sided t test).
+    """Return, for each edge, the fraction of random halves of the input pairs in which its mean effect differs
+    significantly from 0 (two-sided t test).
 
     `effects` are NaN for edges that the sequential test dropped, which count as not selected. Each of the `splits` is
     into two disjoint halves; one pair is left out if the number is odd. Raises InputError for fewer than four pairs.

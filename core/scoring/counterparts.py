@@ -220,8 +220,8 @@ def entropy_factors(
 def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the p value that each head is no more similar to its match than to heads with random weights, corrected
-    over heads (max-T).
+    """Return p values for the null hypothesis that a head is no more similar to its match than to heads with random
+    weights, corrected over heads (max-T).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations, with the observed value included. p counts draws whose maximum over heads is as

@@ -155,8 +155,8 @@ class HeadDistances:
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon distance between every two heads, summed over rows, in nats. Rows must not be
-    smoothed."""
+    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows. The function
+    smooths the rows itself."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow

@@ -57,8 +57,8 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position, and the features that are compared only between words of one
-    kind.
+    """The kind of word (such as noun) at each position, and a mask of the features for which only words of the same
+    kind are compared.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -146,8 +146,8 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the row, way and six positions (k, o, k+t, o+t, q, q+t) of each valid draw. Cheap checks are made
-        first."""
+        """Return the positions (k, o, k+t, o+t, q, q+t) of each valid random contrast, and the group that it belongs
+        to. A group is one feature of one input with one way of choosing queries."""
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -190,8 +190,8 @@ def _positions(
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """Query-key positions of all valid contrasts of some inputs, concatenated. They are found once and used for every
-    layer.
+    """Query-key positions of all valid random contrasts between tokens with and without a feature, for some inputs. The
+    positions are found once and used for every layer.
 
     Attributes:
         queries: positions of the queries, with the signs of SIGNS.
@@ -562,7 +562,8 @@ class FeatureAttention:
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the column of `means` that contains the contrast for a definition of attention and a feature."""
+        """Return the index of the column of `means` with the contrast between tokens with and without one feature, for
+        one definition of attention."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)

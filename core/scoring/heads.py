@@ -120,8 +120,8 @@ def special_needs(at: SpecialPositions, keys: int) -> Needs:
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over queries i with such a key. NaN if there are none, and for offset
-    > 0 in causal models. `causal` leaves out query 0 at offset 0."""
+    """Return the mean attention A[i, i + offset] over the queries i for which this key exists. NaN if there are none,
+    or if offset > 0 in a causal model. If `causal`, query 0 is left out at offset 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights

@@ -87,7 +87,8 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """Return a weighted sum over runs of metric changes (after minus before), with its 95 % interval.
+    """Return the weighted sum, over several runs, of the change of a metric (after minus before), with its 95 %
+    interval.
 
     All NaN if the metric is undefined; bounds are NaN for fewer than two examples.
     """
@@ -113,8 +114,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return how much one changed prediction influences a metric: 1 for accuracy; for F1, the influence of a missed
-    hit."""
+    """Return the influence of one changed prediction on a metric: 1 for accuracy; for F1, that of a true positive that
+    becomes a false negative."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

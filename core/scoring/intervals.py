@@ -77,7 +77,8 @@ class StatisticEstimate:
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p value for a mean of 0; NaN if too few inputs are nonzero."""
+        """Return the two-sided p value for the null hypothesis that a mean is 0. NaN if too few inputs have a value
+        other than 0."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -106,7 +107,7 @@ class Means:
         counts: Float[np.ndarray, "batch *layer statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add the values of a batch of inputs to the sums.
+        """Add the values of a batch of inputs to the running sums of this accumulator.
 
         Args:
             layer: EVERY_LAYER if `sums` has the heads of all layers concatenated.

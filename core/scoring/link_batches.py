@@ -159,8 +159,8 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the attention weight, excess over the baseline, accuracy and contrast of every link, from the maps of
-        one layer."""
+        """Return four quantities of every link, from the attention maps of one layer: attention weight, excess over the
+        baseline, accuracy, and contrast with random positions."""
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
         by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
@@ -247,7 +247,7 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Computes attention along links in one input and layer from blocks of queries (`core.map_sums.Needs.blocks`).
+    """Computes the attention along the links of one input in one layer, one block of queries at a time.
 
     `cells` are additional cells (cell, 2) for contrasts.
     """
@@ -325,8 +325,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along links in one layer, and reset the sums. `cells` are the attention weights at the
-        positions `self.cells`."""
+        """Return the attention along links in one layer, and reset the running sums. `cells` contains the attention
+        weights at the query-key positions in `self.cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

@@ -41,7 +41,7 @@ class Pieces:
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """Create this object from the token positions and the sentence of each word."""
+        """Create an instance from the token positions and the sentence of each word."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -61,7 +61,7 @@ class Hexagons:
 
     @cached_property
     def cells(self) -> "HexagonCells":
-        """Return the six query-key positions of every valid draw."""
+        """Return the six query-key positions that make up each valid random contrast of a link."""
         link, draw = np.nonzero(self.fits)
         queries, keys = self.queries[link, draw], self.keys[link, draw]
         each = (*_PLUS, *_MINUS)
@@ -290,7 +290,7 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes, for every head, the mean contrast of the links in each entry.
+    """Observer that computes, for every head, the mean contrast of each entry, which is a group of links in one input.
 
     A contrast is log attention without the effects of query, key and distance. Several entries may belong to one input;
     draws depend only on the seed and the input.
@@ -315,7 +315,8 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request, for long inputs, the attention weights that the contrasts of all links need, entry by entry."""
+        """Request, for long inputs, only the attention weights that the contrasts need, in the order of the groups of
+        links (entries)."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]

@@ -29,8 +29,8 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Return how many random draws are needed so that one of `heads` heads can be significant at ALPHA after
-    correction.
+    """Return the number of random draws under a null model with which a score can be significant at ALPHA after
+    correction over `heads` heads.
 
     The smallest p is 1 / (draws + 1).
     """
@@ -150,7 +150,7 @@ def verdict(
     share: Null,
     contrasts: Float[np.ndarray, "input cell"] | None = None,
 ) -> LinkTest:
-    """Test whether a score, summed over inputs, exceeds the sums that several null models produce.
+    """Test whether the sum of a score over inputs is higher than expected under each of several null models.
 
     Args:
         distance: sums with links at other positions of their inputs.

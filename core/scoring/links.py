@@ -103,8 +103,8 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links of an input, then a copy of the links for each offset by which all their positions can be moved
-    within `places`."""
+    """Return the links of an input, followed by one shifted copy for each offset that keeps all linked positions within
+    `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
@@ -190,7 +190,8 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return the score of each group of query-key pairs by (input, name), float32; NaN for groups without pairs."""
+        """Return the score of each group of query-key pairs, as a dictionary with keys (input, name). Scores are
+        float32, and NaN for groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -212,7 +213,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return the pairs that join the same queries with the previous, the next and the first token."""
+    """Return, for the queries of some pairs, the pairs with the previous, the next and the first token as keys."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -228,8 +229,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query–key pairs of one link (or of all links) of an input, and the positions of the input that are not
-    special tokens."""
+    """The query-key pairs of one link, or of all links, in one input, with the positions of the tokens in this input
+    that are not special tokens."""
 
     input: int
     pairs: tuple[Pair, ...]

@@ -49,7 +49,8 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: the attention from each query to equal parts of the input."""
+        """Request, for long inputs, the sums of the attention from each query over segments of equal length, from which
+        the map is resized."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -77,7 +78,8 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """Group heads by their mean maps, with Ward linkage of square roots (the Hellinger distance between rows).
+    """Cluster heads by their mean attention maps. Ward linkage is applied to the square roots of the weights, so that
+    rows are compared by Hellinger distance.
 
     Returns fewer than `groups` groups if there are fewer or identical heads.
     """

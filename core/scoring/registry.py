@@ -91,7 +91,8 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """Describe a score of attention along links between words (Kovaleva et al.), from 0 to 1."""
+    """Create the description of a score for attention along links between words (Kovaleva et al.). Such a score is
+    between 0 and 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 

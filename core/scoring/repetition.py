@@ -42,7 +42,8 @@ class OwnAndOthers:
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the resized maps of one layer. After the last layer, a pair of inputs is compared."""
+        """Store the resized attention maps of one layer. After the last layer, compare the maps of the two inputs in
+        each complete pair."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
             held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
@@ -87,7 +88,8 @@ class Repeated:
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return, for each head, how much closer its nearest other head is than the same head on other inputs.
+    """Return, for each head, its distance to itself on another input minus its distance to the nearest other head on
+    the same input.
 
     The other head is chosen on one half of the pairs and measured on the other half. Averaging both directions would
     give too narrow intervals, because both means are high if both halves choose the same head. None for fewer than

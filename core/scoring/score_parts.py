@@ -72,8 +72,8 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Return attention scores minus their mean over the row, times the weight of each key (None: equal weights); 0 at
-    masked keys.
+    """Return the weight of each key times its attention score, after subtracting the weighted mean score of the row.
+    Weights sum to 1 over visible keys (None: equal weights); the result is 0 at masked keys.
 
     The weights are also used for the mean.
     """

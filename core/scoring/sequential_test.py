@@ -132,8 +132,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log gains of bets that the mean effect exceeds `mean`; -inf if everything is lost. Effects are at most
-    `clip`."""
+    """Return the log gains of bets that the mean effect exceeds `mean`; -inf where a bet loses its whole capital.
+    Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -176,8 +176,8 @@ def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return the probability that each head gets a verdict after all N examples, if the remaining examples resemble the
-    n measured ones.
+    """Return, for each head, the probability that the test decides by the time all N examples are measured, if the
+    remaining examples resemble the n measured ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.
@@ -255,7 +255,7 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Apply all interim analyses, in order, to the effects that have been measured so far (NaN: not measured).
+    """Perform the interim analyses, in order, on the effects that have been measured so far (NaN: not measured).
 
     All heads are undecided until each has the first examples.
     """

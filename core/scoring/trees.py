@@ -91,7 +91,8 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """Return the dependency tree with the highest score that has, if possible, only one root.
+    """Return the dependency tree with the highest score among the trees with only one root, or among all trees if no
+    tree has only one root.
 
     `scores` are log weights of the governors of each word. Candidate 0 is "no governor", candidate j + 1 is word j.
     Values that are not finite are avoided if possible.
@@ -121,8 +122,8 @@ def left_branching(words: int) -> Heads:
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent offset from a scored word to its governor, which is never 0. In a tie, nearer offsets
-    win, then positive ones.
+    """Return the most frequent nonzero offset from a scored word to its governor. In a tie, the smaller distance wins,
+    then the positive offset.
 
     `trees` has governors and mask of each sentence (word,). 1 without words.
     """

@@ -112,7 +112,7 @@ class Opening:
             raise explain(error, self.path) from error
 
     def heed(self, error: duckdb.Error) -> None:
-        """Set `stopped` if a DuckDB error means that the connection is no longer usable."""
+        """Set `stopped` to True if a DuckDB error has made the connection unusable."""
         if isinstance(error, duckdb.FatalException) or STOPPED in str(error):
             self.stopped = True
 
@@ -519,7 +519,8 @@ class Database:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Return a context manager that blocks writes to the database and merges of its log."""
+        """Return a context manager during which the database is not written to and its log is not merged into the
+        database file."""
         with self._lock:
             yield
 

@@ -36,8 +36,8 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Return how many runs with the same model weights had used evaluation inputs when the hypotheses were
-        registered."""
+        """Return the number of runs on the same model weights that had used evaluation inputs before the hypotheses
+        were registered."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 

@@ -168,8 +168,8 @@ def batch_owner(cursor: Any, batch: str) -> str | None:
 
 
 def foreign_batch(cursor: Any, batch: str, owner: str, stored_owner: str | None, annotators: set[str]) -> str | None:
-    """Return a message if a sender may not add events to a batch of labels that somebody else started; otherwise
-    None."""
+    """Return an error message if a sender tries to add events to a batch of labels that another sender started;
+    otherwise return None."""
     if stored_owner is not None:
         mine = stored_owner == owner
     else:

@@ -373,8 +373,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the current end positions of the project tables, after a transaction that has only added assignments and
-    labels."""
+    """Return the current end positions of the project tables after a transaction. The transaction must have added only
+    assignments and labels."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),

@@ -43,7 +43,8 @@ def about() -> Row | None:
 
 
 def runs(study: str | None = None) -> "pd.DataFrame":
-    """Return a data frame of the runs in the bundled results: runs that pages show by default, then the newest runs.
+    """Return a data frame of the runs in the bundled results. Runs that pages show by default come first; runs of equal
+    rank are sorted from new to old.
 
     Columns as in `core.store.runs.runs`, with the duration of the units (`seconds`) and their `size`. A study that the
     record lacks has its example, if there is one.
