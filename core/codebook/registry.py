@@ -41,7 +41,7 @@ def sides(border: Border) -> str:
     counted = _stored()[border.name]["sides"]
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
-        f"Among the bundled maps with unanimous labels, the threshold of this border alone gives the label of {told}. "
+        f"Among the bundled maps with unanimous labels, this threshold alone classifies {told} correctly. "
         "Other rules of the codebook decide the label of the remaining maps."
     )
 

@@ -33,8 +33,9 @@ WORLDS_START = """
 ## Error rates
 
 Each claim was tested on {draws} simulated data sets without an effect, {draws} with an effect of twice the margin,
-and {draws} with an effect inside the margin. The simulated data sets have the noise of n dev examples (or inputs,
-heads or words). If the true error rate is 5 %, the simulated rate is below {limit:.1%} in 99.7 % of such simulations.
+and {draws} with an effect inside the margin. The noise of each simulated data set is that of n dev examples (for
+some claims, n inputs, heads or words). If the true error rate is 5 %, the simulated
+rate is below {limit:.1%} in 99.7 % of such simulations.
 
 | claim | n | false holds | false does not hold | undecided at twice the margin |
 |---|---|---|---|---|
