@@ -251,8 +251,8 @@ class Alignment:
         """Return this alignment. Raises InputError if it has no pairs, or has positions outside the two inputs."""
         if not self.pairs:
             raise InputError(
-                f'The two inputs of a pair must have positions in common; "{first.text[:40]}" and '
-                f'"{second.text[:40]}" have none. Choose inputs that differ in a few words.'
+                "Some tokens of the two inputs of a pair must correspond to each other; no tokens of "
+                f'"{first.text[:40]}" and "{second.text[:40]}" do. Choose inputs that differ in only a few words.'
             )
         for side, (encoding, name) in enumerate(((first, "first"), (second, "second"))):
             beyond = [pair[side] for pair in self.pairs if not 0 <= pair[side] < len(encoding)]

@@ -207,8 +207,8 @@ def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bo
     if changing or run.gates is not None:
         raise InterventionError(f"{seen}, so heads were not changed as requested. Choose another checkpoint.")
     raise CheckpointError(
-        f"{seen}, so its attention cannot be observed. Undo the replacement of layers, shorten the input, or "
-        "choose another checkpoint."
+        f"{seen}, so its attention cannot be observed. If you replaced layers of the model, restore them. Otherwise, "
+        "shorten the input, or choose another checkpoint."
     )
 
 
@@ -331,9 +331,9 @@ def _outputs_checked(checkpoint: Checkpoint) -> Iterator[None]:
         if isinstance(values, Tensor) and has_no_numbers(values):
             handle.remove()
             raise CheckpointError(
-                f"The outputs of {checkpoint.name} must be finite numbers; {_first_broken(model, inputs)} "
-                "computes NaN or infinite values. Open the checkpoint as float32, or check the values that "
-                "replace the outputs of its heads."
+                f"The outputs of {checkpoint.name} must be finite numbers; {_first_broken(model, inputs)} computes "
+                "NaN or infinite values. Open the checkpoint as float32. If you ablate heads, also check the values "
+                "that replace their outputs."
             )
 
     handle = model.register_forward_hook(of_this_thread(check), with_kwargs=True)

@@ -21,7 +21,7 @@ def atlas(
     ] = None,
     score: Annotated[
         list[str] | None,
-        typer.Option(help="list only scores whose key starts with this text, such as roles or features/max"),
+        typer.Option(help="list only scores whose name starts with this text, such as roles or features/max"),
     ] = None,
     *,
     form: Form,

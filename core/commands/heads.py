@@ -41,7 +41,7 @@ class HeadsOptions:
     raw: Annotated[
         bool,
         Flag(
-            "rank heads by attention weight, instead of by the weight minus the mean weight at the same distance",
+            "rank heads by attention weight (default: by this weight minus the mean weight at the same distance)",
             name="--raw",
         ),
     ] = False

@@ -286,7 +286,11 @@ class Training:
 
     class_set: ClassSetName = "bert"
     labels: Annotated[
-        Path | None, Flag("file of labels with weights to train on (default: stored and bundled labels)")
+        Path | None,
+        Flag(
+            "file that contains labels and the attention weights of the labelled maps, to train on (default: "
+            "stored and bundled labels)"
+        ),
     ] = None
     kind: Annotated[
         str,

@@ -278,7 +278,7 @@ def _inside(folder: Path, name: str) -> Path:
         )
     if file.stat().st_size > LARGEST:
         raise InputError(
-            f"A file of an RO-Crate must have at most {LARGEST // 2**20} MiB; {name[:80]} is larger. Choose "
+            f"A file of an RO-Crate must not be larger than {LARGEST // 2**20} MiB; {name[:80]} is larger. Choose "
             "another RO-Crate."
         )
     return file

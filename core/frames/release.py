@@ -213,7 +213,7 @@ def _refuse_writable(root: Path) -> None:
         if path.exists():
             seen = path.stat()
             if seen.st_mode & (stat.S_IWGRP | stat.S_IWOTH) or seen.st_uid not in (os.geteuid(), 0):
-                raise InputError(_refusal(root, PermissionError(f"{path.name} can be written by another account")))
+                raise InputError(_refusal(root, PermissionError(f"{path.name} is writable by another user account")))
 
 
 def _refusal(root: Path, error: BaseException) -> str:

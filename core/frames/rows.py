@@ -118,7 +118,7 @@ def _links(row: dict[str, Any]) -> tuple[Link, ...] | None:
 def _name(row: dict[str, Any], key: str) -> str | None:
     value = row.get(key)
     if value is not None and not isinstance(value, str):
-        raise InputError(f'The field "{key}" must be a text or absent; got {value!r}. Correct the field.')
+        raise InputError(f'The field "{key}" must be a string or be left out; got {value!r}. Correct the field.')
     return value
 
 

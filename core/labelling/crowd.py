@@ -140,9 +140,10 @@ class Advice:
         if self.skill.value is None:
             return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            f"The share of labels with which others agree varies between the {self.people} annotators with a "
-            f"standard deviation of {_with_interval(self.skill)} beyond chance. Their use of the classes varies "
-            f"with a standard deviation of {_with_interval(self.rates)} beyond chance."
+            "Annotators differ in how often others agree with their labels: the standard deviation over the "
+            f"{self.people} annotators is {_with_interval(self.skill)}, beyond chance variation. They also differ in "
+            f"how often they use each class: the standard deviation is {_with_interval(self.rates)}, beyond chance "
+            "variation."
         )
         if self.worth:
             return (

@@ -76,8 +76,8 @@ def import_maps(db: Database, maps: Path, facts: Path) -> tuple[int, int]:
             else f"{missing[0][:60]!r} has weights but no metadata"
         )
         raise InputError(
-            f"Every map of {maps.name} must have one line of metadata in {facts.name}, and every line a map; "
-            f"{len(unknown) + len(missing)} maps or lines have no counterpart, such as {problem}. Choose two "
+            f"Every map in {maps.name} must have one line of metadata in {facts.name}, and every line must belong to "
+            f"a map; {len(unknown) + len(missing)} maps or lines have no counterpart, such as {problem}. Choose two "
             "files that belong together."
         )
     rows = [_row(key, weights[key], lines[key]) for key in weights]

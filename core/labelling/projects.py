@@ -114,15 +114,16 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
         0 <= share <= 1 for share in (rules.pass_mark, rules.threshold)
     ):
         raise InputError(
-            "Gold and repeat rates must be from 0 to 0.5, and the pass mark and threshold from 0 to 1; got the "
-            f"rates {rates[0]} and {rates[1]}, the pass mark {rules.pass_mark} and the threshold "
-            f"{rules.threshold}. Choose values in these ranges."
+            "The shares of gold maps and of repeated maps must be from 0 to 0.5, and the pass mark of the entry test "
+            f"and the share of gold answers below which an annotator is paused from 0 to 1; got the shares {rates[0]} "
+            f"and {rates[1]}, the pass mark {rules.pass_mark} and the threshold {rules.threshold}. Choose values in "
+            "these ranges."
         )
     if not 10 <= rules.lapse <= 7 * 86_400 or not 1 <= rules.ahead <= 48 or rules.order not in ORDERS:
         raise InputError(
-            "A reservation must last from 10 seconds to a week, 1 to 48 maps can be assigned ahead, and the "
-            f"order must be one of {', '.join(ORDERS)}; got {rules.lapse} seconds, {rules.ahead} maps and the "
-            f"order {rules.order!r}. Choose values in these ranges."
+            "Maps must be reserved for an annotator for 10 seconds to a week, the number of maps reserved at once "
+            f"must be from 1 to 48, and the order must be one of {', '.join(ORDERS)}; got {rules.lapse} seconds, "
+            f"{rules.ahead} maps and the order {rules.order!r}. Choose values in these ranges."
         )
 
 

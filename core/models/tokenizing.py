@@ -39,7 +39,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
             if file.stat().st_size > most:
                 raise CheckpointError(
-                    f"{file.name} must have at most {most >> 20} MB; the file of {name} has "
+                    f"{file.name} must not be larger than {most >> 20} MB; the file of {name} has "
                     f"{file.stat().st_size >> 20} MB. Save or download the checkpoint again."
                 )
     if (folder / CONFIG).is_file():  # a LoRA adapter has none

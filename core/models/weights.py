@@ -36,8 +36,8 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
             raise CheckpointError(f"The weights index of {name} cannot be read. Save or download it again.") from error
         if not good or not listed:
             raise CheckpointError(
-                f"The files of a weights index must be in the same folder as the index; the index of {name} lists "
-                "files in other folders, or no files. Save the checkpoint again."
+                f"The files that a weights index lists must be in the same folder as the index; the index of {name} "
+                "lists files in other folders, or no files. Save the checkpoint again."
             )
         lacking = [shard for shard in listed if not (folder / shard).is_file()]
         if lacking:

@@ -69,7 +69,7 @@ def discover(statistics: Statistics, heads: Groups, inputs: Groups, *, seed: int
     for name, of in zip(("heads", "inputs"), groups, strict=True):
         if len(statistics) < FEWEST_MAPS or len(set(of)) < FEWEST_GROUPS:
             raise InputError(
-                f"Patterns are discovered in at least {FEWEST_MAPS} maps of at least {FEWEST_GROUPS} {name}; got "
+                f"Discovering patterns needs at least {FEWEST_MAPS} maps of at least {FEWEST_GROUPS} {name}; got "
                 f"{len(statistics)} maps of {len(set(of))} {name}. Choose more examples or more maps."
             )
     chance, apart = np.random.default_rng(seed), _distances(statistics)

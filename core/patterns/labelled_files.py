@@ -120,8 +120,8 @@ def _check_directory(file: Path, stream: BinaryIO) -> None:
         raise InputError(f"Map names must be unique; {file.name} has two called {often[0][:60]!r}. Rename one.")
     if count > MOST_MAPS or whole > MOST_BYTES:
         raise InputError(
-            f"A map file must have at most {MOST_MAPS:,} maps and {MOST_BYTES // 2**30} GB; {file.name} has "
-            f"{count:,} maps and {whole / 2**30:.1f} GB. Split it into smaller files."
+            f"A map file must not contain more than {MOST_MAPS:,} maps or be larger than {MOST_BYTES // 2**30} GB; "
+            f"{file.name} has {count:,} maps and {whole / 2**30:.1f} GB. Split it into smaller files."
         )
     stream.seek(0)
 
@@ -175,7 +175,7 @@ def read_label_file(file: Path, classes: Collection[str], class_set: str) -> lis
     try:
         if file.stat().st_size > MOST_LABEL_BYTES:
             raise InputError(
-                f"A label file must have at most {MOST_LABEL_BYTES // 2**20} MB; {file.name} is larger. Split it."
+                f"A label file must not be larger than {MOST_LABEL_BYTES // 2**20} MB; {file.name} is larger. Split it."
             )
         lines = lines_of(read_text(file))
     except OSError as error:
@@ -211,7 +211,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
         row["key"] = row["map_id"]  # as in exports of the app
     if not isinstance(row, dict) or not isinstance(row.get("key"), str) or not isinstance(row.get("class"), str):
         raise InputError(
-            f'A label must have "key" and "class" as texts; {where} does not. Write {{"key": ..., "class": ...}}.'
+            f'A label must have the fields "key" and "class", both strings; {where} does not. Write '
+            f'{{"key": ..., "class": ...}}.'
         )
     if row.get("class_set", class_set) != class_set:
         raise InputError(

@@ -251,8 +251,9 @@ def from_file(file: Path, name: str) -> Snapshot:
             refused = [line for report in reports for line in report.refused]
             if refused:
                 raise InputError(
-                    f"Every row of a label file must be usable for training; {len(refused)} rows are not, such as "
-                    f"row {refused[0][0]} ({refused[0][1]}). Correct the file, or import it first."
+                    f"Every row of a label file must be usable for training; {len(refused)} rows are not, such as row "
+                    f"{refused[0][0]} ({refused[0][1]}). Correct these rows, or import the file without them and "
+                    "train on the stored labels."
                 )
             return snapshot(db, name)
         finally:

@@ -39,7 +39,7 @@ def _report(rows: Sequence[Row]) -> Headline:
     errors = len(records.claims) - len(outcomes)
     known_errors = f" {errors} other claims are known errors of the papers." if errors else ""
     return Headline(
-        f"{len(outcomes)} tests of published claims were run: {outcome_counts}.{known_errors}",
+        f"{len(outcomes)} published claims were checked: {outcome_counts}.{known_errors}",
         len(records.steps),
         "studies",
     )

@@ -52,8 +52,8 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     names = list(checkpoints or dict.fromkeys(step.checkpoint for step in steps))
     if not names:
         raise InputError(
-            "The bundled results must contain a report to recompute; they contain none. Run a report without "
-            "the bundled results."
+            "The bundled results must contain a report; they contain none, so there is nothing to recompute. Compute "
+            "a new report instead."
         )
     if unreported := [name for name in names if name not in {step.checkpoint for step in steps}]:
         reported = ", ".join(dict.fromkeys(step.checkpoint for step in steps))

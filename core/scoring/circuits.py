@@ -78,8 +78,8 @@ def class_shares(
     """
     if not len(up):
         raise InputError(
-            "Gates must be fitted at least once with a reward for open gates, and equally often with a penalty "
-            f"for them; got {len(up)} and {len(down)} fits. Fit the gates with both."
+            "Gates must be fitted at least once with a reward for open gates, and at least once with a penalty for "
+            f"open gates; got {len(up)} and {len(down)} fits. Fit the gates with both."
         )
     high, stays = up > 0.5, down > 0.5
     parts: list[Bool[np.ndarray, "fit head"]] = [high & stays, ~high & ~stays, high & ~stays]

@@ -180,8 +180,8 @@ class RoleBlocks:
         """
         if self.places.repeat and control is None:
             raise InputError(
-                "Roles that are measured on repeated tokens need the maps of a control input of the same length "
-                "without repeats; got none. Pass them as control."
+                "Head roles that are measured on repeated tokens also need the maps of a control input of the same "
+                "length without repeats; got none. Pass these maps as the argument control."
             )
         its_own, its_rest = (None, None) if control is None else (control.own, control.rest)
         return {role: RoleScore(*self.own.score(role, its_own), *self.rest.score(role, its_rest)) for role in ROLES}

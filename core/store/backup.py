@@ -155,9 +155,10 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
     _must_be_new(target, "A restored database")
     if log := next((log for log in _logs(target) if os.path.lexists(log)), None):
         raise StoreError(
-            f"A database must be restored to a path without a log, because DuckDB would read {log} into it. The "
-            "log belongs to the previous database. Move the log next to that database, give it the same name "
-            f"with the ending {log.name.removeprefix(target.name)}, and restore again."
+            f"A database cannot be restored to a path that has a log, because DuckDB would apply {log} to the "
+            "restored database. The log belongs to the previous database. Move the log to the folder of that "
+            f"database, name it like the database with the ending {log.name.removeprefix(target.name)}, and restore "
+            "again."
         )
     with replacing(target, StoreError) as part:
         part_logs = _logs(part)

@@ -125,8 +125,9 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
     for class_set, name in sorted(pairs):
         if name not in names.get(class_set, ()):
             raise InputError(
-                f"A current label must have a class of its class set; got {name[:60]!r} in {class_set[:60]!r}. "
-                "Retract such labels with `labels retire` where the export was made, and export again."
+                f"The class of a label must exist in its class set unless the label is retracted; {name[:60]!r} does "
+                f"not exist in {class_set[:60]!r}. Retract such labels with `labels retire` where the export was "
+                "made, and export again."
             )
 
 
@@ -162,7 +163,7 @@ def _check_class_event(row: Row) -> None:
 def _check_part(row: Row) -> None:
     if row.get("part") not in PARTS:
         raise InputError(
-            f"A stack in the table part_score must be one of {', '.join(PARTS)}; got "
+            f"The column “part” of the table part_score must be one of {', '.join(PARTS)}; got "
             f"{str(row.get('part'))[:40]!r}. Export the data again."
         )
 
@@ -445,7 +446,8 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
     try:
         if file.stat().st_size > LONGEST_RUN:
             raise InputError(
-                f"A run file must have at most {LONGEST_RUN >> 20} MB; {file.name} is larger. Import a smaller one."
+                f"A file with the results of a run must not be larger than {LONGEST_RUN >> 20} MB; {file.name} is "
+                "larger. Import a smaller file."
             )
         lines = lines_of(read_text(file, most=LONGEST_RUN))
         heading, *rows = [parsed(line) for line in lines]
@@ -457,8 +459,8 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
         ) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
-            f"A run file must be JSON Lines whose first line is a heading; {file.name} is not. Import a file that "
-            "a command wrote to the folder of runs."
+            f"A file with the results of a run must be JSON Lines with a header in its first line; {file.name} is "
+            "not. Import a result file that this program wrote and that was not edited."
         ) from error
     if not whole:
         raise InputError(
@@ -492,8 +494,8 @@ def import_run(db: Database, file: Path, *, check_run: CheckRun | None = None) -
             store_rows(db, run, rows)
     except (duckdb.Error, pa.ArrowException, TypeError, ValueError) as error:
         raise InputError(
-            f"The values of a run file must have the right types; those of {file.name} do not "
-            f"({str(error)[:100]}). Import a file that a command wrote to the folder of runs."
+            f"The values in a file with the results of a run must have the right types; those in {file.name} do not "
+            f"({str(error)[:100]}). Import a result file that this program wrote and that was not edited."
         ) from error
     return run
 

@@ -229,7 +229,7 @@ def read_bytes(file: Path) -> bytes:
         ) from error
     if len(data) > LARGEST:
         raise InputError(
-            f"A file of labels must have at most {LARGEST >> 20} MB; {file.name[:120]} is larger. Split it."
+            f"A file of labels must not be larger than {LARGEST >> 20} MB; {file.name[:120]} is larger. Split it."
         )
     return data
 
@@ -258,7 +258,7 @@ def _parquet_rows(data: bytes, file: Path) -> Iterator[Row | BaseException]:
         size = sum(about.row_group(k).total_byte_size for k in range(about.num_row_groups))
         if size > LARGEST:
             raise InputError(
-                f"A file of labels must have at most {LARGEST >> 20} MB unpacked; {file.name[:120]} has "
+                f"A file of labels must not be larger than {LARGEST >> 20} MB when unpacked; {file.name[:120]} has "
                 f"{size >> 20} MB. Split the file."
             )
         table = source.read()

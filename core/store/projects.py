@@ -243,8 +243,8 @@ def change_project(db: Database, project: str, kind: str, *, annotator: str) -> 
         current = one_project(db, project)
         if kind not in FROM or current.state not in FROM[kind]:
             raise InputError(
-                f"To {kind} a project, it must be {' or '.join(FROM.get(kind, ('another',)))}; {current.title!r} "
-                f"has been {current.state} by {current.changed_by or 'an unnamed user'} since "
+                f"You can {kind} a project only if it is {' or '.join(FROM.get(kind, ('another',)))}; "
+                f"{current.title!r} was {current.state} by {current.changed_by or 'an unnamed user'} at "
                 f"{current.changed:%Y-%m-%d %H:%M} UTC. Nothing has been changed; reload the page."
             )
         is_frozen = kind in FREEZES and frozen_at(cursor, project) is None

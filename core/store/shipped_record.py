@@ -110,8 +110,9 @@ def _reading(file: Path) -> Iterator[None]:
         pa.ArrowException,
     ) as error:
         raise StoreError(
-            f"The bundled record must be readable; its {file.name} is damaged. Your own results are unaffected. "
-            "Get the record from the project again, or set ATLAS_RECORD to an empty folder."
+            f"The bundled results must be readable; their file {file.name} is damaged. Your own results are "
+            "unaffected. Copy the folder of bundled results from the project again, or set ATLAS_RECORD to an empty "
+            "folder."
         ) from error
 
 
@@ -130,20 +131,21 @@ def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *chan
     """Compare tables with the recorded hashes, once for each state (`changed`: times)."""
     if form != str(FORM):
         raise StoreError(
-            f"The bundled record must have format {FORM}; it has format {form}, of another version of Attention "
-            "Atlas. Get the record of this version, or set ATLAS_RECORD to an empty folder."
+            f"The bundled results must have format {FORM}; they have format {form}, which belongs to another version "
+            "of Attention Atlas. Copy the folder of bundled results from this version, or set ATLAS_RECORD to an "
+            "empty folder."
         )
     for file in _tables(folder):
         told = dict(hashes).get(file.name)
         if not file.is_file():
             raise StoreError(
-                f"The bundled record must be complete; its {file.name} is missing. Get the record from the "
-                "project again, or set ATLAS_RECORD to an empty folder."
+                f"The bundled results must be complete; their file {file.name} is missing. Copy the folder of bundled "
+                "results from the project again, or set ATLAS_RECORD to an empty folder."
             )
         if told is not None and hash_of(file) != told:
             raise StoreError(
-                f"The bundled record must be unaltered; the SHA-256 of its {file.name} differs. Get the record "
-                "from the project again, or set ATLAS_RECORD to an empty folder."
+                f"The bundled results must be unaltered; the SHA-256 of their file {file.name} differs. Copy the "
+                "folder of bundled results from the project again, or set ATLAS_RECORD to an empty folder."
             )
 
 

@@ -11,10 +11,7 @@ def find_score(key: str) -> HeadScore:
     """Return the definition of a head score by its key "study/name". Raises InputError if no study has this score."""
     if score := _score_of(key):
         return score
-    raise InputError(
-        f"A score must be named study/name, as in the atlas; got {key!r}, which no study computes. Choose another "
-        "score."
-    )
+    raise InputError(f"A score must be written study/name; got {key!r}, which no study computes. Choose another score.")
 
 
 def label_of(key: str) -> str:

@@ -207,7 +207,7 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
     if not kept:
         raise InputError(
             f"A probe needs sentences of at least two words with one root; none of the {len(every)} sentences of "
-            f"{file.name} is like that. Choose another treebank, or raise the limit."
+            f"{file.name} is like that. Choose another treebank, or raise the limit on the number of sentences."
         )
     left = tuple(LeftOut(part, reason, len(names), tuple(names[:NAMED])) for reason, names in sorted(out.items()))
     return TreebankPart(part, tuple(kept), left)

@@ -236,8 +236,8 @@ def _written(value: Any, key: str, where: str) -> str:
         return str(int(value))  # pandas writes whole numbers as floats in columns with missing values
     if isinstance(value, list | dict):
         raise InputError(
-            f'A cell must be a text or a number; "{key[:40]}" in {where} is a list or an object. Join its words with '
-            "spaces."
+            f'A cell must be a string or a number; "{key[:40]}" in {where} is a list or an object. Convert it to a '
+            "string, such as words joined with spaces."
         )
     text = value if isinstance(value, str) else json.dumps(value)
     try:

@@ -59,7 +59,7 @@ def test_a_byte_order_mark_and_blank_lines_do_no_harm(tmp_path):
             "true, false",
         ),
         ('{"text": "He ran", "target": [[3, 6]], "elements": 3}', "must be a list"),
-        ('{"text": "He ran", "target": [[3, 6]], "frame": 3}', '"frame" must be a text'),
+        ('{"text": "He ran", "target": [[3, 6]], "frame": 3}', '"frame" must be a string'),
     ],
 )
 def test_a_malformed_line_is_skipped_numbered_and_explained(line, said):

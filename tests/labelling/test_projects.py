@@ -113,9 +113,9 @@ def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
         (ProjectRecipe(checkpoints=("gone",)), Rules(), "must have maps to label"),
         (ProjectRecipe(), Rules(k=3, people=("ada", "bob")), "3 annotators and 2 people"),
         (ProjectRecipe(), Rules(k=0), "from 1 to 25"),
-        (ProjectRecipe(), Rules(gold_rate=0.9), "repeat rates must be from 0 to 0.5"),
-        (ProjectRecipe(), Rules(threshold=1.5), "threshold from 0 to 1"),
-        (ProjectRecipe(), Rules(lapse=1.0), "from 10 seconds to a week"),
+        (ProjectRecipe(), Rules(gold_rate=0.9), "repeated maps must be from 0 to 0.5"),
+        (ProjectRecipe(), Rules(threshold=1.5), "annotator is paused from 0 to 1"),
+        (ProjectRecipe(), Rules(lapse=1.0), "for 10 seconds to a week"),
         (ProjectRecipe(), Rules(order="newest"), "the order must be one of"),
     ],
 )
@@ -173,7 +173,7 @@ def test_of_two_admins_who_close_at_once_one_is_told(db):
         said = list(both.map(close, ["ada", "bob"]))
     assert said.count(None) == 1
     (told,) = [one for one in said if one]
-    assert "has been closed by " in told
+    assert "was closed by " in told
     assert len(db.read("SELECT * FROM project_event")) == 1
 
 

@@ -94,7 +94,7 @@ TAMPERED |= {
 @pytest.mark.parametrize("name", TAMPERED)
 def test_a_record_that_was_damaged_or_changed_is_a_sentence(record, name):
     TAMPERED[name](record)
-    assert "Get the record from the project again" in refused(read)
+    assert "Copy the folder of bundled results from the project again" in refused(read)
 
 
 def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
@@ -103,11 +103,11 @@ def test_rows_that_were_altered_since_are_not_shown_as_the_record(record):
     (record / "about.json").write_text(json.dumps(about))
     assert read() == [{"share": 0.5}]
     keep(record, "row.parquet", ROW | {"body": '{"share": 0.7}'})
-    assert "the SHA-256 of its row.parquet differs" in refused(read)
+    assert "the SHA-256 of their file row.parquet differs" in refused(read)
     keep(record, "row.parquet", ROW)
     assert read() == [{"share": 0.5}]
     keep(record, "run.parquet", RUN | {"task": "rte"})
-    assert "the SHA-256 of its run.parquet differs" in refused(read)
+    assert "the SHA-256 of their file run.parquet differs" in refused(read)
 
 
 @pytest.mark.parametrize("form", [shipped_record.FORM + 1, 0, "2", None, [1]])
@@ -119,7 +119,7 @@ def test_a_record_of_another_version_is_a_sentence(record, form):
 @pytest.mark.parametrize("name", ["run.parquet", "row.parquet"])
 def test_a_record_without_a_table_is_a_sentence(record, name):
     (record / name).unlink()
-    assert f"its {name} is missing" in refused(read)
+    assert f"their file {name} is missing" in refused(read)
 
 
 def test_what_ships_is_as_it_was_made():

@@ -83,7 +83,7 @@ def test_identical_checkpoints_do_not_change(pair):
 
 def test_what_cannot_be_compared(pair, tmp_path):
     study = change.STUDY
-    with pytest.raises(InputError, match="needs at least one checkpoint after fine-tuning; got none"):
+    with pytest.raises(InputError, match="needs at least one fine-tuned checkpoint; got none"):
         study.units(change.ChangeOptions(pair[0]))
     with pytest.raises(InputError, match="Choose a task"):
         study.units(change.ChangeOptions(pair[0], (pair[0],)))

@@ -112,9 +112,9 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
-        "A head is needed if its gate stays open in at least 19 of 20 fits although open gates are penalised. A head "
-        "is irrelevant if, in at least 19 fits, its gate is open only while open gates are rewarded. This rule "
-        "measures stability and is not a significance test."
+        "Each of 20 fits is done once with a penalty for open gates and once with a reward. A head is needed if its "
+        "gate is open in both cases in at least 19 fits. A head is irrelevant if its gate is open only with the reward "
+        "in at least 19 fits. This rule measures stability and is not a significance test."
     )
 
 
@@ -461,7 +461,7 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
         f"{matter} of 6 edges {said} the logit difference by more than 30%: embeddings → L1H1"
     )
     assert f" {open_edges} edge{' is' if open_edges == 1 else 's are'} undecided. All" in headline.sentence
-    assert headline.sentence.endswith("All other edges change the logit difference by less.")
+    assert headline.sentence.endswith("All other edges change the logit difference by less than 30%.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
         "An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "

@@ -147,7 +147,8 @@ def test_counterparts_have_their_similarity_its_interval_and_p_beside_random_wei
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline consists of 19 models with random weights and the same attention entropy.",
+        "The baseline consists of 19 models with random weights, whose attention has the same entropy as that of the "
+        "other checkpoint.",
     )
     seen_back = CounterpartsPartial((compared(range(8), backward=True),), (drawn(),))
     (words,) = [one for one in MATCH.results(options, seen_back) if isinstance(one, CounterpartsSummary)]
@@ -179,5 +180,6 @@ def test_heads_that_recur_are_counted_over_checkpoints():
     assert (said.n, said.of, said.baseline) == (
         8,
         "inputs",
-        "The baseline consists of models with random weights and the same shape and attention entropy.",
+        "The baseline consists of models with random weights that have the shape and the attention entropy of the "
+        "other checkpoints.",
     )

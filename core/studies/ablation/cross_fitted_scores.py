@@ -36,8 +36,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
     initialisations: Annotated[
         tuple[str, ...],
         Flag(
-            "initial weights and what is trained: pretrained, random, frozen or untrained; repeat the option for "
-            "several initialisations",
+            "initial weights and what is trained: pretrained, random, frozen (pretrained, only the classifier is "
+            "trained) or untrained (pretrained, nothing is trained); repeat the option for several initialisations",
             name="--init",
         ),
     ] = ("pretrained", "random", "untrained")
@@ -112,12 +112,13 @@ class CrossFittedScores(cross_fitting.CrossFittedStudy[CrossFittedScoresOptions,
         best = tuned.mean("pretrained") or tuned.means[0]
         task = task_of(best.task).name
         scores = [f"{100 * defined(mean.of_metric(tuned.metric)):.1f} ({mean.initialisation})" for mean in tuned.means]
+        depending = ", depending on the initial weights" if len(scores) > 1 else ""
         spread = best.spread(tuned.metric)
         floor = None if tuned.constant is None else tuned.constant.of_metric(tuned.metric)
         return Headline(
             (
                 f"After fine-tuning, the mean cross-fitted {tuned.metric} on all train examples of {task} is "
-                f"{', '.join(scores)}, depending on the initial weights."
+                f"{', '.join(scores)}{depending}."
             ),
             tuned.rows,
             "train examples",

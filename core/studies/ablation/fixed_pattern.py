@@ -51,8 +51,8 @@ class FixedPatternOptions:
     heads: Annotated[
         str,
         Flag(
-            "heads that get the fixed attention pattern of --operator (default: all heads but one per layer, with "
-            "each pattern in turn)"
+            "heads that get the fixed attention pattern of --operator (default: all heads but the last of each "
+            "layer; --operator is then ignored, and the patterns alternate across heads)"
         ),
     ] = ""
     operator: Annotated[

@@ -44,14 +44,14 @@ class PatchOptions(ExampleOptions):
         str,
         Flag(
             "components to patch: heads, layers (all heads of a layer), blocks (attention sublayers), feedforward "
-            "or layers-whole"
+            "(feed-forward sublayers) or layers-whole (attention and feed-forward sublayers together)"
         ),
     ] = "heads"
     floor: Annotated[
         float,
         Flag(
-            "smallest difference between the logit differences for the two inputs of a pair; pairs with a smaller "
-            "difference are excluded",
+            "smallest change in the logit difference between the two inputs of a pair; pairs with a smaller change "
+            "are excluded",
             least=0.0,
         ),
     ] = FLOOR

@@ -42,8 +42,8 @@ class PruneOptions(AblationOptions):
     orders: Annotated[
         tuple[str, ...],
         Flag(
-            "order in which heads are pruned: importance, recomputed, sweep or random; repeat the option for "
-            "several orders",
+            "order in which heads are pruned: importance (computed once), recomputed (importance, computed again "
+            "after each step), sweep (effect of ablating each head) or random; repeat the option for several orders",
             name="--order",
         ),
     ] = (

@@ -56,7 +56,8 @@ class SeedsOptions:
     side: Annotated[
         int,
         Flag(
-            "number of values for each of the three random seeds; the study needs side × side fine-tuning runs",
+            "number of values for each of the three random seeds; the number of fine-tuning runs is the square of "
+            "this number",
             least=3,
             most=10,
         ),

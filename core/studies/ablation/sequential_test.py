@@ -72,8 +72,8 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
     clip: Annotated[
         float | None,
         Flag(
-            "upper limit of the loss of one example (default: the loss of the best constant prediction); a "
-            "larger limit needs more examples"
+            "value at which the loss of each example is clipped (default: the loss of the best constant prediction); "
+            "with a larger value, the test needs more examples"
         ),
     ] = None
     alpha: Annotated[
@@ -89,7 +89,7 @@ class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
     survivors: Annotated[
         bool,
         Flag(
-            "after the test, also ablate the heads that matter on all examples, to measure the change in the metric",
+            "after the test, also use all examples to measure how ablating the heads that matter changes the metric",
             name="--survivors/--verdicts-only",
         ),
     ] = True

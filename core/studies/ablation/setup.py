@@ -245,8 +245,8 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
         return given
     if what not in ("heads", "groups"):
         raise InputError(
-            f"Heads can only be named if groups are ablated (what = groups); got what = {what!r} and named heads. "
-            "Remove the heads, or set what to groups."
+            "Heads can only be named if groups are ablated; got named heads and the option “what” with the value "
+            f"{what!r}. Remove the heads, or set what to groups."
         )
     return {**given, "what": "groups"}
 

@@ -54,7 +54,8 @@ class BudgetOptions(AttendingOptions):
     parts_of_speech: Annotated[
         bool,
         Flag(
-            "also measure the attention budget for queries of each part of speech, and test whether the budgets differ"
+            "also measure how queries of each part of speech divide their attention among kinds of tokens, and test "
+            "whether parts of speech differ"
         ),
     ] = False
 
@@ -91,8 +92,9 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
                 syntax = False
         if options.parts_of_speech and not syntax:
             raise InputError(
-                "Attention budgets by part of speech need a language pipeline that tags and parses; got none. "
-                "Choose another pipeline, or leave the parts of speech out."
+                "Measuring attention budgets by part of speech (how queries divide their attention among kinds of "
+                "tokens) needs a language pipeline that tags and parses; got none. Choose another pipeline, or leave "
+                "the parts of speech out."
             )
         draws = DRAWS if options.parts_of_speech else None
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax, draws=draws, seed=options.seed)
@@ -180,8 +182,9 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
             best = apart.iloc[-1]
             word_class = best["score"].rpartition("/")[2]
             text = (
-                f"The attention budget of this head differs most for {word_class}. The Jensen-Shannon distance from "
-                f"the budget for other words is {best['value']:.2f} ({best['baseline']:.2f} with uniform attention)."
+                "The distribution of this head's attention over kinds of tokens differs most between queries that "
+                f"are {word_class} and all other queries. The Jensen-Shannon distance is {best['value']:.2f} "
+                f"({best['baseline']:.2f} with uniform attention)."
             )
             found.append(Fact(self.name, text, best["source"]))
         return found
@@ -190,7 +193,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         all_scores = [score for score in BudgetScore.of_heads(rows) if score.statistic == BUDGET]
         if not all_scores:
             return Headline(
-                "No input has a text token that can attend to another token, so no attention budget was measured."
+                "No input has a text token that can attend to another token, so the distribution of attention over "
+                "kinds of tokens was not measured."
             )
         first = all_scores[0]
         scores = [score for score in all_scores if (score.checkpoint, score.task) == (first.checkpoint, first.task)]

@@ -65,7 +65,7 @@ class FeaturesOptions(AttendingOptions):
         str | None,
         Flag(
             "second checkpoint with the same numbers of layers and heads; the study also measures how each score "
-            "differs between both"
+            "differs between the two checkpoints"
         ),
     ] = None
     pipeline: Pipeline = None

@@ -45,7 +45,12 @@ class RedundancyOptions(AttendingOptions):
         int, Flag("largest number of groups into which heads with similar mean patterns are clustered", least=2)
     ] = 6
     random: Annotated[
-        int, Flag("number of models with random weights, which serve as baseline for repeated patterns", least=0)
+        int,
+        Flag(
+            "number of models with random weights, which serve as a baseline for how often heads have similar "
+            "attention patterns",
+            least=0,
+        ),
     ] = 0
 
 

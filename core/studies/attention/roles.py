@@ -90,7 +90,12 @@ class RolesOptions(AttendingOptions):
     ] = 50
     period: Annotated[int, Flag("number of random words in a test sequence before the words repeat", least=2)] = 20
     times: Annotated[
-        float, Flag("smallest ratio of attention weight to baseline at which a head has a role", least=1)
+        float,
+        Flag(
+            "smallest ratio of attention weight to baseline for a head to have a role, such as attending to the "
+            "previous token",
+            least=1,
+        ),
     ] = TIMES
 
 
@@ -108,9 +113,9 @@ class Roles(Attending[RolesOptions, RoleSums]):
     def units(self, options: RolesOptions) -> list[Unit]:
         if options.sequences < 2 or options.period < 2 or options.times < 1:
             raise InputError(
-                "Scoring head roles needs at least 2 sequences, a period of at least 2 words, and a threshold of "
-                f"at least 1 times the baseline; got {options.sequences} sequences, a period of {options.period} "
-                f"and a threshold of {options.times:g}. Raise these numbers."
+                "Scoring head roles needs at least 2 test sequences, at least 2 words before the words repeat (the "
+                f"period), and a ratio to the baseline of at least 1; got {options.sequences} sequences, a period of "
+                f"{options.period} and a ratio of {options.times:g}. Raise these numbers."
             )
         return super().units(options)
 

@@ -95,7 +95,10 @@ class CircuitOptions(ExampleOptions):
             "between the two inputs of a pair"
         ),
     ] = 0.05
-    clip: Annotated[float, Flag("upper limit for the effect of an edge on one pair, as a multiple of the margin")] = 2.0
+    clip: Annotated[
+        float,
+        Flag("value at which the effect of an edge on one pair of inputs is clipped, as a multiple of the margin"),
+    ] = 2.0
     alpha: Annotated[
         float, Flag("probability that at least one verdict is wrong, over all edges and interim analyses")
     ] = 0.05
@@ -104,8 +107,8 @@ class CircuitOptions(ExampleOptions):
         int,
         Flag(
             (
-                "number of edges with the largest attributions to test; 0 tests all edges if there are at most 2,500, "
-                "otherwise 1,000"
+                "number of edges to test, those with the largest attributions first; 0 tests all edges, or 1,000 "
+                "edges if there are more than 2,500"
             ),
             least=0,
         ),
@@ -275,7 +278,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         )
         edges_are = "edge is" if circuit.open == 1 else "edges are"
         return Headline(
-            f"{found} {circuit.open} {edges_are} undecided. All other edges change the logit difference by less.",
+            f"{found} {circuit.open} {edges_are} undecided. All other edges change the logit difference by less than "
+            f"{circuit.margin_share:.0%}.",
             circuit.n,
             "pairs of inputs",
             f"An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "
@@ -636,7 +640,10 @@ def word_differences(
     pieces = np.array([[piece_of(checkpoint, word) for word in both] for both in words])
     if (pieces[:, 0] == pieces[:, 1]).any():
         number = int((pieces[:, 0] == pieces[:, 1]).argmax()) + 1
-        raise InputError(f"A foil must differ from its word; line {number} has the same word twice. Change the foil.")
+        raise InputError(
+            f"A foil must differ from the word that it replaces; line {number} has the same word twice. Change "
+            "the foil."
+        )
     at, found = np.arange(len(pieces)), []
     for encodings in sides:
         places = [place_of(checkpoint, encoding) for encoding in encodings]
@@ -808,10 +815,10 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
     chosen = order[wanted[order]]
     if len(chosen) < 18:
         raise InputError(
-            f"A circuit needs at least 18 pairs of inputs with {options.answers} answers, but only {len(chosen)} "
-            f"of {len(same)} usable pairs have them. Another {pairs.not_made} pairs could not be made, and "
-            f"{pairs.under_floor} have logit differences that differ by less than {FLOOR:g}. Use more examples, "
-            "another kind of pair, or other answers."
+            f"A circuit needs at least 18 pairs of inputs with {options.answers} answers, but only {len(chosen)} of "
+            f"{len(same)} usable pairs have them. No second input was found for {pairs.not_made} examples, and in "
+            f"{pairs.under_floor} pairs the logit difference changes by less than {FLOOR:g} between the two inputs. "
+            "Use more examples, another kind of pair, or other answers."
         )
     deciding = options.pairs
     if len(chosen) < options.pairs + options.judging:

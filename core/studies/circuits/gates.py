@@ -50,7 +50,7 @@ class GatesOptions(ExampleOptions):
     limit: Limit = 200
     fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
     samples: Annotated[int, Flag("number of bootstrap samples of the training examples", least=1)] = 20
-    starts: Annotated[int, Flag("number of random starting points per bootstrap sample", least=1)] = 3
+    starts: Annotated[int, Flag("number of random initialisations of the gates per bootstrap sample", least=1)] = 3
     steps: Annotated[int, Flag("number of optimisation steps per fit of the gates", least=2)] = 30
     margin: Annotated[
         float | None,
@@ -201,9 +201,10 @@ class Gates(Study[GatesOptions, GatePartial]):
             f"The task needs {len(needed)} of {len(heads)} heads{named}. {other_heads}",
             heads[0].n,
             "examples",
-            f"A head is needed if its gate stays open in at least {fewest} of {heads[0].fits} fits although open gates "
-            f"are penalised. A head is irrelevant if, in at least {fewest} fits, its gate is open only while open "
-            "gates are rewarded. This rule measures stability and is not a significance test.",
+            f"Each of {heads[0].fits} fits is done once with a penalty for open gates and once with a reward. A head "
+            f"is needed if its gate is open in both cases in at least {fewest} fits. A head is irrelevant if its gate "
+            f"is open only with the reward in at least {fewest} fits. This rule measures stability and is not a "
+            "significance test.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

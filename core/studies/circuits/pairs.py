@@ -60,7 +60,8 @@ class PairsOptions(references.ReferenceOptions):
     sample: Annotated[
         int,
         Flag(
-            "number of other pairs of heads, drawn at random, to measure (only in models with more than 48 heads)",
+            "number of random pairs of heads to measure in addition to the pairs of the strongest heads (only in "
+            "models with more than 48 heads)",
             least=0,
         ),
     ] = 200

@@ -50,7 +50,11 @@ class ShapleyOptions(references.ReferenceOptions):
     limit: Limit = 100
     orders: Annotated[
         int,
-        Flag("number of random orders of heads per example; half of the orders are the other half in reverse", least=2),
+        Flag(
+            "number of orders of heads per example; half of them are random, and the other half are the same "
+            "orders reversed",
+            least=2,
+        ),
     ] = 4
     operator: Annotated[str, Flag("ablation method for heads that are not in the coalition: zero or mean")] = "zero"
     judge_rows: Annotated[

@@ -136,7 +136,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
     def units(self, options: CounterpartsOptions) -> list[Unit]:
         if not options.compare:
             raise InputError(
-                "A second checkpoint must be given; got none. Name the checkpoint in which counterparts are searched."
+                "A second checkpoint must be given; got none. Name the checkpoint in which to search for counterparts."
             )
         if options.draws < LEAST_DRAWS:
             raise InputError(
@@ -227,7 +227,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 several.n,
                 "inputs",
                 "",
-                "The baseline consists of models with random weights and the same shape and attention entropy.",
+                "The baseline consists of models with random weights that have the shape and the attention entropy "
+                "of the other checkpoints.",
             )
         for record in CounterpartsSummary.among(rows):
             matched = (
@@ -250,7 +251,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 "inputs",
                 "A counterpart is a significant match that is the same in both halves of the inputs. A head with "
                 "several equally good matches has no counterpart, because its best match differs between the halves.",
-                f"The baseline consists of {record.draws} models with random weights and the same attention entropy.",
+                f"The baseline consists of {record.draws} models with random weights, whose attention has the same "
+                "entropy as that of the other checkpoint.",
             )
         return None
 

@@ -389,8 +389,8 @@ def snapshots_of(names: tuple[str, ...]) -> list[Snapshot]:
     found = [snapshot for name in names for snapshot in _snapshots(name.strip())]
     if len(found) < 2:
         raise InputError(
-            f"Tracking development needs at least two snapshots; got {len(found)}. Name at least two, or a "
-            "range such as owner/name@a..b."
+            f"Measuring how heads develop in training needs at least two snapshots; got {len(found)}. Name at least "
+            "two, or a range such as owner/name@a..b."
         )
     twice = [snapshot.label for k, snapshot in enumerate(found) if snapshot.name in {one.name for one in found[:k]}]
     if twice:

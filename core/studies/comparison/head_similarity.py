@@ -87,8 +87,8 @@ def common_inputs(
     chosen = [k for k, shared in enumerate(common) if len(shared.first) >= LEAST_UNITS]
     if not chosen:
         raise InputError(
-            f"The inputs must contain words that both checkpoints represent alike; {first.name} and {other.name} "
-            "have too few in common. Choose inputs whose words are separated by spaces."
+            f"The inputs must contain words that both checkpoints delimit in the same way; {first.name} and "
+            f"{other.name} have too few such words in common. Choose inputs whose words are separated by spaces."
         )
     drawn = tuple(
         drawn_queries(

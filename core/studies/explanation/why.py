@@ -86,8 +86,8 @@ class WhyOptions(AttendingOptions):
         bool | None,
         Flag(
             (
-                "report each earlier head separately instead of all earlier heads as one group (default: in "
-                "models with at most 48 heads)"
+                "report each head of the preceding layers separately, instead of all of them as one group (default: "
+                "in models with at most 48 heads)"
             ),
             name="--single-heads/--groups",
         ),
@@ -98,7 +98,8 @@ class WhyOptions(AttendingOptions):
     removal: Annotated[
         int,
         Flag(
-            "number of examples on which contributions are removed to check the decomposition; 0 skips the check",
+            "number of examples on which the decomposition is checked by removing contributions from the model; 0 "
+            "skips the check",
             least=0,
         ),
     ] = 40
@@ -163,8 +164,8 @@ class Why(Study[WhyOptions, WhyPartial]):
     def units(self, options: WhyOptions) -> list[Unit]:
         if not 0 <= options.least <= 1:
             raise InputError(
-                f"The smallest share of the score variance to list must be between 0 and 1; got {options.least:g}. "
-                "Choose a value in this range."
+                "The share of the score variance that a term must explain to be listed must be between 0 and 1; got "
+                f"{options.least:g}. Choose a value in this range."
             )
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]
 

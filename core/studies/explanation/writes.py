@@ -243,7 +243,8 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
             best.n,
             "tokens",
             head_interval(best.name, best.low, best.high, "{:.2f}"),
-            f"If outputs are paired with tokens at random, this head has a copying score of {best.baseline:.2f}.",
+            "If the outputs of this head are assigned to other tokens at random, its copying score is "
+            f"{best.baseline:.2f}.",
         )
 
     def facts(self, scores: HeadScores) -> list[Fact]:

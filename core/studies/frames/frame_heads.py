@@ -279,9 +279,9 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
         if not merged.draws:
             raise InputError(
-                "At least one link must lead to a key that its query can see; in a decoder, a query never "
-                "attends to a later key. Choose the direction later_to_earlier or target_to_element, or "
-                "sentences with elements on the other side."
+                "At least one link must lead to a key that its query can see; in a decoder, a query never attends to "
+                "a later key. Choose the direction later_to_earlier or target_to_element, or sentences in which the "
+                "frame element is on the other side of the target."
             )
         test = verdict_of(merged)
         width = merged.draws[0].heads

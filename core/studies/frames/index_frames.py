@@ -117,8 +117,8 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
         slices = [piece for part in run.partials() for piece in part.slices]
         if not slices:
             raise InputError(
-                "An index of FrameNet cannot be imported from a file of rows. Index the release again while no "
-                "other process holds the database."
+                "An index of FrameNet cannot be imported from a result file. Index the release again while no other "
+                "process has the database open."
             )
         for release in dict.fromkeys(piece.release for piece in slices):
             pieces = [piece for piece in slices if piece.release == release]

@@ -193,8 +193,8 @@ class HypothesisStudy(JointJob[HypothesisOptions]):
         hypotheses = "1 hypothesis" if len(ids) == 1 else f"{len(ids)} hypotheses"
         return Headline(
             (
-                f"{met['held out']} of {hypotheses} were confirmed on held-out examples that were registered in "
-                f"advance, and {met['causal']} were also confirmed by ablation."
+                f"{met['held out']} of {hypotheses} registered in advance were confirmed on held-out examples, and "
+                f"{met['causal']} were also confirmed by ablation."
             ),
             n,
             "inputs",
@@ -280,9 +280,9 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
             marks = input_marks(row, checkpoint)
             if twin := next((own[mark] for mark in marks if mark in own), None):
                 raise InputError(
-                    f"Each input must occur only once in a test; rows {twin} and {row.id} of {choice} are "
-                    "the same input (their letters or tokens are equal). Remove repeated examples, or "
-                    "choose others."
+                    f"Each input must occur only once in a test; rows {twin} and {row.id} of {choice} are the same "
+                    "input (they have the same letters or the same tokens). Remove repeated examples, or choose "
+                    "others."
                 )
             own |= dict.fromkeys(marks, row.id)
             if choice is judged and before.intersection(marks):

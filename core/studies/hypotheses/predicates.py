@@ -206,8 +206,8 @@ def checked(key: str, values: Mapping[str, str]) -> Parameters:
     named = ("feature", "offset", "category", "relation", "component", "class")
     if parameters.get("control") and parameters["control"] in (parameters.get(name) for name in named):
         raise InputError(
-            f"The control of the predicate {key} must differ from the property that it is compared with; both are "
-            f'"{parameters["control"]}". Change one of them.'
+            f"The control property of the predicate {key} must differ from the property with which it is compared; "
+            f'both are "{parameters["control"]}". Change one of them.'
         )
     return tuple(whole)
 

@@ -161,9 +161,9 @@ class Discover(Study[DiscoverOptions, Discovered]):
             found.maps,
             "maps",
             f"{found.clustered:.0%} of the maps are in a cluster (95 % CI {100 * found.low:.0f} to "
-            f"{100 * found.high:.0f}). The clusters of two halves of the {half} agree with an adjusted Rand index of "
-            f"{weaker:.2f} (95 % of halves: {low:.2f} to {high:.2f})",
-            f"The baseline for statistics without clusters is {found.baseline:.2f}.",
+            f"{100 * found.high:.0f}). If the {half} are divided into random halves, the clusters of both halves "
+            f"agree with an adjusted Rand index of {weaker:.2f} (95 % of divisions: {low:.2f} to {high:.2f})",
+            f"For random data without clusters, the adjusted Rand index is {found.baseline:.2f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

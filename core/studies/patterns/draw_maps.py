@@ -117,8 +117,8 @@ class DrawMaps(Study[DrawMapsOptions, MapBatch]):
         partials = list(run.partials())
         if not partials:
             raise InputError(
-                "Drawn maps cannot be imported from a file of rows. Draw them again while no "
-                "other process holds the database."
+                "Drawn maps cannot be imported from a result file. Draw the maps again while no other process has "
+                "the database open."
             )
         for part in partials:
             labels.store_maps(db, [drawn_map.row() for drawn_map in part.maps])

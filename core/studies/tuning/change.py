@@ -102,7 +102,7 @@ class Change(Study[ChangeOptions, ChangePartial]):
     def units(self, options: ChangeOptions) -> list[Unit]:
         if not options.after:
             raise InputError(
-                "Measuring the change by fine-tuning needs at least one checkpoint after fine-tuning; got none. "
+                "Measuring how fine-tuning changes attention needs at least one fine-tuned checkpoint; got none. "
                 "Choose one or more checkpoints."
             )
         every = []

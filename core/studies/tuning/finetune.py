@@ -58,8 +58,8 @@ class FinetuneOptions:
     initialisations: Annotated[
         tuple[str, ...],
         Flag(
-            "initial weights and what is trained: pretrained, random, frozen or untrained; repeat the option for "
-            "several initialisations",
+            "initial weights and what is trained: pretrained, random, frozen (pretrained, only the classifier is "
+            "trained) or untrained (pretrained, nothing is trained); repeat the option for several initialisations",
             name="--init",
         ),
     ] = ("pretrained",)
