@@ -192,7 +192,7 @@ def test_bundled_results_of_the_path_are_of_its_model_and_the_figure_is_no_fifth
 def test_no_figure_stands_beside_the_answer_of_a_model_at_chance(db):
     app = opened("interventions/subnetworks")
     assert any(text.startswith("**The result is not informative") for text in said(app))
-    label = "Results of this run, which are not informative at chance level"
+    label = "Results of this run (not informative, because the model is at chance level)"
     (folded,) = [one for one in app.expander if one.label == label]
     assert len(folded.get("vega_lite_chart")) == len(charts(app)) > 0
 

@@ -91,7 +91,7 @@ def test_links_of_pasted_sentences(db):
     assert "always predicting the word at distance" in captions(page)
     assert {"accuracy", "baseline", "effect"} <= set(page.dataframe[0].value.columns)
     page.selectbox(key="relation").set_value("same-word")
-    assert "other words of the other sentence" in captions(page.run())
+    assert "all other words in the sentence that contains the key" in captions(page.run())
 
 
 @pytest.mark.thorough

@@ -80,9 +80,9 @@ def test_the_figure_has_both_models_on_one_axis_of_depth():
     scores = ChangeScore.among(change_rows())
     made = change_by_depth(scores).to_dict()
     rows = next(iter(made["datasets"].values()))
-    ours = [row for row in rows if row["of"].startswith("yours")]
+    ours = [row for row in rows if row["model"].startswith("yours")]
     assert [(row["depth"], round(row["value"], 6)) for row in ours] == [(0.0, 0.1), (0.5, 0.5), (1.0, 0.2)]
     assert [(round(row["low"], 6), round(row["high"], 6)) for row in ours][1] == (0.45, 0.6)
-    theirs = [row["value"] for row in rows if "paper" in row["of"]]
+    theirs = [row["value"] for row in rows if "paper" in row["model"]]
     assert theirs == [1 - value for value in printed_changes()]
     assert "the models and tasks differ" in sentence_of_depth(scores)

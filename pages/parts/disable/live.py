@@ -95,9 +95,9 @@ def _compared(live_change: LiveChange) -> None:
     with left:
         _picture(effects.moved, heads)
         st.caption(
-            "The ablated heads are outlined. Their attention changes by definition, often by more than the scale "
-            "shows. Other heads up to the layer of the first ablated head cannot change. Click a head to ablate "
-            "it."
+            "The ablated heads are outlined. Their own maps always change, often by more than the colour scale "
+            "shows. Ablation cannot affect lower layers, or other heads in the lowest layer with an ablated head. "
+            "Click a head to ablate it."
         )
     with right:
         outcome = _show_prediction(checkpoint, encoding, effects, components)

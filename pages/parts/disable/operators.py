@@ -116,9 +116,10 @@ def _agreement(pairs: list[OperatorAgreement]) -> None:
     )
     show_table(pd.DataFrame(pairs, columns=AGREEMENT))
     st.caption(
-        "Two methods are compared on different halves of the examples. On the same examples (column same_rows), "
-        "shared noise would look like agreement. “itself” compares a method with itself across halves, which is "
-        "the highest value that can be expected. The 95 % CI is over heads."
+        "Two ablation methods are compared on different halves of the examples, because shared noise would look like "
+        "agreement on the same examples (column “same_rows”). The column “itself” is the highest tau that can be "
+        "expected. It is the geometric mean of the agreement of each method with itself across halves. The 95 % CI "
+        "is over heads."
     )
 
 

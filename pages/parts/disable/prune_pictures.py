@@ -58,8 +58,8 @@ def show_importance() -> None:
                 show_table(agreements, column_config={"p": st.column_config.NumberColumn(format="%.2g")})
                 st.caption(
                     f"The table shows Spearman correlations over {len(heads)} heads between the gradient and the "
-                    "measured effect of zeroing each head. At 1, both rank heads in the same order. At 0, the "
-                    "gradient does not predict the effect."
+                    "measured effect of zeroing each head. A correlation of 1 means that gradient and effect rank "
+                    "the heads in the same order, and 0 means that the gradient does not predict the effect."
                 )
         with details():
             st.markdown(

@@ -139,8 +139,7 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
         title = f"Change in {metric} if one head is disabled (unmodified model: {untouched:.1f})"
         st.altair_chart(_picture(variants, metric, title), width="content")
         st.caption(
-            "Heads with a significant effect after correction are outlined, as are heads that the link to this "
-            "page names."
+            "Outlined heads have a significant effect after correction, or are named in the link that opened this page."
         )
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])

@@ -373,8 +373,9 @@ def _settings() -> LookupSettings:
             st.toggle,
             "pair tokens one to one",
             key="zip",
-            help="Matters if a word has several tokens. If off, every pair of tokens is used. If on, first tokens "
-            "are paired with first tokens, second with second, and so on, as in the code of the paper.",
+            help="This setting matters only if a word has several tokens. If off, every pair of tokens is used. "
+            "If on, first tokens are paired with first tokens, second with second, and so on, as in the code "
+            "of the paper.",
         )
         sinkless = url.switch(
             st.toggle,

@@ -53,7 +53,8 @@ TOLD: dict[str, Any] = {  # columns of the table of heads, as it shows them
     "exchanged": _NUMBER(
         "exchanged",
         format="%.3f",
-        help="The mean attention weight after sentences of equal length exchange their links (second baseline).",
+        help="The mean attention weight if each sentence gets the links of another sentence of equal length "
+        "(second baseline).",
     ),
     "excess": _NUMBER(
         "over other words",
@@ -190,7 +191,8 @@ def show_runs() -> None:
     stored_runs = {stored.run: stored for stored in known_runs("frame-heads")}
     if not stored_runs:
         st.info(
-            "No result for frame heads is stored yet. Choose sentences and a checkpoint, and press “Find the heads”.",
+            "No result about heads that attend along frame links is stored yet. Choose sentences and a checkpoint, "
+            "and press “Find the heads”.",
             icon=":material/arrow_upward:",
         )
         return
@@ -296,12 +298,12 @@ def _headline(summary: FrameSummary, count: int) -> None:
     st.caption(
         f"The result covers {summary.n} {plain(summary.average)} with {summary.links} frame links. In "
         f"{summary.links_before} of these links, the frame element comes first. The direction of attention is "
-        f"{direction}, and the pairs of tokens are “{plain(summary.pairing)}”. Four baselines are computed: links "
-        "moved to other positions at the same distance, links exchanged between sentences of equal length, and "
-        "other query words for the same key (by weight and by share of the row). A head counts if its "
-        f"Benjamini-Hochberg q is at most 0.05 over {count} heads ({summary.draws} draws). Links can be moved in "
-        f"{summary.movable} sentences and exchanged in {summary.exchangeable}. Heads with a fixed pattern would "
-        f"score: {plain(fixed)}."
+        f"{direction}, and the pairs of tokens are “{plain(summary.pairing)}”. There are four baselines: links moved "
+        "to other positions at the same distance, links exchanged between sentences of equal length, and the "
+        "attention of other query words to the same key (compared once by weight and once by share of the row). A "
+        f"head counts if its Benjamini-Hochberg q is at most 0.05 over {count} heads ({summary.draws} draws). Links "
+        f"can be moved in {summary.movable} sentences and exchanged in {summary.exchangeable}. For comparison, "
+        f"artificial heads with a fixed attention pattern have these weights: {plain(fixed)}."
     )
     if (summary.kept or 0) < (summary.read or 0):
         reasons = ", ".join(f"{number} {reason}" for reason, number in (summary.dropped or {}).items())

@@ -128,7 +128,7 @@ def new_class_set(db: Database, annotator: str) -> str | None:
         help=f"Choose {FEWEST} to {MOST} classes. Annotators give each map exactly one class.",
     )
     source = st.text_input(
-        "Source of the classes", key="new_set_source", placeholder="default: made by hand for this project"
+        "Source of the classes", key="new_set_source", placeholder="default: classes made by hand for this project"
     )
     members = [_member(k, colour) for k, colour in enumerate(class_sets.colours(int(count)))]
     if st.button("Create class set", type="primary", key="new_set_make"):

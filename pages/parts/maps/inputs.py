@@ -63,7 +63,7 @@ def pick_other() -> Input:
             st.session_state[key] = st.query_params.get(key, "")
     with st.container(horizontal=True):
         text = st.text_input("Second sentence for the comparison", key="text2", label_visibility="collapsed",
-                             placeholder="second sentence, as many tokens as the first") or ""  # fmt: skip
+                             placeholder="sentence to compare, with as many tokens as the first") or ""  # fmt: skip
         pair = st.text_input("Its second sentence", key="pair2", label_visibility="collapsed",
                              placeholder="second sentence, optional") or ""  # fmt: skip
     if not history.went_back():

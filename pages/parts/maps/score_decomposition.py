@@ -66,11 +66,11 @@ def show_cells(name: str, text: str, pair: str | None, head: Head) -> None:
         )
         st.altair_chart(_waterfall(cell, f"Largest terms of the score of this cell, {head}"), width="stretch")
         st.caption(
-            f"{plain(name)} · {_length(name, text, pair)} · One input (n = 1) allows no significance test. To "
-            f"average over many inputs, run {as_code(command_line('study', 'why', name))}. The terms add up to the "
-            "attention score minus its mean over the visible keys, with fixed scales of the LayerNorms. A large "
-            "term does not always have an effect. For example, a constant contribution has large terms, but the "
-            "map does not change if the mean replaces the contribution."
+            f"{plain(name)} · {_length(name, text, pair)} · One input (n = 1) allows no significance test. To average "
+            f"over many inputs, run {as_code(command_line('study', 'why', name))}. The terms add up to the attention "
+            "score minus its mean over the visible keys, with the scales of the LayerNorms held fixed. A large term "
+            "does not always have an effect. For example, a contribution that is the same for every input can have "
+            "large terms, but replacing it by its mean does not change the map."
         )
 
 

@@ -152,10 +152,10 @@ def _cut(rows: list[Row]) -> int:
     for contrast in LinkContrast.among(rows):
         if contrast.value is not None and contrast.low is not None:
             st.markdown(
-                f"Cutting {plain(contrast.first)} links in all layers changes the logits by {contrast.value:+.2g} "
-                f"more (95 % CI {contrast.low:.2g} to {contrast.high:.2g}) than cutting {plain(contrast.other)} "
-                f"links. In {contrast.n} examples, {contrast.links} links of each kind were cut, at the same "
-                "distances."
+                f"Preventing attention along {plain(contrast.first)} links in all layers changes the logits by "
+                f"{contrast.value:+.2g} more (95 % CI {contrast.low:.2g} to {contrast.high:.2g}) than preventing "
+                f"attention along {plain(contrast.other)} links. In {contrast.n} examples, {contrast.links} links of "
+                "each kind were blocked, at the same distances."
             )
     return max(*(cut.n for cut in cuts), *(untouched.n for untouched in Unmodified.among(rows)))
 

@@ -34,7 +34,9 @@ async def came_back(request: Request) -> Response:
     if claims is None:
         return response
     if not meant_for(claims.get("aud"), people.configured().clients.get(str(claims.get("provider")))):
-        log.warning("A sign-in was refused, because its token was issued for %.80r", claims.get("aud"))
+        log.warning(
+            "A sign-in was refused, because its token was issued for another application: %.80r", claims.get("aud")
+        )
         return _refused(ELSEWHERE, request)
     people.end_session(sign_in_cookie.signed_claims(request.cookies.get(user_cookie())))
     held_claims = {name: claims[name] for name in sign_in_cookie.HELD if name in claims and name != "session"}

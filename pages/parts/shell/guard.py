@@ -210,9 +210,9 @@ class Uploads:
         session_bytes = bytes_held.get(session, 0) + self._coming[session] + size
         if session_bytes > most or sum(bytes_held.values()) + self._coming.total() + size > SESSIONS_TOTAL * most:
             raise TooMuchError(
-                f"The files uploaded on one page must have at most {most >> 20} MB together, and those on all "
-                f"pages at most {SESSIONS_TOTAL * most >> 20} MB; this file exceeds the limit. Remove files, or "
-                "reload the page."
+                f"The uploaded files must not exceed {most >> 20} MB in total on one page, or "
+                f"{SESSIONS_TOTAL * most >> 20} MB in total on all pages; this file exceeds the limit. Remove files, "
+                "or reload the page."
             )
         self._coming[session] += size
         try:

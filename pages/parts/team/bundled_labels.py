@@ -59,9 +59,9 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
         f"{counted(len(maps), 'maps')} have different labels.**"
     )
     st.caption(
-        f"This table shows {len(maps[:SHOWN])} of these maps with the number of labels for each class. A decision "
-        "determines the class of a map even if most labels agree. To change bundled labels, first import them on "
-        "“Annotate > Label”."
+        f"This table shows {len(maps[:SHOWN])} of these maps with the number of labels for each class. The class of "
+        "an adjudicated map is the adjudicator's choice, even if most labels name another class. To change bundled "
+        "labels, first import them on “Annotate > Label”."
     )
     show_disputed(labels, current, maps[:SHOWN], named=named)
 

@@ -35,12 +35,14 @@ def answer(rows, title: str) -> None:
         verdict = "allows tentative conclusions (0.667 to 0.8)"
     if everybody.alpha >= RELIABLE:
         verdict = "is reliable (0.8 or more)"
+    included = " and ".join(f"{limit:g}" for limit in (TENTATIVE, RELIABLE) if everybody.low <= limit <= everybody.high)
+    unsure = f"; the confidence interval includes {included}" if included else ""
     show_own_answer(
         "How well do annotators agree?",
         [title, f"n = {counted(everybody.maps, 'maps')} with labels by two or more annotators",
          counted(everybody.raters, "annotators")],
         f"Krippendorff's alpha over all annotators is {everybody.alpha:.2f}, which {verdict} by Krippendorff's "
-        "convention.",
+        f"convention{unsure}.",
         f"95 % CI {everybody.low:.2f} to {everybody.high:.2f} over inputs. Alpha is 1 if all labels of a map are "
         "always the same, and 0 if annotators agree as often as by chance.",
         key="agreement",

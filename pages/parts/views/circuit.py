@@ -226,16 +226,16 @@ def _details(
     st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
     estimator = ranked[0].estimator or "mean, with the interval of another mean; run the study again"
     st.markdown(
-        f"The effects of edges are estimated by one {plain(estimator)}. The confidence intervals of measured "
-        "effects hold jointly for all edges. Effects are clipped, so that a few pairs cannot decide the result."
+        f"The estimator of edge effects is “{plain(estimator)}”. The confidence intervals of measured effects hold "
+        "jointly for all edges. Large effects are clipped, so that a few pairs cannot dominate the result."
     )
     show_table(pd.DataFrame([{name: getattr(edge, name) for name in SHOWN} for edge in ranked[:MOST]]))
     if means := EdgeMean.among(rows):
         ranks = {edge.name: edge.rank for edge in ranked}
         means = sorted(means, key=lambda mean: (ranks[mean.name], mean.pairs))
         st.markdown(
-            "**Mean effects without clipping**, for the edges that were measured on all pairs (95 % CI for each edge "
-            "alone)"
+            "**Mean effects without clipping**, for the edges that were measured on all pairs (95 % CI, not "
+            "corrected for the number of edges)"
         )
         show_table(pd.DataFrame([{name: getattr(mean, name) for name in MEANS} for mean in means]))
     without = [point for point in curve if point.order.startswith("without")]

@@ -100,7 +100,7 @@ def roles_picture(begun: Sequence[Beginning], snapshots: Sequence[str]) -> alt.C
     colours = colours_of([role.removeprefix(CLASS_SHARE) for role in labels])
     scale = alt.Scale(domain=list(labels.values()), range=colours)
     chart = alt.Chart(frame.assign(role=frame["role"].map(labels))).mark_line(point=True).encode(
-        x=alt.X("snapshot:O", sort=list(snapshots), title="share of training steps (snapshots are not evenly spaced)",
+        x=alt.X("snapshot:O", sort=list(snapshots), title="share of training steps before the snapshot (not to scale)",
                 axis=alt.Axis(labelAngle=0, labelOverlap=True)),
         y=alt.Y("heads:Q", title="number of heads"),
         color=alt.Color("role:N", scale=scale, title="mostly to", legend=alt.Legend(**SYMBOLS)),
@@ -137,7 +137,7 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
         "A head has the role while its score is above the dashed line. Snapshots are evenly spaced here; changes "
         "between two snapshots are not visible." + (" Bands are 95 % CIs." if points[0].n else "")
     )
-    st.subheader("Snapshot at which each role first appears", anchor=False)
+    st.subheader("First snapshot at which a head has each role", anchor=False)
     column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first head by",
                      "median": "half of the heads by"}  # fmt: skip
     if points[0].n:
@@ -145,7 +145,7 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
     orders_table = pd.DataFrame(orders, columns=list(column_titles)).replace({"score": ROLE_NAMES})
     show_table(orders_table.round({"first": 2}).rename(columns=column_titles))
     begun = pd.DataFrame([_named(record) for record in begun_heads])
-    with st.expander(f"Snapshot at which each of the {len(begun)} heads got its role", icon=":material/table:"):
+    with st.expander(f"First snapshot at which each of the {len(begun)} heads has its role", icon=":material/table:"):
         show_table(begun)
     show_files(frame, [roles_chart, chart], "development")
 

@@ -82,7 +82,7 @@ def _search(releases: list[str]) -> None:
     left.button(f"Use these sentences as a set ({count})", on_click=_use_as_set, args=("\n".join(hits["body"]),),
                 icon=":material/playlist_add:",
                 help="Tests all heads on these sentences. The mode “A set of sentences” also applies its own "
-                     "filters, such as the length of the longest sentence.")  # fmt: skip
+                     "filters, such as a maximum sentence length.")  # fmt: skip
     middle.download_button("Sentences (JSONL)", "\n".join(hits["body"]) + "\n", file_name="frames.jsonl",
                            on_click="ignore", icon=":material/download:")  # fmt: skip
     right.button("Open the selected sentence", on_click=_look_up, disabled=not chosen, icon=":material/search:",

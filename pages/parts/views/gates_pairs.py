@@ -47,7 +47,7 @@ def draw_gates(stored: StoredRun) -> None:
     picture = head_picture(
         frame.replace({"gate_class": SAID_OF_CLASS}),
         Shade("gate_class", label="class", categories=[SAID_OF_CLASS.get(name, name) for name in present], cell=LARGE),
-        title="Class of each head by its gates",
+        title="Head classes derived from fitted gates",
         tooltip=("up", "down", "effect"),
     )
     left.altair_chart(picture, width="content")
@@ -65,7 +65,8 @@ def draw_gates(stored: StoredRun) -> None:
             st.altair_chart(values_with_intervals(needed, axes, rule=0.0, title=title))
             st.caption(
                 "Ablating only one needed head can have no effect, or even lower the loss, because other heads "
-                "replace it. Gates show which heads the task needs while many other heads are closed."
+                "compensate for it. Fitted gates switch off many heads at once, and show which heads the task then "
+                "still needs."
             )
         for check in TogetherCheck.among(rows):
             if check.effect is not None and check.random is not None:
@@ -92,7 +93,8 @@ def fits_picture(frame: pd.DataFrame) -> Layers:
     scale = alt.Scale(range=colours_of(CLASSES), domain=list(CLASSES))
     drawn = base.mark_bar().encode(
         x=alt.X("facilitating:Q",
-                title=f"share of {frame['fits'].iloc[0]} fits (heads to the right of the dashed line are needed)",
+                title=[f"share of {frame['fits'].iloc[0]} fits in which the gate is open against a penalty",
+                       "(heads at or to the right of the dashed line are needed)"],
                 scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%")),
         color=alt.Color("gate_class:N", scale=scale, legend=None),
         tooltip=tips(frame, "name", "gate_class", "facilitating", "interfering", "irrelevant", "up", "down"),

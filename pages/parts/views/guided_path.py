@@ -53,18 +53,19 @@ def change_by_depth(scores: Sequence[ChangeScore], *, whose: str = "yours", bund
     task = task_name(layers[0].task)
     line_name = f"{whose} on {sampled(task) if bundled else task}"
     lines: list[dict[str, Any]] = [
-        {"depth": score.layer / max(1, len(layers) - 1), "of": line_name,
+        {"depth": score.layer / max(1, len(layers) - 1), "model": line_name,
          "value": _turned(score.value), "low": _turned(score.high), "high": _turned(score.low)}
         for score in layers
     ]  # fmt: skip
     paper = printed_changes()
     lines += [
-        {"depth": k / (len(paper) - 1), "of": PAPER, "value": 1 - value, "low": 1 - value, "high": 1 - value}
+        {"depth": k / (len(paper) - 1), "model": PAPER, "value": 1 - value, "low": 1 - value, "high": 1 - value}
         for k, value in enumerate(paper)
     ]
-    axes = Axes(x="depth", y="value", low="low", high="high", colour="of", x_title="depth (0: first layer, 1: last)",
+    axes = Axes(x="depth", y="value", low="low", high="high", colour="model", x_title="depth (0: first layer, 1: last)",
                 y_title="1 − cosine")  # fmt: skip
-    return line_with_band(pd.DataFrame(lines), axes, title="How much fine-tuning changed the maps of each layer")
+    title = "How much fine-tuning changed the maps of each layer (band: 95 % CI)"
+    return line_with_band(pd.DataFrame(lines), axes, title=title)
 
 
 def _turned(likeness: float | None) -> float | None:

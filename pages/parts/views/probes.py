@@ -168,8 +168,9 @@ def show_layers(result: StoredRun) -> None:
     st.altair_chart(picture, width="content")
     st.caption(
         "For the property “Rules part”, the probe is trained on sentences for which a linear and a hierarchical rule "
-        "predict the same label, and tested on sentences for which they differ. A score of 0 means that it learned the "
-        "linear rule, and 1 the hierarchical rule. Hover over a cell to see its CI, control task and baselines."
+        "predict the same label, and tested on sentences for which they differ. A score of 0 means that the probe "
+        "learned the linear rule, and a score of 1 means that it learned the hierarchical rule. Hover over a cell to "
+        "see its CI, control task and baselines."
     )
     weights = result.among(MixingWeight)
     centres, mixed = ([weight for weight in weights if weight.kind == kind] for kind in ("centre", "mixing"))

@@ -44,7 +44,9 @@ def say_baselines(measured: attending.ShownScores[RelationScore], scores: Sequen
     for checkpoint_task, task_scores in attending.by_place(scores).items():
         first = task_scores[0]
         if first.best_distance_accuracy is None:
-            st.caption("The baseline is the mean attention weight on the other words of the other sentence.")
+            st.caption(
+                "The baseline is the mean attention weight on all other words in the sentence that contains the key."
+            )
             return
         st.caption(
             f"{plain(measured.title(checkpoint_task))}: always predicting the word at distance "
@@ -59,9 +61,7 @@ def say_shared(scores: Sequence[RelationScore]) -> None:
         checkpoint_scores = [score for score in scores if score.checkpoint == checkpoint]
         if len({score.task for score in checkpoint_scores}) > 1:
             shared = ", ".join(map(str, attending.shared_heads(checkpoint_scores))) or "none"
-            st.caption(
-                f"These heads of {plain(Path(str(checkpoint)).name)} are significant on all these tasks: {shared}."
-            )
+            st.caption(f"Heads of {plain(Path(str(checkpoint)).name)} that are significant on every task: {shared}.")
 
 
 def _start_trees() -> None:
@@ -208,9 +208,10 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
         say_baselines(measured, scores)
         say_shared([score for score in along if score.statistic == way])
         st.caption(
-            "The excess is the weight per token minus the weight at the same distance elsewhere in the input. A "
-            "head is significant if its excess is significant, and if the query, the key (such as any noun) and "
-            f"the distance do not explain it. The test needs at least {FEWEST} inputs."
+            "The excess is the weight per token minus the weight at the same distance elsewhere in the input. A head "
+            "counts as significant if its excess is significant and cannot be explained by the query, the key (for "
+            f"example, because the head attends to every noun) or the distance. The test needs at least {FEWEST} "
+            "inputs."
         )
         for note in measured.notes:
             st.caption(plain(note))

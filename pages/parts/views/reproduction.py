@@ -207,7 +207,7 @@ def _exhibit(exhibit: Exhibit, records: Records) -> None:
     if measured:
         show_table(_table(measured))
     if printed:
-        with st.expander(f"{len(printed)} published numbers without a measurement here"):
+        with st.expander(f"{len(printed)} published numbers that were not measured here"):
             show_table(_table(printed))
     if exhibit.errors:
         st.markdown("Known errors of the sources:\n" + "\n".join(f"- {plain(error)}" for error in exhibit.errors))

@@ -72,7 +72,7 @@ def rows_taken(verdicts: Sequence[SequentialTestVerdict]) -> Any:
     return head_picture(
         pd.DataFrame(verdicts, columns=columns),
         Shade("rows"),
-        title="Number of examples needed for each head (outlined: head matters)",
+        title="Number of examples needed to decide whether a head matters (outlined: it matters)",
         highlight=[Head(int(verdict.layer or 0), int(verdict.head or 0)) for verdict in sure],
         tooltip=("verdict", "effect"),
     )

@@ -135,7 +135,9 @@ def show_networks(result: StoredRun) -> None:
     networks = [network for network in subnetworks if network.kind == "subnetwork"]
     if not networks:
         st.info(
-            "This result does not include the subnetworks of good, bad and random components.", icon=":material/info:"
+            "This result does not include the comparison of three subnetworks: the components that survive pruning "
+            "(good), those that are pruned first (bad), and random components.",
+            icon=":material/info:",
         )
         return
     bars = values_with_intervals(
@@ -210,7 +212,8 @@ def show(tools: DeltaGenerator) -> None:
             else:
                 offer_better_model(result)
                 with st.expander(
-                    "Results of this run, which are not informative at chance level", icon=":material/show_chart:"
+                    "Results of this run (not informative, because the model is at chance level)",
+                    icon=":material/show_chart:",
                 ):
                     VIEWS[mode](result)
     start_study("subnetworks", view="subnetworks")

@@ -186,8 +186,8 @@ def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerato
             attending.table(measured, scores, columns, by=value, key="heads")
             st.caption(
                 "The baseline is attention to the same number of random tokens at the same positions. A head is "
-                "significant if its attention exceeds this baseline and also exceeds what position predicts. For "
-                f"subjects and objects, part of speech is part of the prediction. The test needs at least {FEWEST} "
+                "significant if its attention exceeds this baseline and also exceeds what position predicts (for "
+                f"subjects and objects: what position and part of speech predict). The test needs at least {FEWEST} "
                 "inputs."
             )
             for note in measured.notes:
