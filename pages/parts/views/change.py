@@ -89,7 +89,7 @@ def pictures(scores: Sequence[ChangeScore], statistic: str, run: str, *, bundled
     chart = line_with_band(
         pd.DataFrame(_layers(scores, statistic, bundled=bundled)),
         Axes(x="layer", y="value", low="low", high="high", colour="task", y_title=likeness.title),
-        title="Mean change over the heads of a layer (95 % CI)",
+        title="Mean change of heads by layer (95 % CI)",
     )
     right.altair_chart(chart)
 
