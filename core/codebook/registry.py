@@ -42,7 +42,7 @@ def sides(border: Border) -> str:
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
         f"Among the bundled maps with unanimous labels, this threshold alone classifies {told} correctly. "
-        "Other rules of the codebook decide the label of the remaining maps."
+        "The codebook has other rules for the maps that the threshold misclassifies."
     )
 
 

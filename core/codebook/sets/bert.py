@@ -85,7 +85,7 @@ BORDERS = (
         NAME,
         ("heterogeneous", "vertical"),
         f"A map is Vertical if a column has a weight of {FAINT} or more in at least {FOLLOWED:.0%} of the "
-        "rows. A column with this weight in fewer rows counts as scattered spots, even if its cells are dark.",
+        f"rows. A column that reaches {FAINT} in fewer rows counts as scattered spots, even if its cells are dark.",
         lambda weights, *_: measured(weights).column.faint_rows,
         "column in {value:.0%} of the rows",
         FOLLOWED,
@@ -95,7 +95,7 @@ BORDERS = (
         NAME,
         ("heterogeneous", "vertical"),
         f"A map whose largest weight is below {NEARLY_UNIFORM} is Heterogeneous: the map is blank on the scale from "
-        "0 to 1. Its stripes are visible only on a scale that ends at the largest weight of the map.",
+        "0 to 1. The stripes of such a map are visible only if the scale ends at its largest weight.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
@@ -106,7 +106,8 @@ BORDERS = (
         NAME,
         ("vertical", "vertical+diagonal"),
         "A map with a dark column is Vertical + Diagonal if a diagonal line is also visible from end to end. The "
-        f"line must have a weight of {MARK} or more in at least {LINED:.0%} of its positions and in each third of it.",
+        f"diagonal line must have a weight of {MARK} or more in at least {LINED:.0%} of its cells, including cells in "
+        "each third of the line.",
         lambda weights, *_: measured(weights).line.rows,
         "line in {value:.0%} of its positions",
         LINED,
@@ -116,7 +117,7 @@ BORDERS = (
         NAME,
         ("diagonal", "vertical+diagonal"),
         f"A map with a diagonal line is Vertical + Diagonal if a column has a weight of {STRONG} or more in at "
-        f"least {BESIDE:.0%} of the rows. A map with a diagonal line and paler columns is Diagonal.",
+        f"least {BESIDE:.0%} of the rows. A map with a diagonal line is Diagonal if all columns are paler.",
         lambda weights, *_: measured(weights).column.strong_rows,
         "column in {value:.0%} of the rows",
         BESIDE,
@@ -126,8 +127,8 @@ BORDERS = (
         NAME,
         ("heterogeneous", "block"),
         "A map of two sentences is Block if the squares of both sentences are visible, and hardly any weight is "
-        "outside the squares. A map with patches within a sentence, or with weight between the sentences, is "
-        "Heterogeneous.",
+        "outside the squares. A map with patches inside the square of a sentence, or with weight between the "
+        "sentences, is Heterogeneous.",
         _inside,
         "{value:.0%} of the weight within its sentence",
         own_scale=True,

@@ -71,9 +71,9 @@ BORDERS = (
         "first-sentence",
         NAME,
         ("overall", "majority"),
-        "A map is Majority if the second sentence attends mostly to the first sentence. The first "
-        f"token must have a weight of {STRONG} or more in at least {BESIDE:.0%} of the rows of the second sentence. If "
-        "the first column is paler than that, the class of the map is Overall.",
+        "A map is Majority if the tokens of the second sentence attend mostly to the first sentence. In a Majority "
+        f"map, the first token must have a weight of {STRONG} or more in at least {BESIDE:.0%} of the rows of the "
+        "second sentence. If the first column is paler than that, the class of the map is Overall.",
         _on_first_token,
         "dark first column in {value:.0%} of the second sentence's rows",
         BESIDE,
