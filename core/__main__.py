@@ -52,7 +52,8 @@ COMMANDS = {
     "export": ("database:export", "Export every table of the database to DIR as Parquet."),
     "import": (
         "database:import_export",
-        "Import the folder that `export` wrote into an empty database.",
+        "Import the folder that `export` wrote into an empty database. To create a new database, "
+        "set ATLAS_DB to a new file.",
     ),
     "backup": ("database:backup", "Back up the database to FILE; also works while the app is running."),
     "restore": (
@@ -61,7 +62,8 @@ COMMANDS = {
     ),
     "import-database": (
         "database:import_database",
-        "Copy the database FILE, with its labels and results, to the database of the app.",
+        "Copy the database FILE, with its labels and results, to the database of the app. If that database exists "
+        "already, it is not overwritten.",
     ),
     "finetune": (
         "study_commands:finetune",

@@ -230,7 +230,7 @@ def test_a_session_holds_so_much_and_all_together_so_much(browser, kept, monkeyp
     assert put(browser, size=100).status_code == 200
     answer = put(browser, size=101)
     assert answer.status_code == 413
-    assert "at most 2 MB" in answer.json()["refused"]
+    assert "must not exceed 2 MB" in answer.json()["refused"]
     assert put(browser, session="t", size=101).status_code == 200
     kept.update({f"s{k}": {"a": File(2 * MEGABYTE)} for k in range(3)})
     assert put(browser, session="t", size=101).status_code == 413

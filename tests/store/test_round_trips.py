@@ -193,7 +193,7 @@ def test_files_without_bound_are_refused_at_once(db, tmp_path, monkeypatch):
         label_files.import_labels(db, tmp_path / "zero.jsonl")
     monkeypatch.setattr(label_files, "LARGEST", 2**20)
     (tmp_path / "large.jsonl").write_bytes(b"\n" * (2**20 + 1))
-    with pytest.raises(InputError, match="at most 1 MB"):
+    with pytest.raises(InputError, match="must not be larger than 1 MB"):
         label_files.import_labels(db, tmp_path / "large.jsonl")
 
 

@@ -1,7 +1,6 @@
 """Studies of what heads attend to: pieces merge to the whole, words meet pieces by characters, one pass feeds all."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,6 +8,7 @@ from scipy import stats
 
 from core.capture.running import capture
 from core.errors import InputError
+from core.models.encoding import Encoding
 from core.scoring.intervals import Means
 from core.scoring.link_batches import WordTable
 from core.studies import worker_cache
@@ -116,7 +116,7 @@ def test_the_budget_of_a_part_of_speech_adds_up_to_one_and_needs_a_pipeline(chec
     apart = [row for row in rows if row["statistic"] == "distance of a part of speech"]
     assert {"nouns", "adjectives and adverbs"} <= {row["feature"] for row in apart}
     assert all(0 < row["p"] <= 1 and 0 <= row["value"] <= 1 for row in apart)
-    with pytest.raises(InputError, match="need a language pipeline"):
+    with pytest.raises(InputError, match="needs a language pipeline"):
         budget.STUDY.measure(_options(budget, PAIRS, parts_of_speech=True, pipeline="none"), checkpoint)
 
 
@@ -329,9 +329,13 @@ def test_a_stored_accuracy_is_read_with_an_interval_up_to_1():
 
 
 def test_the_last_token_is_that_of_the_first_sentence():
-    pair = SimpleNamespace(ordinary=(1, 2, 4, 5), sentence=(None, 0, 0, None, 1, 1), first=0, separators=(3,))
-    assert [special_positions(name, pair) for name in ("last", "first", "start")] == [[2], [1], [0]]
-    assert special_positions("last", SimpleNamespace(ordinary=(), sentence=(None,))) == []
+    def encoding(sentence, separators):
+        zeros, texts = (0,) * len(sentence), ("x",) * len(sentence)
+        return Encoding("a b", None, zeros, zeros, texts, (None,) * len(sentence), sentence, 0, separators)
+
+    pair = encoding((None, 0, 0, None, 1, 1), (3,))
+    assert [list(special_positions(name, pair)) for name in ("last", "first", "start")] == [[2], [1], [0]]
+    assert list(special_positions("last", encoding((None,), ()))) == []
 
 
 def test_units_are_as_large_as_what_they_read():

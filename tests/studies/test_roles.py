@@ -110,8 +110,8 @@ def test_redundancy_names_the_nearest_head_groups_and_what_tasks_share(checkpoin
 @pytest.mark.parametrize(
     ("study", "given", "said"),
     [
-        (roles, {"sequences": 1}, "at least 2 sequences"),
-        (roles, {"times": 0.5}, "at least 1 times"),
+        (roles, {"sequences": 1}, "at least 2 test sequences"),
+        (roles, {"times": 0.5}, "a ratio to the baseline of at least 1"),
         (redundancy, {"groups": 1}, "at least 2 groups"),
         (norms, {"features": ["adverbish"]}, "adverbish"),
     ],
