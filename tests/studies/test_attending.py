@@ -331,7 +331,8 @@ def test_a_stored_accuracy_is_read_with_an_interval_up_to_1():
 def test_the_last_token_is_that_of_the_first_sentence():
     def encoding(sentence, separators):
         zeros, texts = (0,) * len(sentence), ("x",) * len(sentence)
-        return Encoding("a b", None, zeros, zeros, texts, (None,) * len(sentence), sentence, 0, separators)
+        spans = tuple(None if number is None else (0, 1) for number in sentence)
+        return Encoding("a b", None, zeros, zeros, texts, spans, sentence, 0, separators)
 
     pair = encoding((None, 0, 0, None, 1, 1), (3,))
     assert [list(special_positions(name, pair)) for name in ("last", "first", "start")] == [[2], [1], [0]]
