@@ -175,7 +175,8 @@ def read(folder: Path) -> list[CrateBatch]:
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
         raise InputError(
-            f"The {METADATA} of an RO-Crate must have a @graph; {folder.name} has one without. Choose another RO-Crate."
+            f"The {METADATA} of an RO-Crate must have a @graph; the {METADATA} of {folder.name} has none. "
+            "Choose another RO-Crate."
         )
     for entity in graph:
         _check_entity(folder, entity)

@@ -73,8 +73,7 @@ def _parsed(file: Path, name: str) -> Any:
         return json.loads(read_in(file.parent, file.name))
     except (InputError, OSError, ValueError, RecursionError) as error:
         raise CheckpointError(
-            f"{file.name} must be JSON; the file of {name} cannot be read ({str(error)[:80]}). Save or download "
-            "it again."
+            f"{file.name} of {name} must be JSON; it cannot be read ({str(error)[:80]}). Save or download it again."
         ) from error
 
 

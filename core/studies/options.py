@@ -68,7 +68,7 @@ Split = Annotated[
 Limit = Annotated[
     int | None,
     BeforeValidator(_none_of_zero),
-    Flag("largest number of examples per task, which are sampled with the seed; 0 uses all", least=0),
+    Flag("maximum number of examples per task, drawn at random with the seed; 0 uses all examples", least=0),
 ]
 LARGEST_SEED = 2**63 - 1  # what the store keeps
 Seed = Annotated[

@@ -78,7 +78,7 @@ def test_options_are_the_same_however_they_are_written():
 def test_a_declaration_has_defaults_and_help():
     known = declared(disable.DisableOptions)
     assert known["checkpoint"].required
-    assert (known["limit"].default, known["limit"].help[:26]) == (500, "largest number of examples")
+    assert (known["limit"].default, known["limit"].help[:26]) == (500, "maximum number of examples")
     assert declared(frame_heads.FrameHeadsOptions)["rows"].flag is None
 
 

@@ -265,7 +265,7 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         if "align" in options.what and not (any(row.links for row in rows) and any(row.links for row in train)):
             raise InputError(
                 "Measuring word alignment needs gold alignments in the third column (such as 0-0 1-2); "
-                "these examples have none. Add them, or omit the measurement align."
+                'these examples have none. Add them, or omit the measurement "align".'
             )
         return [Unit(name, NamedUnit(name), size=len(rows)) for name in options.what]
 

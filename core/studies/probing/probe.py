@@ -217,7 +217,7 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         check_choice("A property", options.properties, PROPERTIES)
         if not options.properties:
             raise InputError(
-                f"At least one property must be given, of {', '.join(PROPERTIES)}; got none. Name a property."
+                f"Probing needs at least one of the properties {', '.join(PROPERTIES)}; got none. Name a property."
             )
         sizes = dict.fromkeys(PROPERTIES, 6000)
         if set(options.properties) & set(PROPERTIES[:3]):

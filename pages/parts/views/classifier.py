@@ -254,7 +254,7 @@ def _log(folder: str) -> None:
         newest = record_of(Epoch, rows[-1])
         st.caption(
             f"{plain(newest.unit)}: epoch {newest.epoch} of {plain(newest.of)} has a loss of {newest.loss:.3f} and "
-            f"a macro F1 on the training maps of {newest.f1:.3f}."
+            f"a macro F1 of {newest.f1:.3f} on the training maps."
         )
         left, right = st.columns(2)
         left.altair_chart(line_with_band(epochs, Axes(x="epoch", y="loss", colour="unit"), title="Loss (nats)"))
