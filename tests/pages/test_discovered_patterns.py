@@ -24,7 +24,9 @@ def test_the_heatmap_has_the_share_of_each_class_in_each_cluster():
 def test_the_bundled_result_opens_with_one_sentence_a_heatmap_and_typical_maps():
     page = opened("statistics/discovered", rows="sst2", checkpoint="atlas-encoder")
     assert not page.exception
-    assert "clusters without labels" in next(text.value for text in page.markdown if text.value.startswith("**The"))
+    assert "stable clusters. Cluster 3 mixes" in next(
+        text.value for text in page.markdown if text.value.startswith("**The")
+    )
     assert len(page.get("vega_lite_chart")) == 1
     pictures = [html.proto.body for html in page.get("html") if "data:image/png" in html.proto.body]
     assert len(pictures) == 2

@@ -145,15 +145,16 @@ class Discover(Study[DiscoverOptions, Discovered]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         found = DiscoveredPatterns.among(rows)[0]
         clusters = [one for one in PatternCluster.among(rows) if one.checkpoint == found.checkpoint]
-        across = sum(cluster.cuts_across for cluster in clusters)
+        across = [str(cluster.cluster) for cluster in clusters if cluster.cuts_across]
         maps = f"The attention maps of {found.checkpoint}"
         if found.are_patterns:
-            mixed = {0: "None of them significantly mixes", 1: "One of them mixes"}.get(across, f"{across} of them mix")
-            sentence = f"{maps} form {found.clusters} stable clusters without labels. {mixed} several pattern classes."
+            mixed = f"Clusters {' and '.join(across)} mix" if across else "No cluster significantly mixes"
+            mixed = f"Cluster {across[0]} mixes" if len(across) == 1 else mixed
+            sentence = f"{maps} form {found.clusters} stable clusters. {mixed} several pattern classes."
         elif found.clustered < patterns.discovery.CLUSTERED:
-            sentence = f"{maps} form no clear patterns without labels: only {found.clustered:.0%} are in a cluster."
+            sentence = f"{maps} form no clear clusters: only {found.clustered:.0%} are in a cluster."
         else:
-            sentence = f"{maps} form no clear patterns without labels: the clusters are not stable."
+            sentence = f"{maps} form no clear clusters: the clusters are not stable."
         weaker, half = min((found.heads, "heads"), (found.inputs, "inputs"))
         low, high = getattr(found, f"{half}_low"), getattr(found, f"{half}_high")
         return Headline(
@@ -161,9 +162,10 @@ class Discover(Study[DiscoverOptions, Discovered]):
             found.maps,
             "maps",
             f"{found.clustered:.0%} of the maps are in a cluster (95 % CI {100 * found.low:.0f} to "
-            f"{100 * found.high:.0f}). If the {half} are divided into random halves, the clusters of both halves "
-            f"agree with an adjusted Rand index of {weaker:.2f} (95 % of divisions: {low:.2f} to {high:.2f})",
-            f"For random data without clusters, the adjusted Rand index is {found.baseline:.2f}.",
+            f"{100 * found.high:.0f}). If the {half} are divided at random and each half is clustered, the two "
+            f"clusterings of all maps agree with an adjusted Rand index of {weaker:.2f} (95 % of divisions: "
+            f"{low:.2f} to {high:.2f})",
+            f"For random data without clusters, the index is {found.baseline:.2f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

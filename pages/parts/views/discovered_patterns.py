@@ -69,12 +69,12 @@ def _draw_one(
     found: DiscoveredPatterns, clusters: Sequence[PatternCluster], exemplars: Sequence[ClusterExemplar], *, key: str
 ) -> None:
     ordered = [*(one for one in clusters if one.cluster), *(one for one in clusters if not one.cluster)]
-    table, chart = contingency(ordered, "Percentage of each cluster in each class")
+    table, chart = contingency(ordered, "Classes of the maps in each cluster, in percent")
     left, right = st.columns([3, 2])
     if found.classified:
         left.altair_chart(chart, width="content", key=f"contingency_{key}")
     with right:
-        st.markdown("**A typical map of each cluster**")
+        st.markdown("**A typical map of each cluster, with the class of this map**")
         _pictures([next(one for one in exemplars if one.cluster == k) for k in range(1, found.clusters + 1)])
     with details():
         if found.agreement is not None and found.agreement_low is not None and found.agreement_high is not None:
