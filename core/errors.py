@@ -35,7 +35,8 @@ class InterventionError(AtlasError):
 
 
 class StoreError(AtlasError):
-    """Error: the database file is held by another process, newer, damaged, read-only, or full."""
+    """Error: the database file cannot be used. Another process holds it, a newer version wrote it, or it is damaged,
+    read-only or full."""
 
 
 class JobError(AtlasError):
@@ -43,8 +44,8 @@ class JobError(AtlasError):
 
 
 def check_choice(what: str, given: object, known: Iterable[str], error: type[AtlasError] = InputError) -> None:
-    """Raise an error if a value, or one value of a list or tuple, is not among the known ones. `what` begins the
-    message, such as "A pruning order"."""
+    """Raise an error if a value, or any value of a list or tuple, is not among the allowed values. The message starts
+    with `what`, such as "A pruning order"."""
     choices = tuple(known)
     for value in given if isinstance(given, (list, tuple)) else (given,):
         if value not in choices:

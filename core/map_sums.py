@@ -70,15 +70,15 @@ class Streamed(Protocol):
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
         """Return the sums that the observer needs for each of these equally long inputs, or None if it needs whole
-        maps. With a sink, there is one more key than queries."""
+        maps. If the model has a learned attention sink, there is one more key than there are queries."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Process the sums of one layer for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix with one column for each set of keys: 1 for keys in the set, otherwise 0. Used as
-    `Needs.values`."""
+    """Return a matrix with one row for each key and one column for each set of keys: 1 for keys in the set, otherwise
+    0. Used as `Needs.values`."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -108,7 +108,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Divide the sums of a combined request (see `together`) among the measures that requested them."""
+    """Give each measure its own part of the sums that were requested together (see `together`)."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

@@ -79,7 +79,8 @@ def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> 
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decode text by its byte order mark, as UTF-16 if detected, otherwise as UTF-8, without replacing bytes.
+    """Decode text by its byte order mark. Without a mark, text is decoded as UTF-16 if it looks like UTF-16, otherwise
+    as UTF-8. Invalid bytes are not replaced.
 
     Raises InputError naming the first invalid byte, or the kind of a file that is no text.
     """

@@ -54,7 +54,8 @@ def note(sentences: Iterable[str]) -> None:
 
 @contextmanager
 def counting(folder: Path) -> Iterator[Count]:
-    """Count the tokens processed within this context in a file for this process. The file is removed at the end."""
+    """A context manager that counts the tokens processed within it, and writes the count to a file of this process. The
+    file is removed at the end."""
     file = folder / str(os.getpid())
     count = Count(file)
     token = _count.set(count)

@@ -219,8 +219,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence with the number of stored scores that `atlas` omits because they are not known to belong to the
-    checkpoint's present weights. The sentence is empty if there are none."""
+    """Return a sentence that states how many stored scores `atlas` leaves out, because they may come from other weights
+    of the checkpoint. The sentence is empty if there are none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
@@ -231,8 +231,8 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of scores with the columns of ScoreRow and their types. Corrected p values of a study become q
-    values."""
+    """Return a table of scores with the columns of ScoreRow and their types. If a study has corrected its p values,
+    they are copied to the column of q values."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])

@@ -43,7 +43,7 @@ def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
     """Return the keys that two checkpoints share in an input that they tokenise differently. Shared keys are whole
-    words, [CLS] or the start token, and separators if there are equally many."""
+    words, [CLS] or the start token, and, if both checkpoints have equally many, separators."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):

@@ -48,8 +48,8 @@ class Graph:
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the receiver index of the feed-forward sublayer in a layer. If `layer` is the number of layers, return
-        the receiver index of the model output."""
+        """Return the index, among receivers, of the feed-forward sublayer in a layer. If `layer` equals the number of
+        layers, return the index of the model output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:

@@ -79,7 +79,7 @@ def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
     """Return the output of a layer: the residual stream `middle` plus the feed-forward output `fed`, followed in BERT
-    by the last LayerNorm. `middle` may broadcast."""
+    by the last LayerNorm. `middle` may have any shape that broadcasts to that of `fed`."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
 

@@ -101,7 +101,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Make a run the current run of this thread within the context. These contexts cannot be nested."""
+    """A context manager that sets the current run of this thread. Such contexts cannot be nested."""
     token = _CURRENT.set(run)
     try:
         yield run

@@ -89,8 +89,8 @@ class Contributions:
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """Return the norm of the sum of alpha f(x) over heads, for every query and key. Opposite contributions of heads
-        cancel."""
+        """Return the norm of the attention-weighted value vectors alpha f(x), summed over heads, for every query and
+        key. Opposite contributions of heads cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
             for query in range(self.weights.shape[2])
@@ -118,8 +118,8 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute the vectors alpha f(x) that add up to the attention output of each layer, in one pass, and call `take`
-    for each layer.
+    """Compute, in one pass, the attention-weighted value vectors alpha f(x), which add up to the attention output of
+    each layer. Those of each layer are passed to the callback `take`.
 
     Raises InputError if values or output projections are not available, or the maps would not fit into memory.
 

@@ -113,8 +113,8 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """Replacement outputs of every head for each class of position (first token, separator, other), for "mean" ablation
-    and optimal constants.
+    """Replacement outputs of every head for each class of position (first token, separator, other). They are used in
+    "mean" ablation and in ablation with optimal constants.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
@@ -141,8 +141,8 @@ class ByClass:
 
 
 def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
-    """Return the mean output of every head over reference inputs. Position classes that do not occur use the mean over
-    all positions.
+    """Return the mean output of every head over reference inputs. Classes of positions that do not occur get the mean
+    over all positions.
 
     `by` is "class" of position (methods2 section 13), absolute "position", or "all". Raises InputError without inputs
     or for an unknown `by`, and InterventionError if outputs are not available.
@@ -297,8 +297,8 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs that the heads have on the partner of each input, at aligned positions. Outputs at other
-        positions are not replaced."""
+        """Return the outputs that the heads have on the other input of each pair, at aligned positions. Outputs at
+        other positions are not replaced."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)

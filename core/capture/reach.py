@@ -98,9 +98,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return where this program observes and changes the heads of a checkpoint: at the attention interface of
-    transformers or at the softmax. The result is "flat softmax" if inputs and heads share one axis of the scores.
-    Raises CheckpointError if neither place works."""
+    """Return where the attention heads of a checkpoint can be observed and changed, such as in the attention interface
+    of transformers or at the softmax. "flat softmax" means that inputs and heads share one axis of the scores. Raises
+    CheckpointError if no place works."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model

@@ -191,7 +191,7 @@ def measure_of(checkpoint: Checkpoint) -> str:
 def output_changes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], targets: Sequence[Sequence[SinkChange]]
 ) -> Float[np.ndarray, "target input"]:
-    """Return how much each set of changes moves the output of the model, in the unit that `measure_of` names.
+    """Return how much each set of changes to the model alters its output, in the unit that `measure_of` names.
 
     The divergence is KL(unchanged || changed) in nats, the mean over positions for language models.
     """

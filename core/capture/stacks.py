@@ -182,8 +182,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer whose output is computed again after a change of one attention head. The first feed-forward product is
-    updated with the dimensions of this head only.
+    """A layer whose output is computed again after a change of one attention head. To save time, the first feed-forward
+    product is updated from the dimensions of this head only.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -201,8 +201,9 @@ class BegunByHead:
         difference: Float[Tensor, "token dim"],
         head: int,
     ) -> Float[Tensor, "token hidden"]:
-        """Return the output of this layer after the output of one head has changed by `difference`. It equals
-        `Block.after(joined + difference W_h)`; `shared` is `Block.widened(joined)`."""
+        """Return the output of this layer if the output of one head changes by `difference`. It equals
+        `Block.after(joined + difference W_h)`, where W_h is the output projection of the head; `shared` is
+        `Block.widened(joined)`."""
         block = self.block
         norm, last = block.norms[block.norm_first], block.norms[1]
         changed = torch.addmm(joined, difference, block.separate["out"][head])

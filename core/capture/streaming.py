@@ -40,9 +40,9 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return a streamer that computes sums of attention maps for observers. The result is None if whole maps are as
-    fast or are required, or if the weights of the model family can only be observed at the softmax. `layers` are the
-    requested layers (None: all)."""
+    """Return an object that computes sums of attention maps for observers without storing whole maps. It is None if
+    whole maps are required or as fast, or if attention in this model family can be observed only at the softmax.
+    `layers` are the requested layers (None: all)."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):

@@ -359,8 +359,8 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
 
 
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return the interventions of an ablation target: its heads are ablated by the given method, its sublayers and
-    layers by zero outputs."""
+    """Return the interventions for an ablation target. Heads are ablated by the given method; sublayers and layers are
+    ablated by setting their outputs to zero."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 

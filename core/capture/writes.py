@@ -124,8 +124,8 @@ def text_writes(
     places: Sequence[int],
     take: Callable[[int, TextWrites], None],
 ) -> None:
-    """Compute what each head adds to the logits at one position (`places`) of each input. `take` is called with the
-    index of the input and the result.
+    """Compute what each head adds to the logits at one position of each input, given in `places`. The index of the
+    input and the result are passed to the callback `take`.
 
     The heads of `logits` are those of `checkpoint`, layer by layer. Raises InterventionError if the contributions of
     this family or number format do not add up.

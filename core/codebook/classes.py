@@ -67,12 +67,13 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the rule that separates the two classes, and a note if the maps in the figure differ in scale."""
+        """Return the rule that separates the two classes. A note is added if each map in the figure of this rule is
+        drawn on its own scale."""
         return f"{self.rule} In the figure, each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of a map that illustrates this rule. `value` is the map's value of the measure that the
-        rule uses."""
+        """Return the caption of a map that illustrates this rule. `value` is the result of the rule's measure for this
+        map."""
         return self.said.format(value=value)
 
 

@@ -182,7 +182,7 @@ def verify_crate(
         typer.Argument(help="RO-Crate folder that `hypothesis export` has written, or a folder with several RO-Crates"),
     ],
 ) -> None:
-    """Recompute every criterion that the hypotheses in an RO-Crate were tested by. Exit with status 2 if any result
+    """Recompute every criterion that was used to test the hypotheses in an RO-Crate. Exit with status 2 if any result
     differs."""
     differing = False
     for folder in hypothesis_crate.crates(crate):

@@ -106,7 +106,7 @@ def command(study: Study[Any, Any], own: Own | None = None) -> Callable[..., Non
 
 @dataclass(frozen=True)
 class Only:
-    """Options of the features command that are not options of the features study."""
+    """Options that only the command `features` has, in addition to the options of the study."""
 
     definition: Annotated[
         tuple[str, ...],

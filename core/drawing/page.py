@@ -129,7 +129,8 @@ def _template() -> Any:
 
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
-    """Load a Jinja template that escapes all text and refuses undefined names. `filters` are additional."""
+    """Load a Jinja template that escapes all text and raises an error for undefined names. `filters` adds further Jinja
+    filters."""
     environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)

@@ -96,7 +96,8 @@ class Roles:
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Create a frame element with its coreness in this frame, which is None for an unknown name."""
+        """Create a frame element with its coreness in this frame. The coreness is None if the frame has no core element
+        of this name."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))

@@ -147,8 +147,8 @@ class Slot:
         return {person: class_name for person, (_, class_name, counted) in last if counted and class_name is not None}
 
     def live(self, now: float, latest: float) -> list[str]:
-        """Return the people who reserved this map and have not answered yet. Reservations that have expired, or that
-        end after `latest` (because of a fast clock), do not count."""
+        """Return the people who reserved this map and have not answered yet. Expired reservations are ignored, and so
+        are those that end after `latest`, which were made by a fast clock."""
         return [
             person for person, until in self.held.items() if holds(until, now, latest) and person not in self.answers
         ]
@@ -249,7 +249,8 @@ class Board:
 
     @contextmanager
     def counting_after(self) -> Iterator[None]:
-        """A context manager that postpones counting labels to its end. The state must not be queried before."""
+        """A context manager that postpones counting labels until the context ends. The state must not be queried inside
+        the context."""
         self._bulk = True
         yield
         self._bulk = False

@@ -26,8 +26,8 @@ NOTHING = Interval(None)
 
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
-    """Measure how much the rate of agreement with others differs between annotators. The result is the standard
-    deviation between annotators that chance does not explain.
+    """Measure how much annotators differ in how often they agree with others. The result is the standard deviation
+    between annotators that chance does not explain.
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.

@@ -83,7 +83,8 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
 
 
 def pace(stored: pd.Series, now: datetime) -> float:
-    """Compute the labels per hour in the last hour or, if there are none, in the hours in which somebody labelled."""
+    """Compute the number of labels per hour. It covers the last hour or, if nobody labelled then, all hours in which
+    somebody labelled."""
     if stored.empty:
         return 0.0
     recent = int((stored > now - RECENT).sum())

@@ -172,8 +172,8 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit of class proportions to the predicted classes of all attention maps. Standard errors are
-        estimated from the differences between inputs."""
+        """Fit class proportions to the predicted classes of all attention maps. Standard errors are estimated from the
+        differences between inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed

@@ -43,8 +43,8 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """The clusters of some maps, and their stability over halves of the heads and of the inputs. `baseline` is the 95th
-    percentile of the stability of statistics without clusters."""
+    """Clusters of attention maps, and how stable they are between halves of the heads and of the inputs. `baseline` is
+    the 95th percentile of the stability for data without clusters."""
 
     clustering: Clustering
     smallest: int
@@ -121,8 +121,9 @@ def _of_half(apart: Distances, half: np.ndarray, sizes: Sequence[int]) -> list[I
 
 
 def adjusted_rand(one: Int[np.ndarray, " map"], other: Int[np.ndarray, " map"]) -> float:
-    """Return the adjusted Rand index of two clusterings over the maps that both have in a cluster (label at least 0);
-    0 if these are less than COMMON of the maps, or if one of the clusterings has a single cluster there."""
+    """Return the adjusted Rand index of two clusterings, over the maps that both assign to a cluster (label at least
+    0). Return 0 if these maps are less than a fraction COMMON of all maps, or if one clustering puts them all in one
+    cluster."""
     from sklearn.metrics import adjusted_rand_score  # 1 s of start-up
 
     both = (one >= 0) & (other >= 0)

@@ -257,8 +257,8 @@ Statistics = Float64[np.ndarray, "map statistic"]
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for fitting a random forest. `rounds` is the number of boosting rounds of a second model, which is
-    averaged with the forest (0: no second model)."""
+    """Settings for fitting a random forest, optionally averaged with a second, boosted model. `rounds` is the number of
+    boosting rounds of the second model (0: no second model)."""
 
     trees: int = TREES
     seed: int = 0

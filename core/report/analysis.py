@@ -45,7 +45,7 @@ class PlannedStudy:
 
 @dataclass(frozen=True)
 class AnalysisPlan:
-    """The studies that can measure a checkpoint on a task, planned for `cores` parallel workers."""
+    """A plan of the studies that can measure a checkpoint on a task, with `cores` parallel workers."""
 
     checkpoint: str
     task: str

@@ -31,7 +31,7 @@ class Counted(Result):
 
 
 def over_heads(scores: Iterable[Score]) -> Estimate | None:
-    """Average the scores of heads that have a value. None if no head has a value."""
+    """Average the scores of the heads whose score is known. Returns None if no score is known."""
     return mean_over(score.estimate for score in scores if score.value is not None)
 
 

@@ -56,7 +56,7 @@ class MeasurementContext:
 
 
 def is_checkpoint(name: str, published: str) -> bool:
-    """Return True if a name, folder or Hub ID is the checkpoint of a source."""
+    """Return True if a name, folder or Hub ID refers to the checkpoint with the name `published`."""
     last = Path(name.partition("@")[0].rstrip("/")).name.lower()
     return last in ALIASES.get(published, {published})
 
@@ -93,8 +93,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair measured with published numbers of the same task, item and condition. `missing` states for each task why
-    numbers were not measured."""
+    """Pair each measured number with the published number of the same task, item and condition. `missing` gives, for
+    each task, the reason why numbers were not measured."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

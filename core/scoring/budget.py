@@ -177,8 +177,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return a matrix that maps a flattened attention map, one row of query-key pairs, to the statistics of the
-        attention budget (SUMS) and to the effects beyond distance.
+        """Return a matrix that maps a flattened attention map (one row per query-key pair) to two kinds of sums:
+        attention by category of keys (SUMS), and the effect of each category that distance does not explain.
 
         What is beyond distance is the share of a category less what other words at the same distances get.
         """
@@ -204,8 +204,8 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return which key categories in BEYOND have at least one key that can be compared with other keys. The values
-        are known once `cells` has been called."""
+        """Return, for each key category in BEYOND, whether at least one of its keys can be compared with other keys.
+        All values are False until `cells` is computed."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
@@ -384,8 +384,8 @@ def class_distances(
     counts: Float[np.ndarray, "_ query_class layer"],
     even: Float[np.ndarray, "query_class layer category"],
 ) -> ClassDistances:
-    """Compare how the queries of each class divide their attention among categories of keys with how all other queries
-    do."""
+    """Compare, for each class of queries, how these queries and all other queries distribute their attention over
+    categories of keys."""
     layers, heads = by_class.sums.shape[1:3]
     own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
     every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)

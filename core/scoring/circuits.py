@@ -87,8 +87,8 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return the class of each head in the largest fraction of gate fits; "undecided" if this fraction is below
-    `claimed`."""
+    """Return, for each head, the class that it has in most gate fits. The class is "undecided" if the fraction of these
+    fits is below `claimed`."""
     return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
 
 

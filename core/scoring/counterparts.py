@@ -80,11 +80,12 @@ class SimilaritySums:
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """Return the number of inputs in each half. The halves are the even and the odd groups of inputs."""
+        """Return the number of inputs in each half. One half has the even-numbered groups of inputs, and the other the
+        odd-numbered groups."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads over one half of the inputs (0 or 1). This half must not be
+        """Return the similarity of every two heads, computed from one half of the inputs. The half (0 or 1) must not be
         empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
@@ -122,8 +123,8 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum the distances between heads within each group of inputs. `numbers` are the indices of the inputs, which
-    determine their group and the split half that contains it."""
+    """Sum the distances between heads within each group of inputs. The index of an input, given in `numbers`,
+    determines its group; the group determines the split half."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -160,8 +161,8 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Match heads between two checkpoints over all inputs, and test whether each half of the inputs yields the same
-    matches. Matches do not agree if a half has no inputs."""
+    """Match heads between two checkpoints over all inputs, and test whether both halves of the inputs yield the same
+    matches. If a half has no inputs, no match counts as reproduced."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]

@@ -76,8 +76,8 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return the mean depth of a feature, weighted by its mean in each layer, from 0 (first layer) to 1 (last layer);
-    NaN if all means are 0."""
+    """Return the mean relative depth of layers, from 0 (first layer) to 1 (last layer), weighted by the mean of a
+    feature in each layer; NaN if all means are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -109,7 +109,7 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the indices, in the study, of the inputs of the next run, and return this observer."""
+        """Set the inputs of the next run, given as their indices in the study, and return this observer."""
         self._numbers = numbers
         return self
 
@@ -155,8 +155,8 @@ class HeadDistances:
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows. The function
-    smooths the rows itself."""
+    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows. Rows are
+    smoothed by this function, so they must not be smoothed before."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow

@@ -98,7 +98,7 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Return weighted sums over heads of metric changes, with paired 95 % intervals.
+    """Return weighted sums of the metric changes of several heads, with paired 95 % intervals.
 
     With weights 1 for a group and -1 for each of its heads, the sum is the effect of the group beyond its heads.
     """
@@ -199,8 +199,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return how large a sample of examples must be. With 95 % probability, it then contains at least one example
-    affected by each head that affects a fraction `share` of all examples.
+    """Return the sample size with which, with 95 % probability, every head has at least one affected example. Each head
+    is assumed to affect a fraction `share` of all examples.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """

@@ -57,8 +57,8 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position, and a mask of the features for which only words of the same
-    kind are compared.
+    """The kind of word (such as noun) at each position, and a mask of features. Words with a feature in this mask are
+    compared only with words of the same kind.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -72,8 +72,8 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input with a mark on the tokens of each feature. Random contrasts between tokens with and without a feature
-    are drawn from such inputs."""
+    """An input in which the tokens of each feature are marked. It is used to draw random contrasts between tokens with
+    and without a feature."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -146,8 +146,9 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the positions (k, o, k+t, o+t, q, q+t) of each valid random contrast, and the group that it belongs
-        to. A group is one feature of one input with one way of choosing queries."""
+        """Return the six positions (k, o, k+t, o+t, q, q+t) of each valid random contrast, and its group. q is the
+        query, k the key, o another key and t a shift. A group is one feature of one input with one way of choosing
+        queries."""
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -453,7 +454,8 @@ class FeatureAttention:
         self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
-        """Set the marked inputs of the next run and their indices in the study, and return this observer."""
+        """Set the inputs of the next run, with their feature marks and their indices in the study, and return this
+        observer."""
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
@@ -562,15 +564,15 @@ class FeatureAttention:
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the index of the column of `means` with the contrast between tokens with and without one feature, for
-        one definition of attention."""
+        """Return the index of one column of `means`. The column has the contrast between tokens with and without a
+        feature, for one definition of attention."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the index of the column of `means` with the effect (attention minus baseline) of one feature, for one
-        definition of attention."""
+        """Return the index of one column of `means`. The column has the effect (attention minus baseline) of a feature,
+        for one definition of attention."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 

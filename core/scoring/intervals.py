@@ -127,7 +127,7 @@ class Means:
 
     def merge(self, other: "Means") -> "Means":
         """Add the sums of another accumulator in place, and return this accumulator. If the other one has fewer
-        statistics, its sums are added to the first ones."""
+        statistics, they are added to the first statistics of this one."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)

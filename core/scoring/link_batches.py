@@ -186,8 +186,8 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the values of every link, stacked in the order of QUANTITIES. Links without other words to compare
-        with have an excess of 0 and are not included in `counts`."""
+        """Return the values of every link, stacked in the order of QUANTITIES. If there are no other words to compare a
+        link with, its excess is 0, and it is not included in `counts`."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
@@ -224,8 +224,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of words are consecutive and cover the input, so that blocks of tokens contain whole
-    words."""
+    """Return True if the tokens of all words, in order, are exactly the tokens of the input. The input can then be
+    split into blocks of whole words."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 

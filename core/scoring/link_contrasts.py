@@ -51,9 +51,9 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """The positions of three queries and three keys for each random draw with which the attention along a link is
-    compared. `fits` marks valid draws, whose other positions are inside the input, between other words, and not linked.
-    The positions of invalid draws are undefined."""
+    """Three queries and three keys for each random draw with which the attention along a link is compared. `fits` marks
+    valid draws: all positions except those of the link are inside the input, between other words, and not linked. The
+    positions of invalid draws are undefined."""
 
     queries: Int[np.ndarray, "link draw three"]
     keys: Int[np.ndarray, "link draw three"]
@@ -70,8 +70,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The query-key positions of all valid draws of random control comparisons for some links. In each draw, the three
-    positions whose log attention is added come before the three whose log attention is subtracted."""
+    """The query-key positions of all valid random draws with which some links are compared. Each draw has six
+    positions: the log attention at the first three is added, and at the last three subtracted."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -237,7 +237,7 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the contrast of each link, in nats: its log attention weight without the effects of query, key and
+    """Return the contrast of each link, in nats: its log attention weight, corrected for the effects of query, key and
     distance. The contrast is a mean over random draws, and 0 if no draw is valid."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
@@ -254,16 +254,16 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights so that the first axis has the positions of one comparison and the second axis the
-    draws. `weights` has the form of `MapSums.cells`."""
+    """Reshape attention weights so that the first axis is the position within a random draw, and the second axis the
+    draw. `weights` has the form of `MapSums.cells`."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of draws, in nats. The contrast of a draw is the signed sum of the log
-    attention weights at its positions.
+    """Return the mean contrast of each group of random draws, in nats. A draw is a set of query-key positions; its
+    contrast is the signed sum of the log attention weights there.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -315,8 +315,8 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request, for long inputs, only the attention weights that the contrasts need, in the order of the groups of
-        links (entries)."""
+        """For long inputs, request only the attention weights from which the contrasts of links are computed, ordered
+        by group of links."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
@@ -336,5 +336,5 @@ class MeanContrasts:
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
         """Return the mean contrast of each group of links in every head, in nats; NaN if a group has no valid draws. A
-        contrast is a log attention weight without the effects of query, key and distance."""
+        contrast is a log attention weight, corrected for the effects of query, key and distance."""
         return self._means.reshape(len(self._means), -1)

@@ -56,8 +56,8 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of scores under a null model. In each draw, every input is scored with the links of a random
-    input of its group, so that the links of a group are permuted.
+    """Return random sums of scores under a null model. Each draw permutes the links among the inputs of a group: every
+    input is scored with the links of a randomly assigned input.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """

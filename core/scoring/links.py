@@ -145,7 +145,8 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observer that reads the attention of many groups of query-key pairs from the maps of each layer."""
+    """Observer that computes one attention score in every head for each of many groups of query-key pairs: the mean or
+    the maximum of their attention weights."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -171,8 +172,8 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request, for long inputs, only the attention weights at the query-key pairs of all groups, in the order of
-        the groups."""
+        """For long inputs, request only the attention weights at the query-key pairs of the groups to be scored, in the
+        order of the groups."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -318,8 +319,9 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return, for each link, an array [place, cell] with the largest residual attention over the pairs of the link,
-        in the units of `curve`. The first place is the true query, and the others are other queries."""
+        """Return, for each link, an array [place, cell] with the largest attention over the pairs of the link, after
+        subtracting the attention expected at their distance (`curve`). Place 0 is the true query, and the others are
+        other queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

@@ -41,8 +41,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention on a long input, with one number for each layer. Without attention
-    windows, one number stands for all layers."""
+    """Return the values of HEAD_SCORES for uniform attention on a long input, one for each layer. If the model has no
+    attention windows, there is one value for all layers."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

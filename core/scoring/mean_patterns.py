@@ -49,8 +49,8 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request, for long inputs, the sums of the attention from each query over segments of equal length, from which
-        the map is resized."""
+        """For long inputs, request the attention of each query summed over segments of equal length. The resized map is
+        computed from these sums."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:

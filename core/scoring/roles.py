@@ -322,7 +322,7 @@ class RoleMeans:
         only: Sequence[Role] = ROLES,
     ) -> None:
         """Add the role scores of one layer to the means over inputs. All inputs must have the same role positions
-        (`places`). `control` has the attention maps of equally long inputs without repeats.
+        (`places`). `control` has the attention maps of equally long inputs without repeated tokens.
 
         `layer` is EVERY_LAYER if `weights` has the heads of all layers concatenated.
         """

@@ -53,8 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances as float64. A covariance at the indices `left_over` is the covariance of the whole query or
-    key, minus the covariances of all other contributions.
+    """Return covariances as float64. Those at the indices `left_over` are computed as a remainder: the covariance of
+    the whole query or key, minus the covariances of all other contributions.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (`HeadInputs.left_over`; None: unchanged).
     Float64 input is modified in place.
@@ -72,8 +72,8 @@ def centred_scores(
     visible: Bool[Tensor, "#batch #head query key"],
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
-    """Return the weight of each key times its attention score, after subtracting the weighted mean score of the row.
-    Weights sum to 1 over visible keys (None: equal weights); the result is 0 at masked keys.
+    """Subtract the weighted mean of each row from its attention scores, and multiply the result by the weights of the
+    keys. Weights sum to 1 over visible keys (None: equal weights); masked keys get 0.
 
     The weights are also used for the mean.
     """

@@ -124,7 +124,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """Return the log capital at which a bet is won. The mean effect that it bets against is then rejected."""
+        """Return the log capital at which the betting test rejects the mean effect that it bets against."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -132,8 +132,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log gains of bets that the mean effect exceeds `mean`; -inf where a bet loses its whole capital.
-    Effects must not exceed `clip`."""
+    """Return the log factor by which capital grows in bets that the mean effect exceeds `mean`, for several betting
+    fractions. It is -inf if a bet loses all capital. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):

@@ -36,8 +36,8 @@ class StoredBatch:
 
     @property
     def seen(self) -> int:
-        """Return the number of runs on the same model weights that had used evaluation inputs before the hypotheses
-        were registered."""
+        """Return how many runs on the same model weights had already used evaluation inputs before the hypotheses were
+        registered."""
         return sum(run["inputs"] > 0 for run in self.runs)
 
 

@@ -228,8 +228,8 @@ def alike(names: Iterable[str]) -> list[tuple[str, ...]]:
 
 
 def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str:
-    """Return a warning if some annotator names look alike; otherwise "". `among` selects the groups that contain one of
-    these names."""
+    """Return a warning if some annotator names look alike; otherwise "". With `among`, a group of similar names is
+    reported only if it contains one of these names."""
     found = [group for group in alike(names) if among is None or not set(group).isdisjoint(among)]
     groups = "; ".join(" and ".join(map(repr, group)) for group in found)
     return (

@@ -349,8 +349,7 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """The positions in the project tables up to which a reader has processed the rows, so that it later reads only
-    newer rows."""
+    """How far a reader has read each project table, so that it later reads only newer rows."""
 
     ordinal: int = 0
     label: int = 0
@@ -482,14 +481,14 @@ def frozen_at(cursor: Any, project: str) -> int | None:
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return the position of the last label event that counts in a closed or archived project, read with a new database
-    cursor. None for an active project."""
+    """Return the position of the last label event that counts for a closed or archived project, or None for an active
+    project. A new database cursor is used."""
     return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
-    """Return the IDs of all open or paused projects with a class set in which an attention map is one of the maps to
-    label."""
+    """Return the IDs of all open or paused projects that use the given class set and include the given attention map
+    among the maps to label."""
     rows = cursor.execute(
         f"""WITH {FROZEN} SELECT project FROM project_map JOIN project USING (project)
             WHERE map_id = ? AND kind = 'label' AND class_set = ? AND project NOT IN (SELECT project FROM frozen)

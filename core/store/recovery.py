@@ -260,8 +260,8 @@ class LogCopy:
             self.copy.unlink(missing_ok=True)
 
     def check(self, connection: duckdb.DuckDBPyConnection) -> str | None:
-        """Return a warning if DuckDB could read only a part of the database log; otherwise return None. The copy of the
-        log is kept in the first case.
+        """Return a warning, and keep the copy of the database log, if DuckDB could read only a part of the log.
+        Otherwise, return None.
 
         Raises StoreError if nothing was read of a log with content; `connection` is then closed.
         """

@@ -206,7 +206,7 @@ class Study(Generic[O, P]):
         return []
 
     def keep(self, db: Database, run: "Finished[O, P]") -> None:
-        """Store data of a finished run other than its rows, in the same database transaction as the rows."""
+        """Store additional data of a finished run, in the same database transaction as its result rows."""
 
     def title(self, options: O) -> str:
         """Return the default title of a job with these options."""

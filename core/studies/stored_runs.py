@@ -21,8 +21,8 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights that a stored run used with the same checkpoints on this machine. "present" means that the
-    weights are equal.
+    """Compare the weights that a stored run used with the present weights of the same checkpoints on this machine. The
+    result is "present" if the weights are equal.
 
     Other results are "earlier" (the weights have changed), "unrecorded" (the run does not state its weights) and
     "elsewhere" (no checkpoint is on this machine, or the run trained its models).

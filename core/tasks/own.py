@@ -304,8 +304,8 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save sentences that a user pasted or uploaded as a custom task file, and return its path. The same sentences
-    always have the same file.
+    """Save sentences that a user pasted or uploaded as a custom task file, and return its path. The same sentences are
+    always saved to the same file.
 
     `learned`: a model is trained on the list; otherwise labelled rows without a split are all dev. Raises InputError
     for an invalid list.

@@ -76,8 +76,9 @@ def sixteen_layers(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.LAYERS, "rte", swept=True)
 def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether ablating the layer at a third of the depth (layer 5 of 12), but not the first layer, raises the
-    score on RTE, corrected for the number of layers. The claim fails if ablating this layer lowers the score."""
+    """Test whether ablating the layer at a third of the depth (layer 5 of 12) raises the score on RTE, while ablating
+    the first layer does not. The test is corrected for the number of layers. The claim fails if ablating layer 5 lowers
+    the score."""
     layer_changes = [(variant.layer or 0, change) for variant, change in readings.sweep(result.rows).known]
     if len(layer_changes) < 3:
         return None
@@ -241,7 +242,7 @@ def _of_own_rows(evidence: Evidence, outcome: Outcome | None) -> Outcome | None:
 
 @for_each(Part.TUNING, starts=("pretrained", "untrained"))
 def tuning_beats_untuned(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether a fine-tuned checkpoint scores higher than the pre-trained one with an untrained head."""
+    """Test whether a fine-tuned checkpoint scores higher than the pre-trained one with an untrained output head."""
     return beats(result, "untrained", "with an untrained head")
 
 

@@ -140,9 +140,9 @@ def _falls(layers: list[SeparatorLayer]) -> tuple[float, float] | None:
 
 
 def made_by_blocks(evidence: Evidence) -> list[Outcome]:
-    """Test whether feed-forward outputs are why heads attend mostly to separators. Their share of the variance of
-    attention scores must exceed the share of words and positions by more than a tenth (decomposition of Elhage et al.
-    2021)."""
+    """Test whether feed-forward outputs explain why heads attend mostly to separators. Their share of the variance of
+    attention scores must exceed the share of word and position embeddings by more than a tenth (decomposition of Elhage
+    et al. 2021)."""
     shares, statistics = evidence.one(Part.WHY), evidence.by_task(Part.STATISTICS)
     if shares is None or not statistics:
         return untested(evidence, Part.WHY if shares is None else Part.STATISTICS)
@@ -416,8 +416,8 @@ def not_linguistic(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 
 def striped(scores: Sequence[Score]) -> tuple[float, float, float]:
-    """Compute three fractions of heads that have a vertical stripe: significantly, possibly (not excluded), and by the
-    estimate alone."""
+    """Compute the fraction of heads with a vertical stripe in three ways: significantly above the bound, not
+    significantly below it, and above it by the point estimate."""
     decisions: dict[str, list[Decision]] = {}
     for score in scores:
         decision = decided(bonferroni_widened(score.effect_estimate, len(scores)), NEARLY_UNIFORM)
@@ -455,8 +455,9 @@ def single_separator(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FEATURES, not_causal=NO_SPECIAL_TOKENS)
 def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether [CLS] in the last layer attends more to [SEP] (on STS-B, RTE and QNLI: to punctuation) than to any
-    other feature. The mean over heads is tested, in the fine-tuned checkpoints of all seeds."""
+    """Test whether [CLS] in the last layer attends to [SEP] more than to any other feature. On STS-B, RTE and QNLI,
+    punctuation takes the place of [SEP]. The test uses the mean over heads, in the fine-tuned checkpoints of all seeds.
+    """
     seeds = [_classifying(seed_result, evidence.checkpoint) for seed_result in evidence.each_seed(result)]
     seed_weights = {
         name: [of_seed[name] for of_seed in seeds] for name in seeds[0] if all(name in of_seed for of_seed in seeds)

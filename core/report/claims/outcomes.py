@@ -56,7 +56,8 @@ class Decision:
 
     @property
     def clear(self) -> float:
-        """Return the distance from statistic to margin in half-widths of the confidence interval, or 0 if unknown."""
+        """Return how far the statistic is from the margin, as a multiple of the half-width of its confidence interval;
+        0 if unknown."""
         if self.statistic is None or self.margin is None:
             return 0.0
         half = _half(self.statistic, above=self.statistic.value > self.margin)
@@ -243,8 +244,8 @@ def _within(change: Estimate, margin: float) -> Decision:
 
 
 def all_of(decisions: Iterable[Decision]) -> Decision:
-    """Combine decisions that must all hold. Return HOLDS if every decision holds, FAILS if one fails, otherwise the
-    undecided decision that needs the most examples."""
+    """Combine decisions that must all hold. Return HOLDS if all hold and FAILS if any fails. Otherwise, return the
+    undecided decision that would need the most examples."""
     several = list(decisions)
     return _weakest([_of_several(decision, len(several)) for decision in several])
 
@@ -331,7 +332,7 @@ def untested(evidence: Evidence, part: Part, task: str | None = None) -> list[Ou
 def for_each(
     part: Part, *tasks: str, swept: bool = False, loses: bool = False, starts: Sequence[str] = (), not_causal: str = ""
 ) -> Callable[[Callable[[Evidence, StepResult], Outcome | None]], Test]:
-    """Return a decorator that turns a test of one result into a test of all results in one part of the report.
+    """Return a decorator that applies a test of a single result to every result in one part of the report.
 
     Args:
         tasks: only results on these; empty for all.

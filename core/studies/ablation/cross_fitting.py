@@ -98,7 +98,8 @@ class CrossFittedStudy(Study[O, P]):
         return Done(partial, facts)
 
     def on_fold(self, options: O, fold: Fold, of: TrainingUnit) -> tuple[P, str]:
-        """Test a model on the fold that it was not trained on. Return the partial result and the number format used."""
+        """Test a model on the fold that was left out of its training. Return the partial result and the number format
+        used (such as float32)."""
         raise NotImplementedError
 
 

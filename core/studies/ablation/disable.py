@@ -239,8 +239,8 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Find the ablation targets whose corrected p-value could be significant if low-precision arithmetic is as inexact
-    as measured."""
+    """Find the ablation targets whose corrected p-value could become significant within the measured error of
+    low-precision arithmetic."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -308,8 +308,8 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Select the ablation targets that disable a whole group of near-duplicate heads at once, and return them with
-    their predictions."""
+    """Select the ablation targets that disable a whole group of near-duplicate heads at once. Return these targets and
+    the model's predictions under each ablation."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -345,7 +345,8 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Predict some examples with and without ablation. Return the predictions and the number format used."""
+    """Predict some examples with and without ablation. Return the predictions and the number format used (such as
+    float32)."""
     checkpoint, gold = opened.checkpoint, np.array([row.label for row in rows])
     shape, positions = (checkpoint.layers, checkpoint.heads), np.array(unit.positions)
     grouped = list[AblationTarget]()

@@ -154,8 +154,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Compute the pruning curve of one order of heads. The order is determined on the examples `learned`. Also return
-    the number format."""
+    """Compute the pruning curve of one order of heads, which is determined on the examples `learned`. Return the curve
+    and the number format used (such as float32)."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])

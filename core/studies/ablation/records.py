@@ -35,8 +35,8 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define the scores of an ablation study that heads can be ranked by, for every ablation method. Each template is a
-    name, a label and a formula with a placeholder for the method."""
+    """Define, for every ablation method, the scores of an ablation study by which heads can be ranked. Each template is
+    a name, a label and a formula with a placeholder for the method."""
     return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
 
 

@@ -347,8 +347,8 @@ class SequentialTestState:
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return linear estimates of the ablation effects from gradients, as [target, example] in sampling order. They
-        are NaN where not measured."""
+        """Return first-order (gradient) estimates of the ablation effects, as [target, example], with examples in
+        sampling order. Effects without an estimate are NaN."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:

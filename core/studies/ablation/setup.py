@@ -127,8 +127,8 @@ class ExampleStudy(Study[O, P]):
     def on_examples(
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
-        """Measure the classifier on some examples. Return the partial result, and the number format if it differs from
-        the checkpoint's."""
+        """Measure the classifier on some examples. Return the partial result, and the number format (such as float32)
+        if it differs from that of the checkpoint."""
         raise NotImplementedError
 
 

@@ -337,7 +337,7 @@ def _found(options: SinksOptions, checkpoint: Any) -> tuple[SinkPartial, list[li
 
 
 def find(checkpoint: Any, encodings: Sequence[Any]) -> tuple[SinkPartial, list[list[Any]]]:
-    """Find the attention sinks of a checkpoint, and list the changes whose effects are measured."""
+    """Find the attention sinks of a checkpoint, and list the interventions on them whose effects are measured."""
     massive = np.array(capture.sinks.massive_activations(checkpoint, encodings), dtype=float)
     sums = capture.sinks.find_sinks(checkpoint, encodings)
     layers, heads, kinds = sums.share.shape[1:]
@@ -413,7 +413,8 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as no-op, constant or broadcast, based on intervals of three effects on the output."""
+    """Classify an attention sink as no-op, constant or broadcast, from the confidence intervals of three effects on the
+    output."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

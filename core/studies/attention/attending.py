@@ -111,7 +111,7 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Copy the score of a head and add its baseline and the difference from that baseline."""
+    """Return a copy of a head's score with two more values: its baseline, and the difference from that baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)

@@ -138,8 +138,8 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Compute one score per head, feature and definition. A feature that occurs in no input gets a single score without
-    a value."""
+    """Compute one score per head, feature and definition. If a feature occurs in no input, it gets one record with a
+    note and without a value."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():

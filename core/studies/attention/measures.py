@@ -99,7 +99,8 @@ class FeatureFinder:
 
 
 def special_positions(name: str, encoding: Encoding) -> list[int]:
-    """Return the positions of tokens: "start", "separator", "first" of the text or "last" of the first sentence."""
+    """Return the positions of the named tokens: "start", "separator", "first" (first token of the text) or "last" (last
+    token of the first sentence)."""
     if name == "start":
         return [] if encoding.first is None else [encoding.first]
     if name == "last":

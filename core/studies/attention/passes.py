@@ -45,8 +45,8 @@ class Measurement(Protocol):
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over all inputs measured so far. `at` states the checkpoint and task of these inputs, and
-        where they start."""
+        """Return the sums over all inputs measured so far. `at` gives the checkpoint and the task of these inputs, and
+        the index of the first one."""
 
 
 @runtime_checkable

@@ -61,8 +61,8 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the log attention weight that remains after other explanations (such as the position of tokens) are
-        accounted for, with a confidence interval."""
+        """Return the part of the log attention weight that other factors (such as the position of tokens) do not
+        explain, with a confidence interval."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
@@ -127,8 +127,8 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """A statistic of an attention head. If the statistic is "place", the record also has the position of the head in
-    the similarity plot."""
+    """One statistic of an attention head. A record of the statistic "place" also has the coordinates of the head in the
+    similarity plot."""
 
     queries: int | None = None
     x: float | None = None

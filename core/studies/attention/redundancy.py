@@ -171,7 +171,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """Correlate head similarities between every two pairs of checkpoint and task that have the same heads."""
+    """Correlate head similarities between every two settings (checkpoint and task) that have the same heads."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

@@ -53,7 +53,8 @@ class RelationsOptions(AttendingOptions):
 
 
 class Relations(Attending[RelationsOptions, RelationSums]):
-    """Measure attention along links between words, compared with the same distance (Kovaleva et al., 4.5)."""
+    """Measure attention along links between words, compared with attention to other words at the same distance
+    (Kovaleva et al., 4.5)."""
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
     question = "Which heads attend along syntactic relations?"

@@ -135,8 +135,8 @@ class CircuitPartial:
 
 
 class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
-    """Find the edges between model components through which two inputs get different logits. The error rate over all
-    edges is controlled."""
+    """Find the edges between model components that cause the difference in logits between two inputs. The error rate
+    over all edges is controlled."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, ExampleUnit
     question = "Which connections does the prediction depend on?"
@@ -436,8 +436,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate. They contain the strongest edges, random edges, or all edges except those into one
-    layer. Each is given as (order, number of edges, random draw or layer)."""
+    """List the circuits to evaluate, such as the strongest edges, random edges, or all edges except those that lead
+    into one layer. Each circuit is a tuple (order, number of edges, random draw or layer)."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -589,8 +589,8 @@ def fills_words(options: "CircuitOptions") -> bool:
 
 
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Open the classifier or, if the answers of the input pairs are words, a language model. Raises CheckpointError if
-    it is missing."""
+    """Load the classifier, or a language model if the expected answers to the input pairs are words. Raises
+    CheckpointError if the model is missing."""
     if not fills_words(options):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")

@@ -50,8 +50,8 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The effect of ablating together all heads that fitted gates assign to one class, such as facilitating. It is
-    compared with ablating equally many random heads."""
+    """The joint effect of ablating all heads that fitted gates assign to one class, such as facilitating. It is
+    compared with the effect of ablating equally many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -264,8 +264,8 @@ class EdgeEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
-    """The summary of a circuit search: the margins, the number of edges that matter, and how many of these attribution
-    missed.
+    """The summary of a circuit search: the margins, the number of edges that matter, and how many of them were missed
+    by attribution.
 
     Attributes:
         margin_share: fraction of the difference that an edge must carry.

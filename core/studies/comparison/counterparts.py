@@ -331,7 +331,7 @@ def summary(
 
 
 def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSummary]:
-    """Count for each head the other checkpoints in which the head has a counterpart, and summarise these counts."""
+    """For each head, count the other checkpoints that contain a counterpart of it, and summarise these counts."""
     runs = list(dict.fromkeys(head.compare for head in heads))
     if len(runs) < LEAST_RUNS:
         return []

@@ -115,8 +115,8 @@ class Development(Study[DevelopmentOptions, Stages]):
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return an empty list. The range of revisions is resolved to checkpoints only when the job is divided into
-        units of work."""
+        """Return an empty list, because the range of revisions is resolved to checkpoints only later, when the job is
+        divided into units of work."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:

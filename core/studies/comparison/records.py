@@ -143,7 +143,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """The snapshot of training from which a head permanently has a role.
+    """The first training snapshot from which a head keeps a role until the last snapshot.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.

@@ -93,8 +93,8 @@ class LayerScores:
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Compute the attention map that results if the queries or the keys contain only one kind of contribution.
-        Raises InputError if there is no such kind."""
+        """Compute the attention map that results if only one kind of contribution (such as position embeddings) is kept
+        in the queries or the keys. Raises InputError if there is no such kind."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs

@@ -40,8 +40,8 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """The rank correlation between the predicted and the measured changes of a head's attention maps, over the
-    contributions that are removed.
+    """The rank correlation between the predicted and the measured change of a head's attention maps. Each removed
+    contribution is one observation.
 
     Attributes:
         layer, head: None in the row with the median over heads.

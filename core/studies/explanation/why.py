@@ -127,8 +127,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums that give the shares of contributions in attention scores, and the effects of removing contributions. They
-    cover inputs of one task on one checkpoint."""
+    """Sums from which two results are computed: the share of each contribution in attention scores, and the effect of
+    removing it. They cover inputs of one task on one checkpoint."""
 
     checkpoint: str
     task: str
@@ -267,7 +267,7 @@ STUDY = Why()
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Measure how attention changes if each contribution is removed, in every layer. Return () if the model has no
+    """Measure, in every layer, how attention changes when each contribution is removed. Return () if the model has no
     position embeddings."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
@@ -473,8 +473,8 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates sums from which the share of each contribution in attention scores is computed, by layer and by how
-    keys are weighted."""
+    """Accumulates the sums from which the share of each contribution in attention scores is computed, for every layer
+    and every weighting of keys."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}
@@ -487,8 +487,8 @@ class ShareSums:
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """For one layer and batch, compute the sums that give the share of each contribution in attention scores, for each
-    way of weighting keys."""
+    """For one layer and batch, compute the sums from which the share of each contribution in attention scores is
+    derived, once for each weighting of keys."""
 
     from torch import nn  # 1.3 s of start-up
 

@@ -30,8 +30,8 @@ class DistanceNull:
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Compute the mean score that links of this shape get at all possible positions in sentences without frames.
-        Return the mean and the number of positions.
+        """Compute the mean score of the given links when they are shifted to every possible position in sentences
+        without frames. Return the mean and the number of positions.
 
         The result is NaN and 0 if the links fit nowhere. `how` holds arguments of `pairs_of`; `without_first` leaves
         out position 0.

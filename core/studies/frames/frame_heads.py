@@ -443,7 +443,8 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Create one entry per sentence, or one entry per link if scores are averaged over links."""
+    """Create the entries, each of which is scored as one observation. There is one entry per sentence, or one per link
+    if scores are averaged over links."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)

@@ -255,8 +255,8 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return True if an example is so short and plain that two examples with different letters always have different
-    tokens. It must be ASCII text."""
+    """Return True if an example is ASCII text that is short and has no long words, so that tokenization loses none of
+    it. Two such examples with different letters always have different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 

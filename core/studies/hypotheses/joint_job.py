@@ -45,7 +45,7 @@ class UnitPart:
 
 @dataclass(frozen=True)
 class Parts:
-    """The results of units of work of all studies that a joint job runs."""
+    """The partial results of all studies that a joint job runs, each from one unit of work."""
 
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
@@ -94,8 +94,8 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Combine the provenance of several units of work: the fields that all units share, and the ID of every example
-    once."""
+    """Combine the provenance of several units of work. The result has the fields on which all units agree, and lists
+    each example ID once."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())

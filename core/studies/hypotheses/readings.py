@@ -83,7 +83,7 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Return a copy of accumulated means in which `least` is subtracted from the value of every input."""
+    """Return a copy of accumulated means, as if `least` had been subtracted from the value of every input."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
@@ -318,8 +318,8 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect among the k heads of one layer with random weights. Another untrained head has a larger
-    effect with probability 1 / (k + 1)."""
+    """Return the largest effect among the k heads of one layer with random weights. By chance, one more random head
+    would have a larger effect with probability 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 

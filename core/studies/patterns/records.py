@@ -334,7 +334,8 @@ class PatternCluster(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterExemplar(Result):
-    """A map near the centre of a cluster. `levels` has its weights from 0 to 255 in base64, averaged to `side` rows."""
+    """A map near the centre of a cluster. `levels` has its weights in base64, averaged to `side` x `side` cells and
+    scaled to 0-255."""
 
     BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("exemplar",)

@@ -32,8 +32,8 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a split that a tokenizer can represent. For each token, they state which fraction of it belongs
-    to each word."""
+    """The sentences of a split that a tokenizer can represent, with the fraction of each token that belongs to each
+    word."""
 
     part: str
     sentences: tuple[GoldSentence, ...]

@@ -88,7 +88,8 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """The weight of a layer in a probe that mixes all layers, or the centre of gravity of all weights."""
+    """The weight of one layer in a probe that mixes all layers, or the mean layer weighted by these weights (centre of
+    gravity)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
