@@ -16,7 +16,7 @@ _SECTIONS = {
     ),
     "found": (
         "Power",
-        "The rate is the share of simulated effects of twice the required size that a study finds.",
+        "The rate is how often a study finds a simulated effect of twice the required size.",
         "found",
         "at least",
     ),
@@ -143,7 +143,7 @@ page [simulations](../explanation/simulations.md) explains how data are simulate
 
 ## Sentences about words
 
-The table lists statements of pages and reports about the words to which a head attends, the condition for each
-statement, and where the statement is tested on simulated data.
+For each statement of pages and reports about the words to which a head attends, the table lists its condition and
+where it is tested on simulated data.
 
 {sentences}"""

@@ -22,8 +22,8 @@ compares two numbers, the margin applies to their difference.
 MEANT = """
 ## Outcomes
 
-A claim *cannot be tested* if there are no examples. A claim that accuracy falls cannot be tested either if the
-accuracy of the model is not above chance.
+A claim *cannot be tested* if there are no examples. A claim that accuracy falls also cannot be tested
+if the accuracy of the model is not above chance.
 
 | claim | holds | does not hold | undecided |
 |---|---|---|---|
@@ -33,7 +33,7 @@ WORLDS_START = """
 ## Error rates
 
 Each claim was tested on {draws} simulated data sets without an effect, {draws} with an effect of twice the margin,
-and {draws} with an effect inside the margin. The noise of each simulated data set is that of n dev examples (for
+and {draws} with an effect inside the margin. Each simulated data set is as noisy as n dev examples (for
 some claims, n inputs, heads or words). If the true error rate is 5 %, the simulated
 rate is below {limit:.1%} in 99.7 % of such simulations.
 

@@ -94,8 +94,8 @@ BORDERS = (
         "faint-stripes",
         NAME,
         ("heterogeneous", "vertical"),
-        f"A map whose largest weight is below {NEARLY_UNIFORM} is Heterogeneous: the map is blank on the scale from "
-        "0 to 1. The stripes of such a map are visible only if the scale ends at its largest weight.",
+        f"A map whose largest weight is below {NEARLY_UNIFORM} is Heterogeneous: it looks blank if colours range from "
+        "0 to 1. Stripes of such a pale map are visible only if the colour scale ends at its largest weight.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
@@ -117,7 +117,7 @@ BORDERS = (
         NAME,
         ("diagonal", "vertical+diagonal"),
         f"A map with a diagonal line is Vertical + Diagonal if a column has a weight of {STRONG} or more in at "
-        f"least {BESIDE:.0%} of the rows. A map with a diagonal line is Diagonal if all columns are paler.",
+        f"least {BESIDE:.0%} of the rows. A map with a diagonal line and no such column is Diagonal.",
         lambda weights, *_: measured(weights).column.strong_rows,
         "column in {value:.0%} of the rows",
         BESIDE,

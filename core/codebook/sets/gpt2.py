@@ -61,7 +61,7 @@ BORDERS = (
         NAME,
         ("overall", "block"),
         f"A map is Block if each sentence has a column with a weight of {SHORT} or more in at least {HALF:.0%} of the "
-        "rows of the sentence. A map whose columns consist of single spots is Overall.",
+        "rows of the sentence. A map with single spots instead of columns is Overall.",
         _shortest,
         "column in {value:.0%} of the rows of the weaker sentence",
         HALF,
@@ -73,7 +73,7 @@ BORDERS = (
         ("overall", "majority"),
         "A map is Majority if the tokens of the second sentence attend mostly to the first sentence. In a Majority "
         f"map, the first token must have a weight of {STRONG} or more in at least {BESIDE:.0%} of the rows of the "
-        "second sentence. If the first column is paler than that, the class of the map is Overall.",
+        "second sentence. If the weights of the first column are lower, the map is Overall.",
         _on_first_token,
         "dark first column in {value:.0%} of the second sentence's rows",
         BESIDE,
