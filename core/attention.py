@@ -207,7 +207,7 @@ class AttentionMaps:
 
     @property
     def sink(self) -> bool:
-        """Return whether the last key is a sink instead of a token."""
+        """Return whether the last key column belongs to an attention sink instead of a token."""
         return self.key_tokens is not None and self.key_tokens == (*self.tokens, SINK)
 
     @property

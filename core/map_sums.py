@@ -66,14 +66,14 @@ class MapSums:
 
 @runtime_checkable
 class Streamed(Protocol):
-    """An observer of attention that can process sums of maps instead of whole maps."""
+    """An observer of attention that can use sums over attention maps, so that whole maps need not be stored."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
         """Return the sums that the observer needs for each of these equally long inputs, or None if it needs whole
         maps. If the model has a learned attention sink, there is one more key than there are queries."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Process the sums of one layer for a batch of inputs."""
+        """Process the sums over the attention maps of one layer, for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:

@@ -41,7 +41,8 @@ def advance(tokens: float) -> None:
 
 
 def within(tokens: float) -> None:
-    """Report tokens of an unfinished forward pass. `advance` counts them when the pass ends."""
+    """Report how many tokens a running forward pass has processed. They are only counted as done when the pass ends and
+    calls `advance`."""
     if (count := _count.get()) is not None:
         count.write(count.done + tokens)
 

@@ -44,7 +44,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Inputs ranked by the score that one head has on them. `of` is a text that states the score and the number of
+    """Inputs ranked by the score of one head on each input. The text `of` names the score and states the number of
     inputs."""
 
     inputs: Sequence[Shelved] = ()

@@ -36,7 +36,7 @@ class OutputChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Attention maps and predictions of one input without and with a change of the model.
+    """Attention maps and predictions for one input from a model before and after it is changed.
 
     Attributes:
         moved: total variation distance, half the sum over keys of |after - before|, mean over queries, 0 to 1.

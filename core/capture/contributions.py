@@ -385,7 +385,7 @@ class _Reading:
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
         """Store the outputs of all heads in a layer, [batch, query, head, dim], as contributions to the residual
-        stream, so that later layers can be decomposed into them."""
+        stream. The inputs of later layers can then be decomposed into these contributions."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part

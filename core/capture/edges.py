@@ -137,8 +137,8 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A forward pass on inputs A. It stores what each sender (a model component) adds to the residual stream on A
-    (`own`) and on the paired inputs B (`other`).
+    """A forward pass on inputs A, each of which is paired with an input B. It stores what each sender (a model
+    component) adds to the residual stream on A (`own`) and on B (`other`).
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -451,7 +451,7 @@ class _Circuits:
     circuits: Bool[Tensor, "circuit receiver sender"]
 
     def logits(self) -> Float[Tensor, "circuit pair choice"]:
-        """Run the model once for each circuit, from the embeddings to the output, and return the logits."""
+        """Run the whole model once for each circuit and return the logits."""
         run, graph = self.run, self.run.graph
         count = len(self.circuits)
         self.added = run.own[:1].unsqueeze(1).expand(-1, count, *run.own.shape[1:])  # [sender, circuit, pair, ...]

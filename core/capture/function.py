@@ -35,7 +35,7 @@ class PassEnded(BaseException):
 
 @dataclass
 class AttentionRun:
-    """What the attention function observes and changes during one run of a model.
+    """States what the attention function records and changes while a model runs once.
 
     Attributes:
         layers: number of attention calls in a forward pass, one per layer (more in an encoder-decoder).
@@ -267,8 +267,8 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """Apply the changes of the current run to attention weights, show the result to the watcher of this run, and return
-    it.
+    """Apply the interventions of the current run to attention weights and return the result. The watcher (a callback of
+    the run) receives the result too.
 
     `visible` returns which keys a query may attend to; it is slow, so it is called only if needed. Raises PassEnded if
     nothing after these weights is observed.

@@ -24,8 +24,8 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Outputs that replace the outputs of heads (before W_O) in one batch, at the positions `places` (None: at all
-    positions)."""
+    """Replacements for the outputs of heads (before W_O) in one batch. They are used at the positions in `places`, or
+    at all positions if it is None."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -37,7 +37,7 @@ class StandInSource(Protocol):
 
     @property
     def operator(self) -> str:
-        """Return the ablation method that uses these replacement outputs."""
+        """Return the name of the ablation method for which these replacement outputs are used."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """Return the replacement outputs of heads for a batch of inputs with equal length."""

@@ -28,8 +28,8 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """A set of attention edges (query-key pairs) of one named kind, such as all edges to separators. If `causal`, it
-    excludes edges to later keys and the edge from the first token to itself. Instances are hashable."""
+    """A set of attention edges (query-key pairs) of one named kind, such as all edges to separators. If `causal` is
+    True, edges to later keys and the edge from the first token to itself are excluded. Instances are hashable."""
 
     kind: str
     causal: bool

@@ -208,8 +208,8 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Return the reference example whose head outputs replace those of an input. Its tokens differ from the tokens
-        of the input."""
+        """Choose a reference example for an input. Its head outputs replace those of the input. The example and the
+        input have different tokens."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]

@@ -92,8 +92,8 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits of each input B with the outputs of components replaced, at aligned positions, by those on its
-    partner A.
+    """Return the logits for each input B after outputs of components are replaced by their outputs on its partner A.
+    Outputs are replaced at aligned positions.
 
     Each variant is a set of components that are patched together; an empty one leaves B unchanged. Raises InputError if
     a component does not exist, InterventionError if outputs are not available, and CheckpointError if nothing is

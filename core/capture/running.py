@@ -417,8 +417,8 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Create the attention maps of one set of heads, given the attention weights [head, query, key] of each attention
-    call."""
+    """Create the attention maps of one part of the model, such as the decoder. `kept` has the attention weights [head,
+    query, key] of each call of an attention layer."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)

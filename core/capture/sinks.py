@@ -39,8 +39,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """How much each head attends to each kind of sink token, and how much the attended tokens add to the head's output.
-    Values are NaN for inputs without such tokens.
+    """Statistics of sink tokens, by kind of sink token: how much each head attends to them, and how much they add to
+    the head's output. Values are NaN for inputs without such tokens.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.

@@ -27,8 +27,8 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether the packed kernels of oneDNN can be used. They need a CPU with AVX-512 for float32, and with
-    bfloat16 for bfloat16."""
+    """Return whether the packed kernels of oneDNN can be used. For float32 they need a CPU with AVX-512, and for
+    bfloat16 a CPU with bfloat16 instructions."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -166,15 +166,16 @@ class Block:
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
     def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
-        """Return the part of the first feed-forward product that is linear in the residual stream. This part includes
-        the centring and weights of the LayerNorm, but not its scale or any bias."""
+        """Return the first matrix product of the feed-forward block without the terms that are not linear in the
+        residual stream. The result includes the centring and weights of the LayerNorm, but not its scale or any bias.
+        """
         norm, bias = self.norms[self.norm_first], self.wide.bias
         product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
         return product if bias is None else product.sub_(bias)
 
     def begun_by_heads(self) -> "BegunByHead":
-        """Return the precomputed matrices with which this layer can be run again after the output of one head has
-        changed."""
+        """Return precomputed matrices for this layer. They make it faster to run the layer again after the output of
+        one head has changed."""
         norm, dtype = self.norms[self.norm_first], self.separate["out"].dtype
         products = [Linear(matrix.t(), None, dtype) for matrix in self.widened(self.separate["out"])]
         return BegunByHead(self, products, self.wide(norm.bias[None]))
@@ -269,8 +270,8 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the model head reads (in decoders, the last token that is not padding); None for all
-        positions."""
+        """Return the position that the output layer reads (in decoders, the last token that is not padding). Return
+        None if it reads all positions."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]

@@ -151,8 +151,8 @@ def last_outputs(
 
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Compute the outputs of all heads (before W_O) for every input, layer by layer, with the model stored as a stack.
-    The result equals that of `outputs.head_outputs`."""
+    """Compute the outputs of all heads (before W_O) for every input, layer by layer, from the weights in `stack`. The
+    result equals that of `outputs.head_outputs`."""
     kept: dict[int, Tensor] = {}
     for inputs in batches(encodings):
         x, outputs = stack.embed([encodings[k] for k in inputs]), []

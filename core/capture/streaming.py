@@ -201,8 +201,8 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute the outputs of some heads for one block of queries, and add the attention weights of this block to
-        the sums over attention maps."""
+        """Compute the outputs of some heads for one block of queries. Add the attention weights of this block to the
+        running sums of the maps."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:

@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm whose input is a sum of contributions and whose scale is fixed. It is used to measure how
-    fixing the scale changes the output.
+    """A LayerNorm or RMSNorm of a sum of contributions, for which the scale is treated as fixed. It is used to measure
+    how much this simplification changes the output.
 
     `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
     """
@@ -33,7 +33,8 @@ class FrozenNorm:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch position"]:
-        """Return the standard deviation or root mean square by which the norm divided at each position."""
+        """Return the value by which the norm divides at each position: the standard deviation (LayerNorm) or the root
+        mean square (RMSNorm)."""
         return self._spread(self.parts.sum(0))
 
     def spread_with(
@@ -160,8 +161,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Apply a linear projection to all contributions, and return the new sum with all contributions in one tensor.
-        If `spares` is true, the first contribution is projected for the first input only."""
+        """Apply a linear projection to all contributions. Return a new sum, in which one tensor has all contributions.
+        If `spares` is true, the first contribution is projected only for the first input, to save time."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 
@@ -211,7 +212,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return a copy of this sum whose fixed contributions are replaced by `fixed`."""
+        """Return a copy of this sum in which `fixed` replaces the contributions that are the same for all inputs."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -249,8 +250,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return this sum after a LayerNorm. The bias of the LayerNorm becomes the last bias; the earlier last bias
-        becomes one of the other constant contributions."""
+        """Return this sum after a LayerNorm. The bias of this LayerNorm is stored separately as the last bias. The bias
+        that was stored there before becomes one of the other constant contributions."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
@@ -272,8 +273,8 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return this sum with its last bias among the other constant contributions. A LayerNorm that follows can then
-        add a new last bias."""
+        """Return a copy of this sum in which the bias that was stored separately (the last bias) is one of the other
+        constant contributions. A LayerNorm that follows can then store its own bias separately."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])

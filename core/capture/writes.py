@@ -83,8 +83,8 @@ def circuit_rows(
 
 @torch.no_grad()
 def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
-    """Return the factor with which a norm multiplies normalised states: its weight, or 1 + weight in some model
-    families.
+    """Return the factors with which a normalisation layer multiplies normalised states. They are its weight, or 1 +
+    weight in some model families.
 
     They are read from its output for a state that is normalised already.
     """

@@ -153,7 +153,8 @@ class ClassSet:
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":
-        """Return the class set after a list of changes, oldest first. Labels are not rewritten.
+        """Apply a list of changes, oldest first, to this set of classes and return the new set. Stored labels are not
+        rewritten.
 
         kind: "set" (title, source, and kind of maps as `into`), "add", "rename" (title, description, colour or key),
         "merge" or "delete".

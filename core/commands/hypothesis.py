@@ -102,7 +102,7 @@ class Testing:
 @app.command("test")
 @of_record(Testing, beside=FORMS | PLACES)
 def test(asked: Testing, form: Form, where: JobPlacement) -> None:
-    """Test the hypotheses of a batch on seven criteria, except hypotheses that have been withdrawn."""
+    """Test all hypotheses of a batch, except withdrawn ones, on seven criteria."""
     with database() as db:
         options = options_of(*batch_of(db, asked.id))
     provenance, rows = ran(STUDY.name, as_json(options), where=where)
@@ -122,7 +122,7 @@ def withdraw(
     hypothesis: Annotated[str, typer.Argument(help="ID of the hypothesis to withdraw")],
     note: Annotated[str, typer.Option(help="reason for withdrawing the hypothesis")] = "",
 ) -> None:
-    """Withdraw a hypothesis. It remains stored and still counts for the significance level of its batch."""
+    """Withdraw a hypothesis. It remains stored and still counts when its batch is corrected for multiple testing."""
     with database() as db:
         store.withdraw(db, hypothesis, note)
     tell(f"Withdrew {hypothesis}. It remains in the list and still counts for the significance level of its batch.")

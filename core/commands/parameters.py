@@ -40,8 +40,8 @@ def of_record(kind: type, *, beside: Mapping[str, Any] = FORMS) -> Callable[[Cal
 
 
 def with_form(do: Callable[..., None]) -> Callable[..., None]:
-    """Turn a function into a command. Its parameter `form` is set from the options for the output format and, if it has
-    one, its parameter `where` from the options for where the job runs."""
+    """Turn a function into a command. The parameter `form` of the function is set from the options for the output
+    format. If the function has a parameter `where`, it is set from the options for where the job runs."""
     parameters = dict(inspect.signature(do).parameters)
     beside = PLACES | FORMS if parameters.pop("where", None) else FORMS
     del parameters["form"]

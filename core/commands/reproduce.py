@@ -115,7 +115,8 @@ class ReproduceOptions:
 
     @property
     def report(self) -> ReportOptions:
-        """Return the options of the report. A limit of 0 means no limit."""
+        """Return the options of the report that the command `reproduce` writes. A limit of 0 on the command line means
+        no limit."""
         shared = {
             option.name: getattr(self, option.name) for option in fields(ReportOptions) if hasattr(self, option.name)
         }

@@ -128,7 +128,7 @@ def _show_definitions(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Options of the ablation command that are not options of the ablation study."""
+    """Command-line options of the ablation command that do not belong to the ablation study itself."""
 
     race: Annotated[
         bool,
@@ -204,7 +204,7 @@ def _show_beside(ran: Ran) -> None:
 
 @dataclass(frozen=True)
 class Saving:
-    """Options of the pruning command that are not options of the pruning study."""
+    """Command-line options of the pruning command that do not belong to the pruning study itself."""
 
     save: Annotated[
         str | None,

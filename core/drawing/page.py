@@ -246,7 +246,7 @@ def grid_of(
 
 
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
-    """Describe the source of attention maps as text for a page."""
+    """Return a text for the page that states the checkpoint and input of the attention maps."""
     first, unit = panes[0], "words" if source.words else "tokens"
     sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""

@@ -32,7 +32,8 @@ def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """Join binary data for the browser: 4 bytes of header length, the header as JSON, and the weights of all maps."""
+    """Pack attention maps into one byte string for the browser: 4 bytes with the length of the header, the header as
+    JSON, and the weights of all maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])

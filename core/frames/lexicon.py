@@ -252,7 +252,7 @@ def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Prop
 
 
 def head_of(words: Sequence[Any], chosen: Sequence[int]) -> int:
-    """Return the index of the word that governs the other words of a target, or -1 for an empty target."""
+    """Return the index of the syntactic head of a target with several words, or -1 if the target is empty."""
     return next((k for k in chosen if words[k].head not in chosen or words[k].head == k), next(iter(chosen), -1))
 
 

@@ -39,8 +39,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. `rate` is the speed in tokens per second since the job was last started (None if unknown),
-    and `under_way` the number of tokens that unfinished units have processed."""
+    """The status of a job. `rate` is the speed in tokens per second since the job was last started (None if unknown).
+    `under_way` is the number of tokens already processed in units that are not finished."""
 
     job: str
     study: str
@@ -70,7 +70,7 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner that executes the jobs of a database at a given placement (`place`). Jobs that were running
+    """Return the runner that executes the jobs of a database. `place` states where jobs run. Jobs that were running
     when an earlier process ended are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
@@ -247,8 +247,8 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the plural noun for what a study counts as progress, such as "tokens". An unknown study has the default
-    noun."""
+    """Return the plural noun for the items in which a study measures its progress, such as "tokens". For an unknown
+    study, return the default noun."""
     try:
         return find_study(study).counts
     except JobError:

@@ -46,7 +46,7 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 @dataclass(frozen=True)
 class DurationEstimate:
     """An estimate of how long a job will take. `rows` is the number of items to process (None if unknown), and `counts`
-    names the items. `here` is True if the estimate is based on an earlier run in this database."""
+    is the plural noun for these items. `here` is True if the estimate is based on an earlier run in this database."""
 
     seconds: float
     rows: int | None

@@ -191,8 +191,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The progress of a running job: the number of tokens done when it was started (`before`), the newest summary of
-    its results (`rows`), and the earliest time at which the next summary may be computed (`next_summary`)."""
+    """The state of a running job. `before` is the number of tokens done when it was started, and `rows` the newest
+    summary of its results. `next_summary` is the earliest time at which the next summary may be computed."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)

@@ -157,8 +157,8 @@ def disputes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Reject adjudications of attention maps on which nobody disagrees. Adjudications that are already stored are not
-    checked.
+    """Reject adjudications of attention maps for which no adjudication is needed, because nobody disagrees.
+    Adjudications that are already stored are not checked.
 
     A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own

@@ -63,7 +63,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """An event: an attention map is reserved for one person until a Unix time in seconds."""
+    """An event: an attention map is reserved for one person. The reservation ends at the Unix time `until`."""
 
     person: str
     choice: Choice
@@ -243,8 +243,8 @@ class Board:
                 person.gold.clear()
 
     def set_handed(self, person: str, count: int) -> None:
-        """Set how many maps a person was assigned. This is needed when a state is rebuilt without the reservations that
-        were answered."""
+        """Set the number of attention maps that a person was assigned. This is needed when the state is rebuilt from
+        events that no longer include answered reservations."""
         self._person(person).handed = count
 
     @contextmanager

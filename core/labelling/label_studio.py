@@ -416,8 +416,8 @@ class _Stored:
                     self.standing[row["map_id"], person, row["pass"]] = said
 
     def same_time(self, annotation: _Annotation) -> _Said | None:
-        """Return the answer that the annotator gave for this map in the second in which the imported annotation was
-        created. Return None if there is none."""
+        """Return the answer of the same annotator for the same map that has the same time, to the second, as the
+        imported annotation. Return None if there is none."""
         if annotation.created is None:
             return None
         return self._by_time.get((annotation.map_id, annotation.person, _second(annotation.created)))

@@ -216,8 +216,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the tensors in weight files that a model does not use, and return a sentence about those that can be
-    ignored; () if there are none.
+    """Check the tensors in weight files that a model does not use. Return a message about tensors that can be ignored,
+    as a tuple, which is empty if there are none.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.

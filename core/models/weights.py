@@ -121,7 +121,8 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return numbers for each file, such as its size and time, that change whenever the file changes."""
+    """Return a tuple of numbers for each file, such as its size and modification time. It is used to detect that a file
+    has changed."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses

@@ -345,8 +345,8 @@ class RaterPair:
 
 
 def rater_pairs(labels: pd.DataFrame, *, fewest: int = 5) -> list[RaterPair]:
-    """Return the agreement of all pairs of raters who both labelled at least `fewest` of the same maps, lowest kappa
-    first."""
+    """Return the agreement of each pair of raters who have at least `fewest` labelled maps in common. The pair with the
+    lowest kappa comes first."""
     given, agreements = _given(labels), []
     codes, size = np.ascontiguousarray(given.codes.T.astype(np.int64)), len(given.classes)
     for (first, a), (second, b) in combinations(zip(given.raters, codes, strict=True), 2):

@@ -181,8 +181,8 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Create the fit for the attention maps of one head. The counts of predicted classes come from one map per
-        input.
+        """Create a fit of class shares for the attention maps of one head. `counts` has the number of maps with each
+        predicted class, with one map per input.
 
         Errors are computed with one more map that is spread over all classes.
         """

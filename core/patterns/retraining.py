@@ -152,8 +152,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers on held-out attention maps of both, and on maps that the first classifier was not
-    trained on."""
+    """Compare two stored classifiers on two sets of attention maps: maps that were held out from both, and maps on
+    which the first classifier was not trained."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

@@ -384,8 +384,8 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each training map: its checkpoint or, if all maps are from one checkpoint, a
-        group of heads."""
+        """Return the calibration group of each training map. The maps of a group are held out together. The group is
+        the checkpoint of the map or, if all maps are from one checkpoint, a group of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
             return origins

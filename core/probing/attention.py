@@ -103,7 +103,8 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a dependency probe and return its state at the lowest dev loss (the initial state if no loss is finite)."""
+    """Train a dependency probe and return it with the parameters of the epoch with the lowest dev loss. If no dev loss
+    is finite, it has its initial parameters."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]

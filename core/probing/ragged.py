@@ -42,7 +42,8 @@ class Ragged:
         return len(self.shapes)
 
     def put(self, number: int, value: np.ndarray) -> None:
-        """Write the array with index `number` to the file. Raises ValueError if its shape is not the expected shape."""
+        """Write an array to the file at the index `number`. Raises ValueError if the array does not have the shape that
+        was declared for this index."""
         if value.shape != self.shapes[number]:
             raise ValueError(
                 f"Array {number} must have the shape {self.shapes[number]}; got {value.shape}. Reshape it."

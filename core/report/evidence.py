@@ -105,7 +105,8 @@ class Evidence:
         return [result for result in results if task is None or result.task == task]
 
     def each_seed(self, result: StepResult) -> list[StepResult]:
-        """Return a result of a fine-tuned checkpoint, followed by the same results for the other seeds."""
+        """Return a result of a fine-tuned checkpoint, followed by the corresponding result of each checkpoint that was
+        fine-tuned with another seed."""
         seed_results = [
             candidate
             for candidate in self.of(OTHER_SEEDS[result.step.part], result.task)

@@ -85,7 +85,7 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
 
 
 def about_record(evidence: Sequence[Evidence]) -> About:
-    """Return the title and time of a report that is recomputed from the bundled results."""
+    """Return the title and time of a report that is recomputed from bundled results, without a new run."""
     names = [checkpoint_evidence.checkpoint for checkpoint_evidence in evidence]
     dates = [
         result.origin.created

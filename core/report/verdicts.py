@@ -48,7 +48,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """The checkpoint and tasks on which numbers were measured. If a number is missing, `missing` states why."""
+    """States on which checkpoint and tasks some numbers were measured. If a number is missing, `missing` states why."""
 
     checkpoint: str
     official: tuple[str, ...] = ()
@@ -62,8 +62,8 @@ def is_checkpoint(name: str, published: str) -> bool:
 
 
 def verdict(figure: Figure | None, measured: Measured | None, place: MeasurementContext) -> tuple[Verdict, str]:
-    """Decide whether a published number lies in the measured interval, and say why. The interval is widened by the
-    error of reading the number from a figure."""
+    """Decide whether a published number lies in the measured interval, and say why. For a number that was read from a
+    figure, the interval is widened by the reading error."""
     if figure is None:
         return Verdict.NONE, ""
     if figure.flaw:

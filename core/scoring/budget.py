@@ -148,8 +148,8 @@ class _Input:
 
     @cached_property
     def members(self) -> Float[np.ndarray, "draw_class query"]:
-        """Return which queries belong to each class of queries, for the true classes and then for each random
-        permutation of them. There are no rows if classes are not measured."""
+        """Return the members of each class of queries: first for the true classes, then for each random permutation of
+        them. The result has no rows if the study does not measure classes."""
         classes = self.tokens.classes
         if classes is None:
             return np.zeros((0, self.length), dtype=np.float32)
@@ -157,8 +157,8 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return the category of each key for some queries, with WIDTH for masked keys, and a mask of the keys that fit
-        two categories."""
+        """Return two arrays for some queries: the category of each key (WIDTH if the key is masked), and a mask of the
+        keys that belong to two categories."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows

@@ -83,8 +83,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw at most DRAWS random contrasts between tokens with and without each feature, in each input. Contrasts are
-    drawn once for ordinary queries and once for the classifying token as query.
+    """Draw random contrasts between tokens with and without each feature, in each input. At most DRAWS contrasts are
+    drawn for ordinary queries, and as many for the classifying token as the query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -209,7 +209,8 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the query-key positions of the valid draws of all inputs in a batch."""
+        """Concatenate the query-key positions of all inputs in a batch. Random draws that did not find suitable
+        positions are left out."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -473,8 +474,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums that long inputs need: attention to each key, the attention row of the classifying token,
-        and the contrasts."""
+        """Request what is needed for long inputs: the attention to each key, the attention row of the classifying
+        token, and the weights at randomly drawn positions."""
         if queries != keys:
             return None
         self._batch = batch = self._batch_of(inputs)
@@ -580,8 +581,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate of all statistics into one entry for each (definition, feature). An entry has the estimated
-    attention and the attention minus the baseline."""
+    """Split the estimate of all statistics by definition and feature. Each entry has the estimated attention, and the
+    attention minus the baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

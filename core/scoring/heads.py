@@ -114,14 +114,14 @@ def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Return a request for the sums of attention maps from which `SumBatch` computes head scores."""
+    """Request the sums over attention maps from which `SumBatch` computes head scores."""
     sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over the queries i for which this key exists. NaN if there are none,
-    or if offset > 0 in a causal model. If `causal`, query 0 is left out at offset 0."""
+    """Return the mean attention A[i, i + offset] over the queries i for which this key exists. The mean is NaN if there
+    are no such queries. If `causal` is True, offsets above 0 give NaN, and offset 0 leaves out query 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights
@@ -131,7 +131,8 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Return the total attention to some keys, averaged over queries; NaN without keys or queries.
+    """Return the attention weight that the given keys receive together, averaged over queries. The result is NaN
+    without keys or queries.
 
     `causal` uses only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """

@@ -114,8 +114,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return the influence of one changed prediction on a metric: 1 for accuracy; for F1, that of a true positive that
-    becomes a false negative."""
+    """Return by how much one changed prediction changes a metric, in the units of `Influence`. This is 1 for accuracy.
+    For F1, it is the change when a true positive becomes a false negative."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

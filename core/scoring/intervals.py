@@ -145,7 +145,8 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """Return an accumulator that contains only the statistics with the indices `places`, in this order."""
+        """Return an accumulator with only some of the statistics. `places` has their indices, and the result has the
+        same order."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])

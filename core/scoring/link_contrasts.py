@@ -41,7 +41,7 @@ class Pieces:
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """Create an instance from the token positions and the sentence of each word."""
+        """Create a `Pieces` object from the token positions of each word and the number of its sentence."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -84,8 +84,8 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw at most DRAWS sets of random query-key positions for each link of one input. The attention along the link is
-    compared with the attention at these positions.
+    """Draw random sets of query-key positions as controls for each link (a pair of words) of one input. There are at
+    most DRAWS sets for each link.
 
     Args:
         links: token positions of the words of the query and of the key.
@@ -281,7 +281,8 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """A group of links in one input. Their contrasts are averaged to a single value."""
+    """A group of links (pairs of words) in one input. The contrast of a link is its attention compared with that at
+    control positions. The contrasts of the group are averaged to one value."""
 
     input: int
     pieces: Pieces

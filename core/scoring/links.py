@@ -239,8 +239,8 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, and then copies of them in which all queries are shifted by the same
-    offset. There is one copy for each offset that keeps the pairs valid.
+    """Return the query-key pairs of a link, and then shifted copies of them. In each copy, all queries are shifted by
+    the same offset. There is one copy for each offset that keeps the pairs valid.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -287,8 +287,8 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention of long inputs in blocks of queries. Single pairs do not suffice, because the mean
-        attention at each distance needs all pairs."""
+        """Request the attention weights of long inputs in blocks of queries. All query-key pairs are needed to compute
+        the mean attention at each distance."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 

@@ -20,8 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Divide the input into `size` equal parts, and return the fraction of each token that lies in each part, as
-    float64. The result is cached and must not be modified.
+    """Divide the input into `size` segments of equal length. Return, for each token, the fraction of the token that
+    lies in each segment, as float64. The result is cached and must not be modified.
 
     Rows sum to 1, columns to length / size.
     """

@@ -25,8 +25,9 @@ FEWEST = 10  # heads that an interval takes: of 6, percentiles miss a true rho o
 def rank_correlation(
     first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " other"], *, seed: int = 0
 ) -> Interval:
-    """Return Spearman's correlation of two scores of the same heads, with a 95 % interval over heads. The correlation
-    is None for a constant score or fewer than three heads. Bounds are missing for fewer than FEWEST heads.
+    """Return Spearman's correlation between two scores of the same heads, with a 95 % interval over heads. The
+    correlation is None if a score is constant or there are fewer than three heads. There is no interval if there are
+    fewer heads than the constant FEWEST.
 
     Raises InputError if the numbers of heads differ.
     """

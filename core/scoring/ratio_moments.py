@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class RatioMoments:
-    """Sums over inputs from which ratios of sums and their intervals are computed.
+    """Stores sums over inputs. Ratios of these sums and their confidence intervals are computed from them.
 
     Attributes:
         parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
@@ -63,8 +63,8 @@ class Ratios:
     n: int
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
-        """Return the one-sided p value (Student's t) for the null hypothesis that a ratio is at most `least`. It is NaN
-        for fewer than two inputs."""
+        """Return the one-sided p value (Student's t) for the null hypothesis that a ratio is not larger than `least`.
+        The p value is NaN for fewer than two inputs."""
         from scipy import stats  # as above
 
         if self.n < 2:

@@ -13,7 +13,7 @@ from .intervals import wilson_interval
 
 @dataclass(frozen=True)
 class Recurring:
-    """How often each head was found in other training runs.
+    """Counts in how many other training runs each head was found again.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).

@@ -41,8 +41,8 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 
 @dataclass(frozen=True)
 class RolePositions:
-    """Token positions from which the targets of each role of heads are found. `repeat` is (start, period) of a token
-    sequence that occurs twice, or None."""
+    """The token positions that determine which tokens are the targets of each head role. `repeat` is (start, period) of
+    a token sequence that occurs twice, or None."""
 
     length: int
     first: int = 0
@@ -99,8 +99,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return, for every role, the attention to its targets and the effect (attention minus baseline), first with and
-    then without the attention sink."""
+    """Return the statistics of every head role: attention to its targets, and the effect (attention minus baseline).
+    Both are given first with and then without the attention sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]

@@ -30,8 +30,8 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return the covariance between the attention score and the part of it that comes from a query contribution and a
-    key contribution. There is one value for each pair of contributions, summed over queries.
+    """Return, for each pair of a query contribution and a key contribution, how its term in the attention score
+    covaries with the whole score. The attention score is the sum of these terms; covariances are summed over queries.
 
     There is one tensor for each weighting of keys (`centred`: the whole scores from `centred_scores`), in squared units
     of scores. Divided by `score_variance`, the covariances are shares.

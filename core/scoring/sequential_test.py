@@ -142,13 +142,14 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return the log of the mean capital over bets that stake different fractions, with the weights WEIGHTS."""
+    """Return the log of the mean capital of bets in the sequential test. The bets stake different fractions of their
+    capital and have the weights WEIGHTS."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return a lower confidence bound for the mean effect of each head: the largest mean that the test rejects, or
-    -clip if it rejects none.
+    """Return a lower confidence bound for the mean effect of each head. The bound is the largest mean that the test
+    rejects, or -clip if the test rejects no mean.
 
     `wanted` is the log capital at which a mean is rejected.
     """
@@ -168,8 +169,8 @@ def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict on each head ("matters", "does not matter" or "open"), given the log gains of the four bets on
-    its mean effect. A bet is won if its log capital is at least `wanted`."""
+    """Return the verdict on each head: "matters", "does not matter" or "open". The sequential test makes four bets on
+    the mean effect of a head. A bet rejects its null hypothesis once the log of its capital is at least `wanted`."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
@@ -296,7 +297,8 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return what to measure next: all heads until the first interim analysis, then only undecided heads."""
+    """Return which heads to measure next, and on how many examples. Before the first interim analysis these are all
+    heads, and afterwards only the undecided heads."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

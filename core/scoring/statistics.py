@@ -27,8 +27,8 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Store the positions of the special tokens in the inputs of the next run, and the indices of these inputs in
-        the study. Return this observer."""
+        """Set which inputs the next run processes: the positions of their special tokens, and their indices in the
+        study. Return this observer."""
         self._places, self._numbers = places, numbers
         return self
 

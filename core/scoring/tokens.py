@@ -115,7 +115,7 @@ class RelationAttention:
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
         """Request what is needed to score long inputs without storing whole maps: attention weights in blocks of
-        queries, and the weights at the positions of random control comparisons."""
+        queries, and the weights at randomly drawn control positions."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)

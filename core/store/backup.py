@@ -124,7 +124,7 @@ def back_up(db: Database, file: str | Path) -> int:
 
 
 def copy_held(source: Path, target: Path) -> None:
-    """Copy a file that this process has locked, by means of another process. Raises OSError if the file cannot be
+    """Copy a file that this process has locked. A second process does the copying. Raises OSError if the file cannot be
     copied.
 
     Closing a file descriptor in this process would release the lock (POSIX, fcntl), and a second process could write to

@@ -162,7 +162,8 @@ def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
 
 
 def batch_owner(cursor: Any, batch: str) -> str | None:
-    """Return the ID of the sender of a batch of labels; None if the batch is new or its sender is unknown."""
+    """Return the ID of the person or browser that sent a batch of labels. Return None if no such batch is stored or its
+    sender is unknown."""
     owners = cursor.execute("SELECT owner FROM label_batch WHERE batch = ?", [batch]).fetchall()
     return owners[0][0] if owners else None
 
@@ -306,8 +307,8 @@ def map_facts(db: Database) -> "pd.DataFrame":
 
 
 def map_kinds(db: Database) -> "pd.DataFrame":
-    """Return a data frame with the number of stored attention maps for each combination of checkpoint, task, layer and
-    causal."""
+    """Return a data frame with the number of stored attention maps. Maps are counted by checkpoint, task, layer, and
+    whether the attention is causal."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
 
@@ -316,8 +317,8 @@ def map_kinds(db: Database) -> "pd.DataFrame":
 
 @dataclass(frozen=True)
 class Saved:
-    """The result of storing label events: the number of new events, and the highest sequence number that is stored
-    (`acknowledged`)."""
+    """The result of storing label events: the number of new events, and the highest sequence number that has been
+    stored (`acknowledged`)."""
 
     new: int
     acknowledged: int

@@ -451,7 +451,8 @@ def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = 
 
 
 def changed_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Return whether a labelling project was reordered, opened, closed or archived since the positions `since`."""
+    """Return whether a labelling project was reordered, opened, closed or archived after the point in its history that
+    `since` states."""
     rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
         "AND kind IN ('order', 'open', 'close', 'archive')",
@@ -474,7 +475,7 @@ def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int,
 
 
 def frozen_at(cursor: Any, project: str) -> int | None:
-    """Return the position of the last label event that counts for a closed or archived project; None for an active
+    """Return the position of the last label event that a closed or archived project includes. Return None for an active
     project."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None

@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """The readable part of a database log.
+    """States which part of a database's write-ahead log can be read.
 
     Attributes:
         size: bytes.

@@ -87,7 +87,7 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A finished run in the form that a study receives in `Study.keep`. An imported run has rows but no partial
+    """A finished run, as it is passed to `Study.keep`. A run that was imported from a file has rows but no partial
     results."""
 
     run: str
@@ -194,7 +194,7 @@ class Study(Generic[O, P]):
         return None
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
-        """Return the tables and sentences that the terminal prints for a stored run, in that order."""
+        """Return the tables and sentences that the terminal prints for a stored run, in the order of printing."""
         return [list(rows)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:

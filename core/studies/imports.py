@@ -125,11 +125,11 @@ def check_options(study: str, kind: type, options: Mapping[str, Any]) -> None:
 
 
 class RowError(ValueError):
-    """Raised for a row that does not match the record class of its study."""
+    """An error: an imported row does not match the record class of its study."""
 
 
 class MissingColumnError(RowError):
-    """Raised for a row that lacks a required column."""
+    """An error: an imported row lacks a required column."""
 
 
 def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: bool = False) -> None:

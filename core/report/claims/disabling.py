@@ -104,8 +104,9 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
 
 @for_each(Part.SHAPLEY)
 def all_combinations(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Count the subsets of n heads (2 to the power n). Their contributions over all subsets are estimated from a few
-    orders of the heads; also count those whose interval excludes 0. There is no statistical test."""
+    """Count the subsets of n heads (2 to the power n). The contribution of each head over all subsets is estimated from
+    a few orders in which heads are added. The test also counts the heads whose interval excludes 0. There is no
+    statistical test."""
     heads = ShapleyHead.among(result.rows)
     if not heads:
         return None
@@ -258,8 +259,8 @@ def first_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 def shared_heads(evidence: Evidence) -> list[Outcome]:
     """Test whether more than half of the heads whose ablation significantly lowers the score on STS-B or RTE lower it
-    on both, corrected over heads. The claim fails if too many of them cost significantly less than one point on the
-    other task."""
+    on both, corrected over heads. The claim fails if too many of these heads have a loss on the other task that is
+    significantly smaller than one point."""
     stsb, rte = evidence.one(Part.HEADS, "stsb"), evidence.one(Part.HEADS, "rte")
     if stsb is None or rte is None:
         return untested(evidence, Part.HEADS, "stsb" if stsb is None else "rte")

@@ -56,8 +56,8 @@ ORIGIN_MARGIN = 0.1  # fraction of a score's variance by which feed-forward bloc
 
 @for_each(Part.SEPARATORS)
 def no_op(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether attention to separators hardly affects the loss from layer 5 of 12 upwards. The gradient of the loss
-    with respect to this attention must be less than half of that for other tokens.
+    """Test whether attention to separators hardly affects the loss in layer 5 of 12 and all later layers. The gradient
+    of the loss with respect to this attention must be less than half of that for attention to other tokens.
 
     Heads with almost no weight on separators cannot test this claim.
     """
@@ -222,8 +222,8 @@ def _repeated(result: StepResult, task: str) -> Outcome | None:
 
 def frames_help(evidence: Evidence) -> list[Outcome]:
     """Report that the effect of attention to frame links on task scores cannot be tested. GLUE has task labels but no
-    annotated frames, and FrameNet has frames but no task labels. Attention to links can only be removed, not increased
-    in steps."""
+    annotated frames, and FrameNet has frames but no task labels. Attention to links can only be removed, not gradually
+    increased."""
     return [Outcome(UNTESTED, f"{NO_FRAMES} Checkpoint: {evidence.checkpoint}.")]
 
 
@@ -239,8 +239,8 @@ NO_SPECIAL_TOKENS = "A decoder has no [CLS] and no [SEP]."
 
 @for_each(Part.FRAMES)
 def percentile(evidence: Evidence, result: StepResult) -> Outcome:
-    """Count the heads at or above the 99th percentile. The claim is a known error, because the count depends only on
-    the number of heads."""
+    """Count the heads at or above the 99th percentile. The published claim is an error, because this count depends only
+    on the number of heads."""
     summary = readings.frames(result.rows).summary
     total = summary.layers * summary.heads
     always = total - int(np.ceil(0.99 * (total - 1)))

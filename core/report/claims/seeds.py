@@ -166,8 +166,8 @@ def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float 
 
 
 def apart_over_seeds(upper: Sequence[Sequence[Estimate]], lower: Sequence[Sequence[Estimate]]) -> Decision:
-    """Test whether all numbers in one group exceed all numbers in another. The differences are taken within each
-    seed."""
+    """Test whether all numbers in one group exceed all numbers in another. Numbers are compared between runs with the
+    same seed."""
     if all(len(seeds) == 1 for seeds in (*upper, *lower)):
         return apart([seeds[0] for seeds in upper], [seeds[0] for seeds in lower])
     pairs = [[above - below for above, below in zip(first, second, strict=True)] for first in upper for second in lower]

@@ -195,7 +195,8 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return the fractions of pruned heads just before and just after the score first becomes significantly lower."""
+    """Return two fractions of pruned heads: the last one before the score is significantly lower, and the first one at
+    which it is."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:

@@ -56,7 +56,8 @@ def numbers_of(claim: ClaimRecord) -> str:
 
 
 def needed_of(claim: ClaimRecord) -> str:
-    """State how many more examples or fine-tuning seeds would decide an undecided claim, or "" if unknown."""
+    """State how many examples or fine-tuning seeds are needed to decide an undecided claim. Return "" if this is
+    unknown."""
     rows = needed_rows(claim.needed) if claim.needed else ""
     seeds = f"{claim.needed_seeds} seeds of fine-tuning" if claim.needed_seeds else ""
     return " and ".join(filter(None, (rows, seeds)))

@@ -111,8 +111,8 @@ def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **ab
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the training recipe. Raises InputError if the recipe chooses the best epoch, because it would do so on the
-    held-out fold."""
+    """Return the training recipe. Raises InputError for a recipe that keeps the best epoch, because this epoch would be
+    chosen on the held-out fold."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(

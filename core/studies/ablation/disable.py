@@ -220,13 +220,13 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Choose evenly spaced ablation targets that are computed both in low precision and in float32."""
+    """Choose evenly spaced ablation targets, which are computed in float32 as well as in low precision."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
 
 def exactly_known(exact: Differences) -> np.ndarray:
-    """Mark the ablation targets for which the outcomes of all examples were computed in float32."""
+    """Return a mask of the ablation targets whose outcomes were computed in float32 for every example."""
     return ~np.isnan(exact).any(1)
 
 

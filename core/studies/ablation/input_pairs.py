@@ -80,8 +80,8 @@ class LogitDifference:
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
 
     def whole(self) -> float:
-        """Return the logit difference on A minus that on B, by which effects are divided. Raises InputError if it is
-        close to 0."""
+        """Return the logit difference on A minus that on B. Effects are divided by this value. Raises InputError if it
+        is close to 0."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
                 "The logit differences of the two inputs must differ; they differ by only "

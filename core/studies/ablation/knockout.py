@@ -241,8 +241,8 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """After attention edges are cut, measure how far the logit of the label predicted before is above that of the
-    runner-up before.
+    """Return the logit of one label minus that of another after attention edges are cut. The labels are the most likely
+    and the second most likely label of the unmodified model.
 
     `logits` are computed with links cut, [example, label], and `plain` without; `plain` determines both labels.
     """
@@ -254,8 +254,8 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare cutting attention edges of the first kind with cutting edges of every other kind. For each other kind, a
-    paired t-test shows whether the first kind changes the logits more."""
+    """Compare cutting the first kind of attention edge in `moved` with cutting each of the other kinds. A paired t
+    interval shows whether the first kind changes the logits more."""
     names = list(moved)
     found = []
     for name in names[1:]:

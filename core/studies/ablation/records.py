@@ -353,7 +353,8 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return the gain of the best ablation target on the held-out half of the examples, or NaN if undefined."""
+        """Return how much the best ablation target improves the metric on the held-out half of the examples, or NaN if
+        this was not measured."""
         return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
 
 
@@ -670,7 +671,7 @@ def score_of(untouched: Unmodified) -> str:
 
 
 def cut_headline(rows: Sequence[Row], cuts: Sequence[tuple[str, Changed]]) -> Headline:
-    """State in one sentence which kind of attention edge changes the metric most when it is removed."""
+    """State in one sentence which kind of attention edge, if removed, changes the metric most."""
     untouched = Unmodified.among(rows)[0]
     told = [(name, change, cut) for name, cut in cuts if (change := cut.metrics.first.change)]
     name, most, cut = max(told, key=lambda one: abs(one[1].value))

@@ -341,8 +341,8 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the effects of exact ablation on the clipped loss, as [target, example] in sampling order. They are
-        NaN where not measured."""
+        """Return the effects of exact ablation on the loss, which is clipped, as [target, example]. Examples are in the
+        order in which they were sampled. Effects are NaN where not measured."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property

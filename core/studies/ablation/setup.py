@@ -82,7 +82,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class Opened:
-    """An opened classifier with its task, and the task label of each model output."""
+    """An opened classifier, the task that it solves, and the task label of each of its outputs."""
 
     checkpoint: "Checkpoint"
     task: Task

@@ -129,7 +129,7 @@ class SinkScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class SinkLayer(Result):
-    """The verdict on all attention sinks of one layer, which are removed together, with the effect of the removal."""
+    """The verdict on the attention sinks of one layer, and the effect of removing all of these sinks together."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sinks of a layer",)
     FIGURE = Figure("value", "effect of removing all sinks|{task}")
@@ -172,7 +172,8 @@ class MassiveLayer(Result):
 
 
 class SinksStudy(Study[SinksOptions, SinkPartial]):
-    """Find attention sinks, and test by exact effects whether they are no-ops, constants or broadcasts."""
+    """Find attention sinks, and test by exact ablation whether each does nothing (no-op), adds a constant, or
+    broadcasts information about the input."""
 
     name, options, partial, arguments = "sinks", SinksOptions, SinkPartial, ExampleUnit
     question = "What do attention sinks do?"

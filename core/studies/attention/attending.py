@@ -64,8 +64,8 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Measure more on the inputs just processed, if a study needs it. `start` is the index of the first of these
-        inputs."""
+        """Take additional measurements on the inputs just processed, if the study needs any. `start` is the index of
+        the first of these inputs."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
@@ -118,8 +118,8 @@ def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) ->
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy a score and add the log attention weight that remains after other explanations (such as the position of
-    tokens) are accounted for. If `contrast` is None, return the score unchanged."""
+    """Copy a score and add its contrast: the log attention weight that is not explained by other properties of the
+    tokens, such as their position. If `contrast` is None, return the score unchanged."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)

@@ -47,8 +47,8 @@ WITHOUT = "none"  # the value for "no pipeline"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class BudgetOptions(AttendingOptions):
-    """Options of the study of how heads divide their attention among kinds of tokens. Set the spaCy pipeline to "none"
-    for languages without a parser."""
+    """Options of the study of how heads divide their attention among kinds of tokens. For a language without a spaCy
+    parser, set `pipeline` to "none"."""
 
     pipeline: Pipeline = None
     parts_of_speech: Annotated[

@@ -40,7 +40,8 @@ class Prepared:
 
 
 class Measurement(Protocol):
-    """Accumulates one kind of measurement on one checkpoint. `tags` is True if it requires tagged words."""
+    """Accumulates one kind of measurement on one checkpoint. `tags` is True if the measurement requires words with
+    part-of-speech tags."""
 
     tags: bool
 

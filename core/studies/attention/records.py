@@ -223,8 +223,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """Describes to which group of similar heads a head belongs: by the number of the group, or by how clearly the head
-    belongs to it."""
+    """Describes how a head belongs to a group of similar heads. `value` is the number of the group, or a measure of how
+    clearly the head belongs to it; `statistic` states which."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")

@@ -363,8 +363,8 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the indices of randomly drawn edges outside those selected by attribution. They show how many edges
-        with an effect attribution misses."""
+        """Return the indices of random edges that attribution did not select. They are used to estimate how many edges
+        have an effect although attribution missed them."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])

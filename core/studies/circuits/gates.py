@@ -60,8 +60,8 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of the gates that are fitted to attention heads, ordered by layer. Fields that a unit of work does
-    not measure are None.
+    """Measurements of the gates that are fitted to attention heads. Gates are ordered by layer. Fields that were not
+    measured are None.
 
     Attributes:
         margin: in units of the loss.

@@ -20,7 +20,8 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of the attention score between a query and a key, from one contribution to each of them.
+    """One term of the attention score of a query and a key. The term comes from one contribution to the query and one
+    contribution to the key.
 
     Terms are log odds between keys (nats), relative to their mean over visible keys. `query_part` and `key_part` name
     the contributions, such as "position 5", "L1H4's output on 'teacher'" or, for groups, "heads of L1".

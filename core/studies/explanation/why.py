@@ -138,8 +138,8 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Sums that give the shares of contributions in attention scores, and the effects of removing contributions, by
-    checkpoint and task."""
+    """Accumulated sums for each checkpoint and task. They give the share of each contribution in the attention scores,
+    and the effect of removing it."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -299,8 +299,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Yield the shares in the attention scores of each head that are stored as head scores, by kind of contribution.
-    Also yield the earlier head with the largest share."""
+    """Yield head scores to store: for each head, the share of its attention scores that comes from each kind of
+    contribution. Also yield, for its queries and its keys, the earlier head with the largest share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:

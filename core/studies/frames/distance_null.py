@@ -60,14 +60,14 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """Create a baseline for attention between words at a distance, from attention maps of sentences and the positions
-    of their tokens."""
+    """Create a baseline for attention between words that are a given distance apart. It uses the attention maps of
+    sentences and the positions of their tokens."""
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """Create a baseline for attention between words at a distance, from the attention maps of a checkpoint on the
-    bundled sentences."""
+    """Create a baseline for attention between words that are a given distance apart. It uses the attention maps of a
+    checkpoint on the bundled sentences."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

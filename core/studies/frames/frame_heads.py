@@ -113,7 +113,8 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many each rule dropped, counted by the first rule that a sentence fails."""
+    """The selected sentences, and the number of sentences that each rule excluded. A sentence that breaks several rules
+    is counted for the first of them."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]

@@ -233,7 +233,8 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """Return the frame links of a user's sentence as token positions. Raises InputError if words lack tokens."""
+    """Return the frame links of a user's sentence as token positions. Raises InputError if no element is marked, or if
+    the words of the target or of an element were truncated."""
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have at least one element; none is marked. Mark the words of an element.")

@@ -90,7 +90,7 @@ def packed(values: np.ndarray) -> str:
 
 
 def unpacked(text: str, draws: int) -> np.ndarray:
-    """Decode text written by `packed` to a float64 array [draw, head]."""
+    """Decode text that `packed` has written. Return a float64 array of shape [draw, head]."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
 
 

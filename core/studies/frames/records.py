@@ -66,7 +66,8 @@ class FrameSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Score):
-    """The score of one head on frame links: its mean attention weight over n sentences or links.
+    """The score of one head on frame links, which connect a target with the elements of its frame. The score is the
+    mean attention weight over n sentences or links.
 
     `baseline` is the weight at the same distance elsewhere, and `exchanged` that in other sentences. There is a p for
     each null model and the largest of them; q is the largest p corrected over heads. `contrast` is the mean log weight

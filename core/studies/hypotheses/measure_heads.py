@@ -44,7 +44,8 @@ TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model aga
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """A study to run in a joint job, with its options as JSON. Other options have their defaults."""
+    """One of several studies that run in a single job. `given` has its options as JSON; options that are not given have
+    their default values."""
 
     study: str
     given: str = "{}"

@@ -310,8 +310,8 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Extract the evidence for a hypothesis from a merged result. The effect must be larger than `random`, the effect
-    found with random weights."""
+    """Extract the evidence for a hypothesis from a merged result. `random` is the effect in a model with random
+    weights; the effect must be larger than this."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
@@ -342,7 +342,8 @@ ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of the logit difference that patching a head recovers, compared with its layer's heads."""
+    """Measure which fraction of the logit difference is recovered by patching a head. It is compared with patching the
+    other heads in the same layer."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -536,7 +537,8 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure attention weight along frame links, compared with the same distance and with all four null models."""
+    """Measure attention weight along frame links. It is compared with attention at the same distance, and with four
+    null models."""
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"
         return Evidence(nothing, nothing, nothing, nothing)

@@ -68,7 +68,7 @@ class Proposal:
 
     @property
     def hypothesis(self) -> Hypothesis:
-        """Return the proposal as a hypothesis without an ID. Raises InputError if the proposal is invalid."""
+        """Return the hypothesis that is proposed, without an ID. Raises InputError if it is invalid."""
         if self.head.part:
             raise InputError(
                 f"Hypotheses can only be registered for models with one set of heads; {self.head} belongs to an "
@@ -201,7 +201,7 @@ def _jobs_of(db: Database) -> Iterator[Row]:
 
 
 def hypothesis_of(stored: StoredHypothesis) -> Hypothesis:
-    """Convert a stored hypothesis to the form in which it is tested."""
+    """Convert a hypothesis from its stored record to the object that the tests use."""
     return Hypothesis(stored.hypothesis, stored.layer, stored.head, stored.predicate, stored.parameters)
 
 

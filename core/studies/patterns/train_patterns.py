@@ -402,7 +402,8 @@ def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed:
 
 
 def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:
-    """Score a pattern classifier on each checkpoint that was held out from training."""
+    """Score a pattern classifier on attention maps of checkpoints that were held out from training, one checkpoint at a
+    time."""
     results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
@@ -436,8 +437,8 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Collect the held-out predictions for every attention map. The keys of `parts` name what each set of predictions
-    held out, such as inputs or heads."""
+    """Collect the held-out predictions for every attention map. Each key of `parts` states what was held out from
+    training, such as inputs or heads; its value has the predictions."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

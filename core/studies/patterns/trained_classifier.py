@@ -77,8 +77,8 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Count how often held-out maps of each true class get each predicted class, as [input, true, predicted]. The
-    counts are used to correct the shares of patterns."""
+    """Return, for each input, the confusion matrix of a classifier on held-out attention maps, as [input, true,
+    predicted]. It is used to correct estimated class shares for misclassification."""
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])

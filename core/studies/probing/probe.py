@@ -189,7 +189,8 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The layer weights of a probe that mixes all layers, as [fit, layer]. The first fit uses all sentences."""
+    """The weights of the layers in a probe that uses a weighted sum of all layers, as [fit, layer]. The first fit uses
+    all sentences."""
 
     property: str
     weights: np.ndarray

@@ -187,7 +187,8 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Compute the output of each layer for tokens, as [token, layer, hidden], or read it from disk."""
+    """Return the vector of each token in each layer, as [token, layer, hidden]. The vectors are read from disk if they
+    are stored there, and otherwise computed."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 

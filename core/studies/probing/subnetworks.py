@@ -176,7 +176,8 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """For each seed whose pruning order is known, return the units of work that retrain its subnetworks."""
+        """Return the units of work that retrain subnetworks. There are units for each seed for which the order of
+        pruning has been computed."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [

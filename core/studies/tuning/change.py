@@ -88,7 +88,8 @@ CHANGE_SCORES = (
 
 
 class Change(Study[ChangeOptions, ChangePartial]):
-    """Compare the maps of each head before and after fine-tuning by cosine and Jensen-Shannon divergence (Fig. 5)."""
+    """Compare the maps of each head before and after fine-tuning by cosine and Jensen-Shannon divergence (Fig. 5 of
+    Kovaleva et al. 2019)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChunkUnit
     question = "Which heads did fine-tuning change most?"

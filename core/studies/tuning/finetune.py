@@ -361,8 +361,8 @@ def runs_folder(out: str | None) -> Path:
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name for a fine-tuning run. `decides` holds everything that affects the run; if it differs, so
-    does the name."""
+    """Return a readable name for a fine-tuning run. The name ends in a hash of `decides`, which has all settings that
+    affect the run."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
