@@ -95,7 +95,8 @@ class Head(tuple[int, int]):
         return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
-        """Return this head. Raises InputError if a model with this many layers and heads per layer does not have it."""
+        """Return this head if it exists in a model with the given numbers of layers and heads per layer. Otherwise
+        raise InputError."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
                 f"A head of this checkpoint must be from {Head(0, 0, self.part)} to "
@@ -117,7 +118,8 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = (), *, part: str = "") -> list[Head]:
-    """Return all heads of one stack, layer by layer. `attending` lists the layers with attention (empty: all)."""
+    """Return all heads of one stack (such as the encoder), layer by layer. `attending` lists the layers that have
+    attention (empty: all)."""
     return [Head(layer, head, part) for layer in attending or range(layers) for head in range(heads)]
 
 

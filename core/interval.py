@@ -28,8 +28,8 @@ class Interval:
 
     @classmethod
     def of(cls, value: float, low: float, high: float, n: int | None = None) -> "Interval":
-        """Create an interval from numbers that may be NaN or infinite, which become None. Both bounds are kept, or
-        neither."""
+        """Create an interval from numbers that may be NaN or infinite. Such numbers become None. If one bound becomes
+        None, so does the other."""
         if not math.isfinite(value):
             return cls(None, n=n)
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -42,14 +42,15 @@ class Interval:
         return Interval(value, low, high, self.unit, self.n)
 
     def fields(self) -> dict[str, Any]:
-        """Return the number, its bounds and n, if it is stated, as fields of a record."""
+        """Return the value, its bounds and, if n is known, n as the fields of a record."""
         stated = {} if self.n is None else {"n": self.n}
         return {"value": self.value, "low": self.low, "high": self.high} | stated
 
 
 @dataclass(frozen=True)
 class Estimate(Interval):
-    """A defined number with its 95 % interval, if there is one. Estimates with different units cannot be added."""
+    """A number that is never missing, with its 95 % interval if there is one. Estimates with different units cannot be
+    added."""
 
     value: float
 

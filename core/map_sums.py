@@ -86,7 +86,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """Combine the requests of several measures into one request. `divided` divides the results again."""
+    """Combine the requests of several measures into one request. `divided` splits the results by measure again."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]

@@ -24,8 +24,8 @@ _PROBE = 4096  # bytes used to detect UTF-16 without a byte order mark
 
 
 def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
-    """Open a regular file for reading. The check is made on the opened file, so the file cannot be exchanged in
-    between.
+    """Open a regular file for reading. The file type is checked on the opened file, so that nobody can exchange the
+    file after the check.
 
     Args:
         given: whether a user named the file. It must then be in an allowed folder (`config.inside`), without links out
@@ -74,7 +74,8 @@ def read_in(folder: Path, name: str, *, most: int = LARGEST) -> bytes:
 
 
 def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> str:
-    """Return the content of a file as text. given: whether a user named the file; errors as in `read_bytes`."""
+    """Return the content of a file as text. `given` states whether a user named the file. Raises the same errors as
+    `read_bytes`."""
     return decoded(read_bytes(file, most=most, given=given), Path(file).name)
 
 

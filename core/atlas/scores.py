@@ -135,8 +135,8 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores. A row with the position of a head in the plot of similar heads also
-    gives one row for each coordinate."""
+    """Yield the result rows that are head scores. A row that has the position of a head in the plot of similar heads
+    also gives one row for each coordinate."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row

@@ -77,8 +77,8 @@ def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) ->
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return the predictions of a model before and after a change. They cover every class or, for a language model, the
-    most likely tokens of both runs. The result is empty if nothing is predicted.
+    """Return the predictions of a model before and after a change. For a classifier, these are all classes; for a
+    language model, the most likely tokens of both runs. The result is empty if nothing is predicted.
 
     Values are NaN for an input without a mask.
     """

@@ -31,8 +31,8 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return boolean masks for the weights of a model, by parameter name, that are False where weights belong to
-    removed components.
+    """Return boolean masks for the weights of a model, by parameter name. They are False for the weights of removed
+    components.
 
     Other parameters remain whole. Raises InterventionError if layers share an output projection, or sublayers cannot be
     found.

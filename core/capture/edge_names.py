@@ -44,7 +44,8 @@ class Graph:
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
-        """Return the receiver number of an input of a head: its query (kind 0), key (1) or value (2)."""
+        """Return the index, among all receivers of edges, of one input of a head: its query (kind 0), key (1) or value
+        (2)."""
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
@@ -101,7 +102,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Return the circuit of these edges as a boolean mask [receiver, sender]."""
+        """Return a boolean mask [receiver, sender] that is True for the given edges."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True

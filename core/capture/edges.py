@@ -66,8 +66,8 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return two parts of a layer's output: the residual stream to which the feed-forward sublayer adds (in BERT, after
-    the first LayerNorm), and what this sublayer adds."""
+    """Return two parts of a layer's output. The first is the residual stream to which the feed-forward sublayer adds
+    (in BERT, after the first LayerNorm). The second is the output of this sublayer."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
@@ -158,8 +158,8 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of equal length and the inputs B that are paired with them. Return the run of A together with every
-    component's contributions on A and on B."""
+    """Run inputs A of equal length and the inputs B that are paired with them. Return the results of the run on A, and
+    the contributions of every component on A and on B."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -225,9 +225,9 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair of inputs (A, B), as float64. The effect is the fall in the logit
-    difference m on A if the edge carries the output of its sender on B. It is positive if the edge supports the answer
-    on A.
+    """Return the effect of every edge on every pair of inputs (A, B), as float64. The effect is the decrease in the
+    logit difference m on A when the edge carries the output that its sender has on B. A positive effect means that the
+    edge supports the answer on A.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -283,8 +283,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how much each head's output (before W_O) changes if only its query, only its key or only its value is
-    computed from a changed residual stream.
+    """Return how much each head's output (before W_O) changes if a changed residual stream is used for only its query,
+    only its key or only its value.
 
     `changed_streams` are inputs of the attention sublayer, one stream per sender.
     """

@@ -126,7 +126,7 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Stop forward passes within the context after the attention weights of the last of some layers have been computed.
+    """Within the context, stop each forward pass after the last of the given layers has computed its attention weights.
 
     The model then returns nothing. Without layers, forward passes are not stopped.
     """

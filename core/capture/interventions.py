@@ -148,8 +148,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """Return the replacement outputs of heads for inputs with equal length; None if the ablation method needs none.
-    Raises the errors of `operator_of`."""
+    """Return the outputs that replace the outputs of heads, for inputs with equal length; None if the ablation method
+    needs none. Raises the same errors as `operator_of`."""
     operator_of(operator, causal=causal, source=source)
     return None if source is None else source.given(encodings, inputs)
 

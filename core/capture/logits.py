@@ -15,7 +15,8 @@ from .running import Change, run
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or the logits of a language model at one position (`places`) of each input.
+    """Return the logits of a classifier. For a language model, return the logits at one position of each input
+    (`places`).
 
     Raises CheckpointError if the checkpoint predicts neither.
     """

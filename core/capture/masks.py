@@ -85,8 +85,8 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return the attention mask for some queries of one input, and the range of keys that it covers. The range contains
-    every key that at least one of the queries sees.
+    """Return the attention mask for some queries of one input, and the range of keys that the mask covers. The range
+    includes every key that at least one of the queries sees.
 
     The mask (1 or head, some queries, some keys) is added to scores; None if every query sees all of these keys. The
     argument `mask` may be a placeholder. *Shape:* (batch or 1, 1 or head, query, at least key).

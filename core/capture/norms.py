@@ -68,8 +68,8 @@ class OutputProjection:
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors alpha f(x) that add up to the attention output of one layer, without a sink, for inputs with equal
-    length."""
+    """The vectors that add up to the attention output of one layer. Each is alpha f(x), an attention weight times a
+    transformed value vector. A sink is not included, and all inputs have equal length."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
@@ -178,8 +178,8 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Run observers on norm-based attention maps, with rows that sum to 1, as `core.capture.running.run` does on
-    attention maps."""
+    """Run observers on norm-based attention maps, whose rows are normalised to sum to 1. `core.capture.running.run`
+    does the same with maps of attention weights."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())

@@ -130,8 +130,8 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the output that replaces the output of every head at each position. It depends on the class of the
-        position (such as separator) or on the absolute position."""
+        """Return the outputs that replace the outputs of the heads at each position. They depend on the class of the
+        token (such as separator) or on the absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -309,5 +309,5 @@ class Patched:
         return Given(outputs, places)
 
     def of_input(self, number: int) -> "Patched":
-        """Return this source of replacement outputs, restricted to one of the inputs."""
+        """Return a copy that has the replacement outputs of only one of the inputs."""
         return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

@@ -185,8 +185,8 @@ def first_order(
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
-    """Estimate from gradients at B how an objective on B would change if the output of each head were replaced by its
-    output on A.
+    """Estimate how a quantity that depends on the output on B would change if the output of each head were replaced by
+    its output on A. The estimate uses gradients at B.
 
     The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B). `objective` maps logits
     and the indices of their pairs to one value per pair.

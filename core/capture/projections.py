@@ -49,8 +49,8 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer that has attention: the nearest parent of its output projection that is in a
-    module list."""
+    """Return the module of each layer that has attention. It is the closest ancestor of the output projection that is
+    an element of a module list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))

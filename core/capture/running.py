@@ -398,7 +398,7 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the attention maps of a set of heads layer by layer. The maps are given by the index of the attention call.
+    """Stack the attention maps of a set of heads by layer. `kept` has the maps by the index of the attention call.
     Layers without attention are filled with NaN.
 
     Raises CheckpointError if a layer has a different number of heads than the config.

@@ -180,7 +180,8 @@ class SinkChange:
 
 
 def measure_of(checkpoint: Checkpoint) -> str:
-    """Return the name of the measure for effects on the output of a checkpoint. It depends on the head of the model."""
+    """Return the name of the measure for effects on the output of a checkpoint. It depends on the output layer of the
+    model."""
     if checkpoint.labels is not None:
         return "change of the score" if len(checkpoint.labels) == 1 else "KL divergence of the label distribution"
     if checkpoint.model.get_output_embeddings() is not None:

@@ -18,7 +18,8 @@ from .stacks import Block, Stack
 
 
 def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:
-    """Return the map that an ablation method uses in place of learned attention; all 0 for "zero"."""
+    """Return the fixed attention map that an ablation method substitutes for the learned one. All weights are 0 for
+    "zero"."""
     if operator == "zero":
         return torch.zeros(visible.shape[2:], device=visible.device)
     return (uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0]
@@ -77,12 +78,13 @@ class StandIn(Protocol):
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
     ) -> Float[Tensor, "rows length head dim"]:
-        """Return the output (before W_O) of every head in a layer after the change."""
+        """Return the output (before W_O) of every head in a layer of the changed model."""
 
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
     ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
-        """Return the outputs of the heads in the last layer at one position, before and after the ablation."""
+        """Return the outputs of the heads in the last layer at one position, first without and then with the ablation
+        of heads."""
 
 
 @dataclass(frozen=True)

@@ -40,8 +40,8 @@ class FrozenNorm:
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return the standard deviation or root mean square by which the norm would divide at each position if one
-        contribution were replaced by a constant vector."""
+        """Return the divisor of LayerNorm (a standard deviation) or RMSNorm (a root mean square) at each position after
+        one contribution is replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -63,7 +63,8 @@ class HeldNorm:
     weight: Float[Tensor, " hidden"] | None
 
     def write(self, parts: Tensor, out: Tensor) -> None:
-        """Write the normalised contributions (component, *rows, hidden) into an existing tensor."""
+        """Write the contributions after the normalisation, with shape (component, *rows, hidden), into an existing
+        tensor."""
         factor = self.scale if self.weight is None else self.scale * self.weight
         if self.is_centred:
             torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
@@ -152,7 +153,7 @@ class Sum:
 
     @property
     def parts(self) -> Tensor:
-        """Return all contributions in one tensor (component, ...)."""
+        """Return all contributions in one tensor, whose first axis is the component."""
         if not self.fixed and len(self.chunks) == 1:
             return self.chunks[0]
         width = (self.chunks[0] if self.chunks else self.fixed[0].vectors).shape[-1]

@@ -245,8 +245,8 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast` states
-    whether the layers before the ablated one were run only once for all ablation targets."""
+    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast` is True
+    if the layers before the ablated one were run only once for all ablation targets."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -256,7 +256,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computing:
-    """Settings for the computation of an ablation sweep.
+    """Numerical settings of an ablation sweep, such as the data type and the batch size.
 
     Attributes:
         dtype: of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no

@@ -78,8 +78,8 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
 def part_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, normalize: bool = True
 ) -> list[Float[np.ndarray, "layer head"]]:
-    """Return the importance |dL/dxi_h| of every head in each set of heads, averaged over sentences (Michel et al. 2019,
-    section 4.1).
+    """Return the importance |dL/dxi_h| of every head, grouped by attention stack and averaged over sentences (Michel et
+    al. 2019, section 4.1).
 
     L is the cross-entropy of a sentence in nats, summed over its target tokens. `normalize` divides each layer by its
     l2 norm. Float64, at least 0.

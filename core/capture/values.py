@@ -59,8 +59,8 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return the value projection W_V of every layer, split by head, float64. Values that heads share are repeated.
-    Some layers may be missing."""
+    """Return the value projection W_V of every layer, split by head, as float64. Projections that heads share are
+    repeated. The list lacks layers in which no value projection is found."""
     slices = []
     for module in checkpoint.model.modules():
         for name in (*_OWN, *_FUSED, *_BY_HEAD):

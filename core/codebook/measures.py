@@ -33,8 +33,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest diagonal line of an attention map: its offset (key minus query), its mean weight, the fraction of
-    its places with a weight of at least MARK (`rows`), and this fraction in its weakest third."""
+    """The strongest diagonal line of an attention map: its offset (key minus query), its mean weight, and the fraction
+    of its cells with a weight of at least MARK (`rows`). The same fraction is also given for the third of the line
+    where it is lowest."""
 
     offset: int
     weight: float

@@ -402,8 +402,8 @@ class Sharing:
 
 @of_record(Sharing, beside=FORMS | PLACES)
 def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
-    """Measure how frequent each attention pattern is among the maps of a task (Fig. 2). The shares are also corrected
-    for errors of the classifier."""
+    """Measure how frequent each attention pattern is among the maps of a task (Kovaleva et al., Fig. 2). The shares are
+    also corrected for errors of the classifier."""
     with database(held="copy") as db:
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(

@@ -57,7 +57,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class NoOptions:
-    """The options of a terminal command that has no options beyond those of its study."""
+    """An empty set of additional options, for terminal commands whose only options are those of the study."""
 
 
 @dataclass(frozen=True)

@@ -114,7 +114,7 @@ def scored_pane(
     weights: bytes | None = None,
     scores: Mapping[str, np.ndarray] | None = None,
 ) -> Pane:
-    """Create a stack of attention maps for one input, with a score for each head.
+    """Create the part of a page that shows all attention maps for one input, with a score for each head.
 
     `first` is the position of [CLS] or the start token, or None. `weights` (packed by `as_bytes`) and `scores` (layer,
     head) can be given if available.

@@ -222,7 +222,8 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose the frame elements of a target word from its parse, named by what is most frequent at each position."""
+    """Propose the frame elements of a target word from its dependency parse. Each is named after the frame element that
+    is most frequent at its grammatical position."""
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
     # Dependents of a target in the order of PLACES; a target without a subject takes one from its context

@@ -226,7 +226,7 @@ def _unspaced(letter: str) -> bool:
 
 
 def spaced_places(text: str, phrase: str) -> list[Span]:
-    """Return the spans where a phrase occurs between white space."""
+    """Return the spans of all occurrences of a phrase that are delimited by white space or an end of the text."""
     return [match.span() for match in re.finditer(rf"(?<!\S){re.escape(phrase)}(?!\S)", text)] if phrase else []
 
 

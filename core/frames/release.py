@@ -119,7 +119,7 @@ class Release:
         return _reading(readings)
 
     def sentences(self) -> Iterator[FrameReading]:
-        """Yield the sentences of each lexical unit and full text in the release."""
+        """Yield the annotated sentences of every lexical unit and of every full-text document in the release."""
         if (self.folder / "lu").is_dir():
             yield from (self.exemplars(unit) for unit in self.lexical_units)
         else:

@@ -123,7 +123,7 @@ class Extent(Result):
 
 @dataclass(frozen=True)
 class ModelSize:
-    """The properties of a model that determine its computing time. `weights` is the number of parameters without
+    """The properties of a model that determine its computing time. `weights` is the number of parameters, not counting
     embeddings."""
 
     weights: int

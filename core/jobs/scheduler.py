@@ -96,7 +96,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of the results so far. When it is ready, `each_unit` yields it as (None, answer)."""
+        """Request a summary of the results so far. `each_unit` yields it as (None, summary) when it is ready."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)

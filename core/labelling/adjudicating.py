@@ -80,8 +80,8 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A class that a classifier confidently suggests against a label, and the person who queued the map for
-    adjudication."""
+    """A class that a classifier confidently predicts in disagreement with a label, and the person who queued the map
+    for adjudication."""
 
     suggested: str
     queued_by: str

@@ -83,7 +83,8 @@ def board_of(db: Database, project: str) -> Board:
 
 
 def next_maps(db: Database, project: str, person: str, *, now: datetime | None = None) -> Handed:
-    """Reserve the next maps for a person, up to the limit `ahead`. Raises InputError if the project is not open."""
+    """Reserve the next maps for a person, up to the number `ahead` in the rules of the project. Raises InputError if
+    the project is not open."""
     person = person_name(person)
     db.person.signs(person)
     check_annotator(person)

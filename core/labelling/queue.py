@@ -36,7 +36,7 @@ Hints = Callable[[Sequence[str]], dict[str, Hint]]
 @dataclass(frozen=True)
 class QueueOptions:
     """Options that select and order the attention maps that a person labels outside a project. A filter that is None
-    selects all maps.
+    does not restrict the selection.
 
     Attributes:
         passing: 1 for the first pass, 2 to label the maps of the first pass again. layer: zero-based. review: class

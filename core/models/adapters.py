@@ -132,8 +132,8 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return this model's name for a parameter of the adapter, with or without the prefix of the base model. None
-        if the model has no such parameter."""
+        """Return the name that this model has for a parameter of the adapter, adding or removing the prefix of the base
+        model if needed. None if the model has no such parameter."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

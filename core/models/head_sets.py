@@ -48,8 +48,8 @@ class HeadSet:
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the positions of this head set's attention calls in the sequence of all attention calls in a forward
-        pass."""
+        """Return the indices of the attention calls of this set of heads (such as the encoder) among all attention
+        calls in a forward pass."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 

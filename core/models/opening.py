@@ -700,7 +700,8 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
-    """Return which head a checkpoint was saved with ("classifier", "language" or "none"), without loading its weights.
+    """Return which kind of output layer a checkpoint was saved with ("classifier", "language" or "none"), without
+    loading its weights.
 
     Raises the CheckpointErrors of `open_checkpoint`.
     """

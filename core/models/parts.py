@@ -11,8 +11,8 @@ from .family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the names of the stacks of a checkpoint: ("encoder", "decoder", "cross") for an encoder-decoder, otherwise
-    ("",).
+    """Return the names of the attention stacks of a checkpoint: ("encoder", "decoder", "cross") for an encoder-decoder,
+    otherwise ("",).
 
     ("",) also if the config cannot be read or the family has no record.
     """

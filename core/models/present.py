@@ -51,7 +51,8 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """Return a number that changes whenever the files of a local checkpoint change; 0 for hub IDs.
+    """Return a number that depends on the files of a local checkpoint, to detect changes of the files. It is 0 for hub
+    IDs.
 
     It is the cache key of opened checkpoints.
     """

@@ -131,8 +131,8 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 hash of the contents of several files. The hash is cached as long as `marks`, such as the
-    sizes and times of the files, does not change."""
+    """Return the SHA-256 hash of the contents of several files. The hash is cached until `marks`, such as the sizes and
+    times of the files, changes."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:

@@ -207,7 +207,8 @@ class Fit:
         return shares, least
 
     def misfit(self, shares: np.ndarray, least: float, seed: int) -> float:
-        """Return the p-value of a goodness-of-fit test for the fitted class shares, from a parametric bootstrap."""
+        """Return the p-value of a goodness-of-fit test of the estimated shares of the pattern classes, from a
+        parametric bootstrap."""
         if least < FITS:
             return 1.0
         drawn = np.random.default_rng(seed).multivariate_normal(

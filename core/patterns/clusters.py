@@ -38,7 +38,8 @@ class Clustering:
 
 
 def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALLEST) -> Clustering:
-    """Cluster attention maps by their statistics. If no cluster is found, `nearest` assigns all maps to one cluster.
+    """Cluster attention maps by their statistics. `nearest` has the nearest cluster of each map, or one cluster for all
+    maps if none is found.
 
     Clusters do not depend on the order of the maps. Raises InputError for too few or equal maps.
     """

@@ -34,7 +34,7 @@ Distances = Float32[np.ndarray, "map map"]
 
 @dataclass(frozen=True)
 class Stability:
-    """The mean adjusted Rand index between clusterings of random halves; `low` to `high` has 95 % of the halves."""
+    """The mean adjusted Rand index between clusterings of random halves. `low` and `high` hold 95 % of the values."""
 
     value: float
     low: float
@@ -59,7 +59,8 @@ class Discovery:
 
     @property
     def are_patterns(self) -> bool:
-        """Return True if enough maps are clustered and nearly all halves are more stable than the baseline."""
+        """Return True if enough maps are clustered, and the clusterings of nearly all random halves are more stable
+        than the baseline."""
         return min(self.heads.low, self.inputs.low) > self.baseline and self.clustered >= CLUSTERED
 
 

@@ -251,8 +251,8 @@ def _marks(line: np.ndarray) -> Columns:
 
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
-    """Split each map into two diagonal blocks and return the attention inside the blocks minus its chance level, for
-    the split with the largest difference.
+    """Split each map into two diagonal blocks, and return the attention inside the blocks minus its chance level. The
+    split with the largest difference is used.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """

@@ -74,8 +74,8 @@ class Truth:
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """Return the tied classes of each map whose most likely classes are tied and that has not been adjudicated, by
-        map ID."""
+        """Return, by map ID, the classes of a map that are tied as the most likely class. Only maps that have not been
+        adjudicated are included."""
         best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
@@ -176,8 +176,8 @@ def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of annotators with `share`, the mean fraction of other annotators who assigned the same class to a
-    map, and `maps`, the number of compared maps."""
+    """Return a table of annotators. `share` is the mean fraction of the other annotators of a map who chose the same
+    class, and `maps` is the number of compared maps."""
     same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
     others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
     shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])

@@ -155,7 +155,8 @@ def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " wor
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return random governors whose distances from their words have the same distribution as the gold distances."""
+    """Return a random governor for each word. The distances between words and governors have the same distribution as
+    the gold distances."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

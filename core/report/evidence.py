@@ -126,8 +126,8 @@ class Evidence:
         return [crossed.get(result.task, result) for result in self.of(part)]
 
     def tuned_from(self, *initialisations: str) -> list[StepResult]:
-        """Return fine-tuning scores by task. If a task also has cross-fitted results from all `initialisations`, return
-        those instead."""
+        """Return the fine-tuning scores of every task. If a task also has cross-fitted scores for all of the
+        `initialisations`, these are returned instead."""
         crossed = {
             result.task: result
             for result in self.of(Part.CROSSED_SCORES)

@@ -51,7 +51,7 @@ class Part(StrEnum):
 
 
 class ExhibitId(StrEnum):
-    """The IDs of the figures and tables in the sources."""
+    """The IDs of the figures and tables in the publications."""
 
     SHARES = "shares"
     CLASSIFIER = "classifier"
@@ -141,7 +141,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """Return the label for readers, such as "noun, layer 3 of 12"."""
+        """Return a readable label of this number, such as "noun, layer 3 of 12"."""
         words = self.quantity.words
         text = words.format(subject=self.subject, layer=self.layer, layers=self.layers, head=self.head)
         return f"{self.subject}, {text}" if self.subject and "{subject}" not in words else text

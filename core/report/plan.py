@@ -194,7 +194,7 @@ D = TypeVar(
 def analyses(
     db: Database, checkpoint: str, task: str, data: Data, facts: Facts, options: ReportOptions
 ) -> list[tuple[str, Row]]:
-    """List every study that can measure one checkpoint without fine-tuning on one task, with its options."""
+    """List all studies, with their options, that can measure one checkpoint on one task without fine-tuning."""
     planned = _Planned(options, data, checkpoint, facts, (task,), classifier=checkpoint)
     steps = [*planned._frames()[:1], *planned._untuned(), *planned._features(task, False)]
     steps += [planned._shares(db, task, False), *planned._probed(), *planned._disabled(task)]

@@ -71,8 +71,8 @@ def class_shares(rows: Iterable[Row]) -> list[ClassShare]:
 
 
 def moved_shares(rows: Iterable[Row]) -> list[MovedShare]:
-    """Return how the share of each attention pattern changes between checkpoints. The list is empty if the result rows
-    are of one checkpoint."""
+    """Return how the share of each attention pattern changes between checkpoints. The list is empty if there is only
+    one checkpoint."""
     return [moved for moved in MovedShare.among(rows) if moved.share is not None]
 
 

@@ -42,7 +42,7 @@ class Measured:
 
     @property
     def position(self) -> float | None:
-        """Return the horizontal position in a plot. For a layer, this is its depth from 0 to 1."""
+        """Return the x coordinate at which this number is plotted. For a layer, it is the depth from 0 to 1."""
         return self.item.position if self.x is None else self.x
 
 

@@ -232,7 +232,7 @@ class _Input:
         return sums.swapaxes(0, 1)
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
-        """Return the sums of attention shares over all blocks of queries for one layer, and reset them for the next
+        """Return the attention shares of one layer, summed over all blocks of queries. Reset the sums for the next
         layer."""
         sums, self._sums, self._taken = self._sums, np.zeros((self.heads, SUMS)), None
         return sums
@@ -287,7 +287,8 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request blocks of queries for long inputs. The effect beyond distance is then not measured."""
+        """Request the attention in blocks of queries, for long inputs. The part of the effect that distance does not
+        explain is then not measured."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -364,8 +365,8 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """For each class of queries, the distance between its attention budget (its division of attention among kinds of
-    keys) and the budget of all other queries of the same head.
+    """For each class of queries, the distance between its attention budget and the budget of all other queries of the
+    same head. A budget is the division of attention among kinds of keys.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.

@@ -98,8 +98,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level for a test of an edge's mean effect on half of the input pairs: sqrt((2 threshold -
-    1) / edges).
+    """Return the significance level for a test of the mean effect of an edge on half of the input pairs. The level is
+    sqrt((2 threshold - 1) / edges), for stability selection with this threshold.
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a

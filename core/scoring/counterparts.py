@@ -62,8 +62,8 @@ def mean_distances(
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums of distances between heads, for each group of inputs. Similarities of heads, confidence intervals and split
-    halves of the inputs are computed from these sums."""
+    """Sums of distances between heads, for each group of inputs. They serve to compute similarities of heads,
+    confidence intervals, and results on split halves of the inputs."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
@@ -199,8 +199,8 @@ def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " h
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return attention rows after multiplying their scores by a factor: weights to the power of the factor, normalised
-    to sum to 1."""
+    """Return attention rows whose attention scores (logits) are multiplied by a factor. The weights are raised to the
+    power of the factor and normalised to sum to 1."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -208,8 +208,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return a factor for the attention scores of each head with which the mean entropy of its rows is `entropy`, in
-    nats. Factors lie between e^-7 and e^9."""
+    """Return, for each head, the factor by which its attention scores must be multiplied so that the mean entropy of
+    its rows is `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2

@@ -208,8 +208,9 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return a test statistic for each head: sum d / sqrt(sum d^2 + unseen) for its differences d. The statistic
-    increases with Student's t, and is 0 if nothing changes.
+    """Return one test statistic per head: sum d / sqrt(sum d^2 + unseen), where d are the differences of the head on
+    the examples. The term `unseen` allows for differences that were not sampled. The statistic increases with Student's
+    t, and is 0 if nothing changes.
 
     `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head.
     """

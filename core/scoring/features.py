@@ -394,7 +394,7 @@ class _Batch:
         self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Return the values at the marked keys of all groups, concatenated into one array."""
+        """Return the values at all marked key positions as one array, group by group."""
         return values[self.owner, self.keys]
 
     def reduced(
@@ -560,8 +560,8 @@ class FeatureAttention:
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the mean contrast between tokens with and without one feature, for one definition of attention to
-        tokens, as an array [layer, head, 1]."""
+        """Return the mean contrast between tokens with and without one feature, as an array [layer, head, 1].
+        `definition` names how the attention to a token is measured."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:

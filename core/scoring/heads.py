@@ -37,7 +37,7 @@ class MapBatch:
 
     @cached_property
     def row_entropies(self) -> Any:
-        """Return the entropy of every attention row, in nats. It is computed once."""
+        """Return the entropy of every attention row, in nats. The result is cached."""
         return row_entropies(self.weights)
 
     def to_offset(self, offset: int) -> Any:
@@ -58,8 +58,8 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """The sums of attention maps from which head scores are computed for long inputs of equal length. The scores equal
-    those that `MapBatch` computes from whole maps. The attribute `sums` has the sums that `special_needs` requests."""
+    """The sums of attention maps from which head scores are computed for long inputs of equal length. `MapBatch`
+    computes the same scores from whole maps. The attribute `sums` has the sums that `special_needs` requests."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]

@@ -135,8 +135,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Add empty statistics until there are `statistics` in total. The statistics consist of `blocks` blocks of
-        equal size, and the same number is added at the end of each block."""
+        """Append empty statistics until there are `statistics` in total. The statistics form `blocks` blocks of equal
+        size, and the same number is appended to each block."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -153,7 +153,8 @@ class Means:
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of only the even (parity 0) or only the odd (parity 1) groups of inputs."""
+        """Return an accumulator of only the groups of inputs with even indices (parity 0) or with odd indices (parity
+        1)."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -191,7 +192,7 @@ class Means:
         return value, parts, part_means, np.broadcast_to(counts > 0, self.sums.shape)
 
     def packed(self) -> str:
-        """Return the sums as text for JSON (base64 of an NPZ)."""
+        """Return the accumulated sums as text that JSON can store (a base64-encoded NPZ file)."""
         stream = io.BytesIO()
         np.savez_compressed(stream, **{name: getattr(self, name) for name in _ARRAYS})
         return base64.b64encode(stream.getvalue()).decode()

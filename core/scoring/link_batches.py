@@ -194,8 +194,8 @@ class LinkBatch:
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return the sum of each quantity over the links of each input, relation and direction, as float64. The sum is
-        0 if there are no links."""
+        """Return the sum over links of each measured quantity, for each input, relation and direction, as float64. The
+        sum is 0 if there are no links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
@@ -325,8 +325,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along links in one layer, and reset the running sums. `cells` contains the attention
-        weights at the query-key positions in `self.cells`."""
+        """Return the attention along links in one layer, and reset the running sums. `cells` has the attention weights
+        at the query-key positions that `self.cells` lists."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

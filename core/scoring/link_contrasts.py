@@ -291,7 +291,8 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes, for every head, the mean contrast of each entry, which is a group of links in one input.
+    """Observer that computes, for every head, the mean contrast of each entry. An entry is a group of links in one
+    input.
 
     A contrast is log attention without the effects of query, key and distance. Several entries may belong to one input;
     draws depend only on the seed and the input.

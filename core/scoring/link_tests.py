@@ -29,7 +29,7 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Return the number of random draws under a null model with which a score can be significant at ALPHA after
+    """Return the number of random draws under a null model that a score needs to be significant at ALPHA after
     correction over `heads` heads.
 
     The smallest p is 1 / (draws + 1).

@@ -119,8 +119,8 @@ def _moved(links: Links, step: int) -> Links:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs of equal length. A permutation test can then exchange the links of
-    inputs within a group."""
+    """Return random groups of at most `most` inputs of equal length. A permutation test can swap the links between
+    inputs of the same group."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -200,8 +200,8 @@ class PairScores:
 
 
 def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
-    """Return the link score of ideal heads as baselines: heads that attend to the previous, next or first token, or
-    uniformly."""
+    """Return the link scores of artificial heads, as baselines. These heads attend to the previous, next or first
+    token, or uniformly to all tokens."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
@@ -214,7 +214,8 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return, for the queries of some pairs, the pairs with the previous, the next and the first token as keys."""
+    """Return control pairs for the queries of some query-key pairs. Their keys are the previous, the next and the first
+    token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -257,8 +258,8 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer of the attention that the keys of a link receive from the true query and from every other possible
-    query. The mean attention at each distance is also stored.
+    """Observer of the attention to the keys of links. It is measured from the true query of each link and, for
+    comparison, from every other possible query. The mean attention at each distance is also stored.
 
     `places` has the pairs of each link at their true query, then at every other query (`other_queries`).
     """
@@ -311,8 +312,8 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return the mean relative attention weight of each head at each distance (key minus query), from -longest to
-        longest.
+        """Return the mean relative attention weight of each head as a function of distance (key minus query). Distances
+        range from -longest to longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """

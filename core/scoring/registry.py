@@ -134,7 +134,8 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention by name: a single number, or one number per layer if layers differ.
+    """Return the head scores (HEAD_SCORES) that uniform attention would have, by name. Each is a single number, or one
+    number per layer if layers differ.
 
     Only queries, keys and windows of `maps` are used.
     """

@@ -64,7 +64,7 @@ class OwnAndOthers:
 
 @dataclass(frozen=True)
 class Repeated:
-    """Whether some other head on the same input is closer to a head than this head is to itself on another input.
+    """Whether a head is closer to some other head on the same input than to itself on another input.
 
     Attributes:
         value: distance to itself minus that to the nearest other head, in nats per row; positive if the other is

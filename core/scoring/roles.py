@@ -88,7 +88,7 @@ def role_scores(
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
     """Compute the score of every attention head for every role, such as attending to the previous token. All inputs
-    must have the same role positions (`places`). Scores for roles that are not in `only` are NaN.
+    must have the same role positions (`places`). If `only` names some roles, the scores of other roles are NaN.
 
     control: maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there is none.
     """
@@ -296,8 +296,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """The attention of all heads to the target tokens of one role, and the same attention minus a baseline, both with
-    and without the attention sink. Estimates are arrays [layer, head, 1]."""
+    """The attention of all heads to the target tokens of one role, alone and minus a baseline. Both are given with and
+    without the attention sink. Estimates are arrays [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate

@@ -162,8 +162,8 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the log gains of four bets on the mean effect: that it is above `margin`, above -`margin`, below `margin`,
-    and below -`margin`."""
+    """Return the logarithm of the growth of four bets (tests by betting). They bet that the mean effect is above
+    `margin`, above -`margin`, below `margin`, and below -`margin`."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
@@ -177,8 +177,8 @@ def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return, for each head, the probability that the test decides by the time all N examples are measured, if the
-    remaining examples resemble the n measured ones.
+    """Return, for each head, the probability of a decision by the time all N examples are measured. The remaining
+    examples are assumed to resemble the n measured ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.

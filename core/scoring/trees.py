@@ -34,7 +34,7 @@ def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
 
 def governed(gold: Heads, scored: Mask) -> int:
     """Return the number of evaluated words that have a governor (syntactic head). It is the denominator of the
-    undirected attachment score, whose numerator is `joined`."""
+    undirected attachment score, and `joined` is the numerator."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -65,7 +65,7 @@ def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask)
 
 
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:
-    """Return the spanning tree with the largest sum of scores and a fixed root (Chu-Liu-Edmonds algorithm of networkx).
+    """Return the maximum spanning tree with a given root, from the Chu-Liu-Edmonds algorithm of networkx.
 
     Scores are finite. The row of the root is ignored.
     """
@@ -136,8 +136,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return the most frequent offset from a word to its governor for each relation, given governors, mask and
-    relations."""
+    """Return, for each relation, the most frequent offset from a word to its governor. Each tree is given by its
+    governors, a mask of the scored words, and its relations."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):

@@ -146,7 +146,7 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report that invalid rows were ignored, to the current `collecting` context and to the log."""
+    """Report to the log and to the active `collecting` context that invalid rows were ignored."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)

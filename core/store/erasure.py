@@ -15,7 +15,7 @@ from .rows import now, quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """A record that the data of a person were erased. `kind` is "name" or "events", `pseudonym` is the new name, and
+    """A record of the erasure of a person's data. `kind` is "name" or "events", `pseudonym` is the new name, and
     `events` is the number of changed rows."""
 
     kind: str

@@ -283,8 +283,8 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 class CheckRun(Protocol):
-    """A function that raises InputError if the options or rows of an imported run do not fit its study. `whole` is True
-    if this program version wrote the run."""
+    """A function that raises InputError if the options or rows of an imported run do not fit its study. `whole` states
+    whether this version of the program wrote the run."""
 
     def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 

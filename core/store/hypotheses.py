@@ -18,8 +18,8 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together. `runs` lists the earlier runs on the same model weights, each with its
-    number of evaluation inputs."""
+    """Hypotheses that were registered together. `runs` lists earlier runs on the same model weights, with the number of
+    evaluation inputs that each of them used."""
 
     checkpoint: str
     weights_hash: str

@@ -64,8 +64,8 @@ OWNER = Person()  # anyone who opens the file itself: a terminal, a worker, or t
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
-    """Return the annotator name for the claims of a signed-in user: the e-mail address, otherwise an ID; "" if nobody
-    is signed in.
+    """Return the annotator name of a signed-in user, from the OpenID claims about this user. It is the e-mail address,
+    otherwise an ID; "" if nobody is signed in.
 
     Unverified addresses do not count. Only ASCII letters are compared without case, and a `sub` can never look like an
     address. `by_subject` is False with several providers, because each has its own subjects.

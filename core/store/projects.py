@@ -358,8 +358,7 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the current end positions of the project tables, given the positions up to which a reader has processed
-    them."""
+    """Return the latest row positions in the project tables, given the positions that a reader has processed."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -372,7 +371,7 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the current end positions of the project tables after a transaction. The transaction must have added only
+    """Return the latest row positions in the project tables after a transaction. The transaction must have added only
     assignments and labels."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
@@ -421,7 +420,7 @@ def handed(cursor: Any, project: str) -> dict[str, int]:
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """Return labels and skips that were added to a project since the positions `since`, oldest first.
+    """Return labels and skips that were added to a project after the log positions in `since`, oldest first.
 
     `last` is the last label event that counts (None: all).
     """
@@ -437,8 +436,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return labels in a project that were undone since the positions `since`, as (position of the undo, event ID),
-    oldest first."""
+    """Return labels in a project that were undone after the log positions in `since`, as (position of the undo, event
+    ID), oldest first."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -462,8 +461,8 @@ def changed_since(cursor: Any, project: str, since: Marks) -> bool:
 
 
 def judgements_since(cursor: Any, project: str, since: Marks) -> list[tuple[int, str, bool]]:
-    """Return the events after the position `since` that admitted an annotator to a project or excluded one. Each event
-    is (position, person, admitted), and the oldest is first."""
+    """Return the events after the log position `since` that admitted an annotator to a project or excluded an
+    annotator. Each event is (position, person, admitted). The oldest event is first."""
     return cursor.execute(
         """SELECT ordinal, person, kind = 'admit' FROM project_event
            WHERE project = ? AND ordinal > ? AND kind IN ('admit', 'exclude') ORDER BY ordinal""",

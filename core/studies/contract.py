@@ -147,8 +147,8 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options requires of its checkpoint and examples. The default is the same for all
-        options."""
+        """Return what a job with these options requires of its checkpoint and examples. By default, the requirements do
+        not depend on the options."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:

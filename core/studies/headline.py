@@ -29,7 +29,7 @@ def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times:
 
 
 def head_interval(head: str, low: float | None, high: float | None, form: str = "{:.2f}", times: int = 1) -> str:
-    """Return a sentence with the 95 % confidence interval of a head, or "" if there is no interval."""
+    """Return a sentence with the 95 % confidence interval of the value of a head, or "" if there is no interval."""
     interval = percent(low, high, form, times)
     return f"{head} has a {interval.replace('CI', 'CI of', 1)}." if interval else ""
 

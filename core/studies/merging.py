@@ -56,7 +56,8 @@ class First:
 
 
 class SortedBy:
-    """Marks tuples of records that are concatenated and sorted by the named fields when partial results are merged."""
+    """Marks a field that is a tuple of records. When partial results are merged, the tuples are concatenated and sorted
+    by the named fields."""
 
     def __init__(self, *names: str) -> None:
         self.key = attrgetter(*names)

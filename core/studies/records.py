@@ -80,7 +80,7 @@ class Result:
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Convert the rows of this kind to records, in order. Raises StoreError if a row lacks a column."""
+        """Convert the rows of this type of record to records, in order. Raises StoreError if a row lacks a column."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
     def columns(self, *names: str) -> dict[str, Any]:

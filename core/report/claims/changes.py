@@ -113,7 +113,7 @@ def gain(result: StepResult, feature: str) -> Estimate | None:
 
 
 def gains_by_seed(evidence: Evidence, result: StepResult, feature: str) -> list[Estimate]:
-    """Compute the increase of attention to a feature by fine-tuning for each seed."""
+    """Compute, for each seed, how much fine-tuning increases the attention to a feature."""
     gains = [gain(seed_result, feature) for seed_result in evidence.each_seed(result)]
     return [seed_gain for seed_gain in gains if seed_gain is not None] if gains[0] is not None else []
 

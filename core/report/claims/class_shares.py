@@ -132,8 +132,8 @@ def _both_added(result: StepResult, name: str, counted: Estimate) -> Estimate:
 
 @for_each(Part.SHARES)
 def few_meaningful(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether most fine-tuned heads are meaningless: fewer than half have maps of class Heterogeneous or Block,
-    which could carry meaning, for more than half of the inputs.
+    """Test whether fewer than half of the fine-tuned heads can carry meaning. A head can carry meaning if its attention
+    maps have the class Heterogeneous or Block for more than half of the inputs.
 
     Each head has an interval over inputs, corrected for the classifier's confusions if known. A head whose maps are
     inconsistent with the confusions is undecided.

@@ -82,9 +82,9 @@ def gradient_and_gate(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.SHAPLEY)
 def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether pruning by gradient (Michel et al.) retains at most a twentieth less of the logit difference than
-    pruning by Shapley value. The results are means over all pruning steps, paired by example. The examples were not
-    used to determine either order."""
+    """Test whether pruning by gradient (Michel et al.) keeps nearly as much of the logit difference as pruning by
+    Shapley value: at most a twentieth less. The results are means over all pruning steps, paired by example. Both
+    orders were determined on other examples."""
     contrasts, sums = OrderContrast.among(result.rows), ShapleySum.among(result.rows)
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None

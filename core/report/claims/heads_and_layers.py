@@ -44,8 +44,8 @@ NO_LAST = "The features were measured without the last token of the first senten
 
 @for_each(Part.FEATURES)
 def first_and_last(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether heads attend more to the first token, and to the last token of the first sentence, than to tokens
-    nearby. Both must also decrease with fine-tuning. The test uses means over heads."""
+    """Test whether heads attend more to the first token, and to the last token of the first sentence, than to nearby
+    tokens. Attention to both tokens must also decrease with fine-tuning. The test uses means over heads."""
     decisions, sentences = [], []
     for feature in ("first", "last"):
         scores = picked(result.scores, statistic="max", feature=feature, checkpoint=evidence.checkpoint)
@@ -228,8 +228,8 @@ def rise_and_fall(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.FEATURES, "qnli")
 def more_to_negation(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether fine-tuning on QNLI increases the attention of some heads to negation, corrected for the number of
-    heads. With several seeds, the rules of the test for nouns and objects apply."""
+    """Test whether fine-tuning on QNLI increases the attention of some heads to negation. The test is corrected for the
+    number of heads. Several seeds are combined as in the test for nouns and objects."""
     return _of_own_rows(evidence, some_heads_gain(evidence, result, ("negation",)))
 
 

@@ -337,8 +337,8 @@ def harmless_frame_heads(evidence: Evidence) -> list[Outcome]:
 
 @for_each(Part.FRAMES)
 def element_first(evidence: Evidence, result: StepResult) -> Outcome:
-    """Check whether 441 of 481 frame elements precede their target in the sentences of the paper. The count does not
-    depend on a checkpoint, and other sentences cannot test the claim."""
+    """Check the count of the paper that 441 of 481 frame elements precede their target. The count involves no model,
+    and can be checked only on the sentences of the paper."""
     summary = readings.frames(result.rows).summary
     share = summary.links_before / summary.links
     sentence = f"{summary.links_before} of {summary.links} frame elements ({share:.0%}) precede their target."

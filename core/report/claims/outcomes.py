@@ -162,8 +162,8 @@ def _pair(upper: Estimate, lower: Estimate) -> Decision:
 
 
 def no_loss(changes: Sequence[Estimate], most: float = MARGIN) -> Decision:
-    """Test whether all changes are losses of at most `most`. Return HOLDS if every interval excludes larger losses,
-    FAILS if an interval has only larger losses, otherwise UNDECIDED.
+    """Test that no change is a loss of more than `most`. Return HOLDS if every interval excludes larger losses, FAILS
+    if an interval has only larger losses, otherwise UNDECIDED.
 
     A loss smaller than the margin does not count: an interval from -0.5 to -0.1 points holds.
     """
@@ -320,7 +320,7 @@ def percent(share: Estimate) -> str:
 
 
 def on_rows(result: StepResult) -> str:
-    """Return a sentence that says that a result is cross-fitted, or "" for other results."""
+    """Return a note that a result was computed by cross-fitting on all train examples, or "" for other results."""
     return "The result is cross-fitted on all train examples. " if result.step.part in ON_TRAIN_ROWS.values() else ""
 
 

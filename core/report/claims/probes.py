@@ -88,8 +88,8 @@ def hierarchical(evidence: Evidence, result: StepResult) -> Outcome | None:
 
 @for_each(Part.TRANSFER)
 def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether classifiers on layers of the middle third score above those on the first and last third, by the
-    means of the thirds. The best layer, chosen on other examples, is also reported."""
+    """Test whether classifiers on the middle third of the layers score higher, on average, than those on the first and
+    on the last third. The best layer, chosen on other examples, is also reported."""
     layers = [
         layer
         for layer in Transferred.defined(result.rows)
@@ -150,8 +150,8 @@ def _shown(score: Subnetwork) -> str:
 
 @for_each(Part.SUBNETWORKS)
 def good_and_bad(evidence: Evidence, result: StepResult) -> Outcome | None:
-    """Test whether components that survive pruning by importance reach a higher score when retrained than equally many
-    pruned components. The pruned components, retrained, must also score above a constant prediction."""
+    """Test whether the components that survive pruning by importance score higher, after retraining, than equally many
+    pruned components. The pruned components must still score above a constant prediction after retraining."""
     score_of = {
         score.name: score for score in Subnetwork.defined(result.rows) if score.kind in ("subnetwork", "difference")
     }

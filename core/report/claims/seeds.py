@@ -18,7 +18,7 @@ MOST_SEEDS = 100  # a plan for more seeds is not useful
 
 @dataclass(frozen=True)
 class Luck:
-    """The part of the error of a mean that comes from the choice of random seeds."""
+    """The uncertainty of a mean that comes from the choice of random seeds."""
 
     spread: float = 0.0
     seeds: float = 1.0
@@ -32,7 +32,8 @@ class Luck:
 
 
 def luck_of(values: Sequence[float]) -> Luck:
-    """Measure the variation between random seeds from one value per seed. It is 0 for a single value."""
+    """Estimate the variation between random seeds from one value per seed. For a single value, the variation is set to
+    0."""
     if len(values) < 2:
         return Luck()
     return Luck(float(np.std(values, ddof=1)), len(values), len(values) - 1)
@@ -155,8 +156,8 @@ def mean_of_seeds(seeds: Sequence[Estimate]) -> tuple[Estimate, Luck]:
 
 
 def decided_over_seeds(seeds: Sequence[Estimate], several: int = 1, zero: float = 0.0) -> Decision:
-    """Decide whether the mean over seeds is above `zero`. If it is not, the decision is corrected for `several`
-    tests."""
+    """Decide whether a mean over random seeds is above `zero`. The decision that it is not (FAILS) is corrected for
+    `several` tests."""
     rows, luck = mean_of_seeds(seeds)
     decision = decided_with(rows, luck, zero)
     if decision.word != FAILS or several < 2:

@@ -22,7 +22,7 @@ TOP = 2  # best heads named beside the paper's
 
 
 def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str = "") -> list[Measured]:
-    """Create one measured number per layer. All other fields are copied from `like`."""
+    """Create one measured number per layer. All other fields are copied from the record `like`."""
     listed = list(estimates)
     return [
         replace(like, item=Item(Quantity.LAYER, subject, layer=k, layers=len(listed)), estimate=estimate)
@@ -143,8 +143,8 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Collect the best head of each syntactic relation. A note gives its attention to other words at the same distance
-    (Kovaleva et al., Fig. 7)."""
+    """Collect the best head of each syntactic relation. A note gives the attention of this head to other words at the
+    same distance (Kovaleva et al., Fig. 7)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
         for task, feature, direction in dict.fromkeys(

@@ -52,7 +52,8 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation results for examples that the ablated models were not trained on, with the fold of each example."""
+    """Ablation results from cross-fitting, for which each example is evaluated with a model that was not trained on it.
+    The fold of each example is also given."""
 
     rows: Positions
     folds: PerExample

@@ -201,7 +201,8 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Score a model on the fold that it was not trained on, and add the score of the constant prediction."""
+    """Score a model on the fold that it was not trained on. The result also has the score of a constant prediction, for
+    comparison."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

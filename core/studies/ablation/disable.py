@@ -154,8 +154,8 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Validate the options. If heads are named, they are ablated as groups. Raises InputError if the options name
-        heads and also another kind of ablation target."""
+        """Validate the options. Named heads form groups, which are ablated together. Raises InputError if the options
+        also name another kind of ablation target."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the only operator for parts

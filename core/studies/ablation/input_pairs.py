@@ -40,7 +40,8 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Align the token positions of two inputs. Within a pair of words, tokens are aligned from the last."""
+    """Align the token positions of two inputs. Within two aligned words, tokens are matched from the end of the words
+    backwards."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:

@@ -84,7 +84,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The share of the variance in scores that one source of randomness explains."""
+    """The share of the variance of scores between fine-tuning runs that one source of randomness explains."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -127,7 +127,7 @@ class SeedSpread(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadOverlap(Result):
-    """The mean fraction of the most important heads that two fine-tuning runs share, compared with chance."""
+    """The mean overlap between the most important heads of two fine-tuning runs, compared with chance."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("overlap",)
     FIGURE = Figure("value", "overlap of the most important heads|{task}")
@@ -256,7 +256,7 @@ def _shared_effects_changes(rows: Sequence[Row]) -> dict[str, float | None]:
 
 @dataclass(frozen=True, kw_only=True)
 class Unmodified(Result):
-    """The scores of the unmodified model, with the precision of the computed ablation effects."""
+    """The scores of the unmodified model, and the numerical precision of the computed ablation effects."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("baseline",)
     name: str = stated("untouched")

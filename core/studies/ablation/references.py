@@ -95,7 +95,8 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """Average logits over draws of replacement outputs: the log of mean probabilities, or the mean of scores."""
+    """Average the outputs of a model over draws of replacement outputs. Return the log of the mean probabilities of a
+    classifier, or the mean of the scores of a regression model."""
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

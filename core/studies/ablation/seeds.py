@@ -89,7 +89,8 @@ class SeedRuns:
 
 
 class SeedStudy(Study[SeedsOptions, SeedRuns]):
-    """Measure how much of the variance of a score is due to output-head weights, training examples and batch order."""
+    """Measure how much of the variance of a score is due to the initial weights of the output layer, the training
+    examples and the batch order."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, TrainingUnit
     question = "How much do scores and important heads vary with the random seed?"

@@ -161,8 +161,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work for the next interim analysis. After the last one, return units that measure how
-        ablating the heads found to have an effect changes the metric of the task."""
+        """Return the units of work for the next interim analysis. After the last analysis, return units that measure
+        how the metric of the task changes if the heads found to have an effect are ablated."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -367,8 +367,8 @@ class SequentialTestState:
         return standings(self.exact, self.rules)
 
     def next(self) -> NextStep:
-        """Return the ablation targets and examples to measure next. Raises InterventionError if ablation changed no
-        loss in the first round."""
+        """Return the ablation targets and examples to measure next. Raises InterventionError if the ablation of heads
+        did not change the loss of any example in the first round."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
                 "Ablating a head must change the loss of at least one example; the method "

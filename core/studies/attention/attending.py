@@ -102,8 +102,8 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Create one score per head. If nothing was measured, create a single score without a value instead, with the text
-    `otherwise` as its note."""
+    """Create one score per head. If nothing was measured, create a single score without a value instead, whose note is
+    the text `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)

@@ -57,8 +57,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     gives = "effective attention"
 
     def units(self, options: EffectiveOptions) -> list[Unit]:
-        """Divide the inputs into small chunks. Computing effective attention is slow, because it needs a singular value
-        decomposition per head."""
+        """Divide the inputs into small chunks, because effective attention is slow to compute. It needs a singular
+        value decomposition per head."""
         all_units = []
         for unit in super().units(options):
             whole: ChunkUnit = unit.arguments

@@ -175,7 +175,7 @@ class FeatureMeasure:
 
 
 def features_again(sums: FeatureSums) -> FeatureAttention:
-    """Restore the accumulator of attention to features from stored sums."""
+    """Restore the accumulator of attention to linguistic features from stored sums."""
     attention = FeatureAttention(sums.layers, sums.heads, sums.features, causal=sums.causal)
     sums.means.widen(attention.means.sums.shape[-1])  # partials of an older version without contrasts
     attention.means = sums.means

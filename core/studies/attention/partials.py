@@ -54,7 +54,7 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations between words, and counts of links by distance."""
+    """Sums of attention along relations between words and, for each relation, the number of links at each distance."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -62,8 +62,8 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of attention head statistics, and of distances between heads. The distances are summed over `rows` rows of
-    attention maps."""
+    """Sums of attention head statistics, and of distances between heads. `rows` is the number of rows of attention maps
+    over which the distances are summed."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]

@@ -88,7 +88,8 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test accuracy of the head that is best on dev for one dependency relation and direction."""
+    """The test accuracy of one head for one dependency relation and direction. The head is the most accurate one on the
+    dev examples."""
 
     distance: int | None = None
     dev: float | None = None

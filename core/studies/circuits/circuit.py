@@ -312,7 +312,7 @@ NAMED = 3  # edges that the headline names
 
 @dataclass(frozen=True)
 class CircuitState:
-    """The state of a circuit search after some measurements."""
+    """The intermediate state of a circuit search: its options, and the measurements made so far."""
 
     options: "CircuitOptions"
     taken: CircuitPartial
@@ -578,13 +578,14 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return True if each line of a file of input pairs also has a correct word and a wrong word, whose logits a
-    language model compares."""
+    """Return True if every line of a file of input pairs also has a correct word and a wrong word. The logits of the
+    two words in a language model are then compared."""
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
 def fills_words(options: "CircuitOptions") -> bool:
-    """Return True if the options name a file of input pairs whose answers are words that a language model predicts."""
+    """Return True if the options name a file of input pairs for a language model, which gives a correct and a wrong
+    word for each pair."""
     return names_words(options.pairs_file)
 
 
@@ -632,7 +633,8 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the logit of each word minus that of its foil on both inputs of a pair. Also return their token IDs.
+    """Compute the logit of the correct word minus the logit of its foil (the wrong word), for both inputs of every
+    pair. Also return their token IDs.
 
     `sides` holds the encodings of all A, then of all B. Raises InputError for a word that is not a single token or
     equals its foil.
@@ -694,7 +696,8 @@ class Division:
 
 
 def check(options: "CircuitOptions") -> None:
-    """Raise InputError if the options of a circuit search do not fit how its pairs of inputs are created."""
+    """Raise InputError if the options of a circuit search are incompatible with the way its pairs of inputs are
+    created."""
     check_choice("The kind of pair", options.kind, PAIR_KINDS)
     check_choice("Answers", options.answers, ANSWERS)
     if options.pairs < 12:

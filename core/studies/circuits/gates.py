@@ -226,8 +226,8 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit head gates on bootstrap samples of the examples, from several random starts. Each fit is done once with a
-    reward and once with a penalty for open gates."""
+    """Fit head gates on bootstrap samples of the examples, from several random starts. Each fit is done twice: with a
+    reward for open gates, and with a penalty for open gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -310,8 +310,8 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """Choose the largest penalty on open gates that raises the loss by at most the margin. If there is none, choose the
-    smallest penalty."""
+    """Choose the largest penalty on open gates among those that raise the loss by no more than the margin. If there is
+    none, choose the smallest penalty."""
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 

@@ -230,8 +230,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of an edge of the circuit in logits, over input pairs of one kind. Effects of single pairs are
-    not clipped."""
+    """The mean effect of one edge of the circuit, in logits, over input pairs of one kind (`pairs`). Effects of single
+    pairs are not clipped."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")

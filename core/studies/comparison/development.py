@@ -176,7 +176,7 @@ def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Measure each score of all heads. Return means and intervals [layer, head], and the number of inputs."""
+    """Compute every score for every head. Return means and intervals [layer, head], and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.passes.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -373,7 +373,7 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A checkpoint saved during training. `name` opens it and `label` is shown to users."""
+    """A checkpoint saved during training. `name` is used to open it, and `label` is shown to users."""
 
     label: str
     name: str
@@ -499,7 +499,7 @@ class RoleOrder:
 
 
 def role_order(points: Mapping[str, Int[np.ndarray, "*heads"]], *, seed: int, draws: int = 999) -> dict[str, RoleOrder]:
-    """Estimate when each role appeared in training from the snapshot at which each head acquired it."""
+    """Estimate when each head role appeared in training, from the snapshots at which heads acquired it."""
     if not points:
         return {}
     chance = np.random.default_rng(seed)

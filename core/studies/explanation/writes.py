@@ -61,7 +61,8 @@ LARGEST_FILE = 1 << 20  # bytes
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WritesOptions:
-    """Options of the study of what heads write: the checkpoint, the examples, and the pairs of words."""
+    """Options of the study of what heads write to the residual stream: the checkpoint, the examples, and the pairs of
+    words."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     task: TaskName = "sst2"
@@ -118,14 +119,15 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A score of a head's output: "copying", or "relation" for the word pairs that `feature` names."""
+    """A score of what a head writes: "copying" or "relation". For a relation, `feature` names the word pairs."""
 
     reads: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Written(Result):
-    """The tokens that a head most often promotes and suppresses when it attends most to `source`.
+    """The tokens that the output of a head most often promotes and suppresses when the head attends most to the token
+    `source`.
 
     Attributes:
         times: number of examples with this source, out of n.

@@ -22,8 +22,8 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Attention maps of ordinary sentences. They give the attention that is expected from the distance between words
-    alone."""
+    """Attention maps of ordinary sentences, which serve to estimate the attention that is expected from the distance
+    between words alone."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 

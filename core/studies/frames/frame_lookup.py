@@ -248,7 +248,8 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Return three attention distributions of one head over positions for a plot, with one row per position.
+    """Return a table for a plot of three attention distributions of one head: from the element, from the target, and to
+    the target. Each row is one position of one distribution.
 
     Columns are line, position, token, weight and mark ("element", "target", "sink" or ""). "from the element" and "from
     the target" are mean map rows of the tokens; "to the target" is the sum of its columns.

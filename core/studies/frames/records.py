@@ -59,8 +59,8 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Return which null models a head had to exceed to count as a frame head: "both" (of the two in older results)
-        or "all" four."""
+        """Return which null models a head had to exceed to count as a frame head: "all" four or, in older results,
+        "both" of the two."""
         return "both" if self.beat_places is None else "all"
 
 
@@ -104,7 +104,8 @@ class FrameHead(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSentence(Result):
-    """A scored sentence, or one of its frame links. In the bundled results, texts are empty for licence reasons."""
+    """A sentence, or one of its frame links, with its scores. In the bundled results, texts are empty for licence
+    reasons."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sentence",)
     id: str

@@ -245,7 +245,8 @@ def mark_of(row: TaskRow) -> str:
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Hash the letters and the token IDs of an input. Inputs that share either hash are treated as duplicates."""
+    """Return two hashes of an input: of its letters and of its token IDs. Inputs that share either hash are treated as
+    duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 

@@ -227,7 +227,7 @@ class Hypothesis:
         return Head(self.layer, self.head)
 
     def parameter(self, name: str) -> str:
-        """Return the value of a parameter, or "" if the hypothesis does not have it."""
+        """Return the value of a parameter of the hypothesis, or "" if the hypothesis has no such parameter."""
         return dict(self.parameters).get(name, "")
 
     @property
@@ -257,8 +257,8 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about attention to words with a linguistic feature. In this case, confidence
-        intervals resample types of words."""
+        """Return True if the hypothesis is about attention to words with a linguistic feature. For such a hypothesis,
+        confidence intervals are computed by resampling types of words."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

@@ -75,7 +75,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Extract the mean of one head from the means of all heads, and test whether it exceeds `least`."""
+    """Select the mean of one head from an estimate for all heads, and test whether it exceeds `least`."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -356,7 +356,8 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of the logit difference that an edge between heads carries, compared with other edges."""
+    """Measure which fraction of the logit difference one edge from a head carries. It is compared with the fractions of
+    edges from other heads of the same layer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))

@@ -39,7 +39,7 @@ FEWEST = patterns.discovery.FEWEST_MAPS
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class DiscoverOptions:
-    """Options of discovering patterns: which maps are clustered."""
+    """The options of pattern discovery: which attention maps are clustered."""
 
     checkpoints: Annotated[
         tuple[str, ...],

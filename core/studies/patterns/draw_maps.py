@@ -162,7 +162,7 @@ def _digest(*texts: str) -> str:
 def plan(
     inputs: Sequence[int], heads: Sequence[Head], *, count: int, per_input: int, seed: int
 ) -> list[tuple[int, Head]]:
-    """Choose up to `count` pairs of input and head to sample, so that every head is used equally often."""
+    """Choose up to `count` pairs (input, head) whose attention maps are sampled. Every head is used equally often."""
     chance = random.Random(seed)  # noqa: S311
     order = chance.sample(list(inputs), len(inputs))
     taken: list[tuple[int, Head]] = []

@@ -85,8 +85,8 @@ class Counts:
 
 
 class PatternShares(Study[PatternSharesOptions, Counts]):
-    """Measure how frequent each attention pattern is among the maps of a task (Fig. 2). The shares are also corrected
-    for errors of the classifier."""
+    """Measure how frequent each attention pattern is among the maps of a task (Kovaleva et al., Fig. 2). The shares are
+    also corrected for errors of the classifier."""
 
     name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
     question = "Which attention patterns are most frequent?"

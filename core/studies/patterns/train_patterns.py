@@ -149,7 +149,7 @@ class Final:
 
 @dataclass(frozen=True)
 class Trained:
-    """Predictions for held-out folds, and the final pattern classifier."""
+    """The predictions of cross-validated classifiers for the held-out folds, and the final pattern classifier."""
 
     folds: tuple[Predictions, ...] = ()
     finals: tuple[Final, ...] = ()
@@ -301,8 +301,8 @@ def _measured(snapshot: str) -> np.ndarray:
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """Return the training and test maps of a fold. The two share no input, head or checkpoint, depending on which of
-    these the fold holds out."""
+    """Return the training and test maps of a fold. The two share no input, no head or no checkpoint, whichever of these
+    the fold holds out."""
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []

@@ -43,7 +43,7 @@ class Subnetwork(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetworkComponent(Result):
-    """The fraction of n seeds in which a head or sublayer survives pruning, and its mean rank in the order."""
+    """The fraction of n seeds in which a head or sublayer survives pruning, and its mean rank in the pruning order."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("value", "share of seeds that it survives")

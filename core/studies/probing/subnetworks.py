@@ -280,7 +280,8 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Choose the components of the good, bad (pruned first) and random subnetworks, equally many of each kind."""
+    """Choose equally many components for each kind of subnetwork: good (survive pruning), bad (pruned first) and
+    random."""
     kept: dict[str, list[str]] = {kind: [] for kind in SUBNETWORKS}
     rng = np.random.default_rng([21, order.seed])
     for is_block in (False, True):
@@ -296,7 +297,7 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
-    """Compute the score for each share of pruned weights, and its change compared with the unpruned model."""
+    """Compute the score at each fraction of pruned weights, and its change from the score of the unpruned model."""
     points: dict[tuple[str, str, float], list[np.ndarray]] = {}
     for pruned in merged.pruned:
         if pruned.what == CURVE:
