@@ -197,7 +197,7 @@ def test_jobs_are_listed_shown_cancelled_and_resumed(tmp_path):
     shown = json.loads(here("jobs", "show", job, "--json", database=database))
     assert [row["state"] for row in shown["rows"]] == ["done", "done"]
     for verb in ("resume", "cancel", "show"):
-        with pytest.raises(JobError, match="must be one listed on the Jobs page; got 'nope'"):
+        with pytest.raises(JobError, match="must be listed on the Jobs page; got 'nope'"):
             here("jobs", verb, "nope", database=database)
     with pytest.raises(JobError, match="this job is done"):
         here("jobs", "cancel", job, database=database)

@@ -332,7 +332,7 @@ def test_an_interrupted_job_is_found_by_its_options_and_goes_on(db, folder):
     assert done.state == "done"
     assert numbers(db, job) == [0, 1, 2]
     with pytest.raises(
-        JobError, match=r"^Only a job with unfinished work can be resumed; this one is done\. Start a new one\.$"
+        JobError, match=r"^Only a job with unfinished work can be resumed; this job is done\. Start a new job\.$"
     ):
         api.resume(db, job)
     assert api.finished_like(db, TINY, {"folder": str(folder), "count": 3}) == done.run

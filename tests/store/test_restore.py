@@ -70,7 +70,7 @@ def test_nothing_is_restored_beside_the_log_of_another_database(copy, tmp_path):
 def test_whatever_log_lies_there_is_in_the_way(copy, tmp_path, ending, kind):
     log = tmp_path / f"atlas.duckdb{ending}"
     log.write_bytes(b"log") if kind == "file" else log.symlink_to("nowhere")
-    with pytest.raises(StoreError, match="Move the log next to that database"):
+    with pytest.raises(StoreError, match="Move the log to the folder of that database"):
         backup.restore(copy, tmp_path / "atlas.duckdb")
     assert [path.name for path in tmp_path.glob("atlas*")] == [log.name]
 

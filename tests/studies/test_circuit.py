@@ -158,7 +158,7 @@ def test_what_cannot_be_is_refused_at_once(options, wrong, said):
 
 @pytest.mark.thorough
 def test_too_few_pairs_and_another_pooling_are_refused_in_a_sentence(options):
-    with pytest.raises(InputError, match="at least 18 pairs with same answers"):
+    with pytest.raises(InputError, match="at least 18 pairs of inputs with same answers"):
         rows_of("circuit", options | {"limit": 30, "answers": "same"})
     other = Path(options["checkpoint"]).with_name("mean")
     shutil.copytree(options["checkpoint"], other)

@@ -174,8 +174,8 @@ def test_live_picture_is_short():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"tasks": []}, "at least one of its tasks"),
-        ({"seeds": []}, "at least one of its seeds"),
+        ({"tasks": []}, "option tasks of fine-tuning must have at least one"),
+        ({"seeds": []}, "option seeds of fine-tuning must have at least one"),
         ({"initialisations": ["xavier"]}, "pretrained, random"),
         ({"tasks": ["cola"]}, "A task must be one of"),
         ({"preset": "fast"}, "A preset must be one of"),

@@ -148,7 +148,7 @@ def test_shapley_values_add_up_and_credit_twins_alike(options):
         "effect and Shapley value",
     }
     assert headline("shapley", rows).sentence.startswith(
-        "Head L2H3 contributes most to the logit difference of the correct prediction"
+        "Head L2H3 contributes most to the logit difference in favour of the correct label"
     )
     with pytest.raises(InputError, match="even"):
         shapley.STUDY.units(shapley.STUDY.read(given | {"orders": 3}))

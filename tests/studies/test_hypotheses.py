@@ -149,7 +149,7 @@ def test_a_head_of_the_first_token_is_tested_through_json_and_its_states_are_sto
     assert true == ["met", "met", "met", "not tested", "met", "met", "met"]
     assert states[ids[1], "explained"] == "not met"
     assert [row["value"] for row in rows if row["kind"] == "criteria met"] == [6.0, 0.0]
-    assert "1 of 2 hypotheses were confirmed" in STUDY.headline(rows).sentence
+    assert "1 of 2 hypotheses registered in advance were confirmed" in STUDY.headline(rows).sentence
     partials = [decode(STUDY.partial, part["partial"]) for part in parts]
     STUDY.keep(db, SimpleNamespace(options=options, rows=rows, run="r", partials=lambda: iter(partials)))
     tested = store.hypotheses(db)

@@ -266,7 +266,7 @@ FRAMES = (RowChoice("frames", "train", None), RowChoice("frames", "dev", None))
 @pytest.mark.parametrize(
     ("predicate", "parameters", "rows", "why"),
     [
-        ("class", {"class": "majority"}, SST2, "class of bert must be"),
+        ("class", {"class": "majority"}, SST2, "class of the class set bert must be"),
         ("class", {"class": "vertical", "control": "vertical"}, SST2, "must differ from the property"),
         ("class", {"class": "zigzag"}, SST2, "must be one of"),
         ("class", {"class": "vertical", "least": "2"}, SST2, "between 0 and 1"),

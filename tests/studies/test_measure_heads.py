@@ -39,7 +39,7 @@ def test_each_study_is_kept_as_a_run_with_the_rows_that_it_has_alone(tmp_path):
             alone = plain(run_here(study, study.read(json.loads(run.options))))
             np.testing.assert_equal(runs.run_rows(db, run.run), json.loads(json.dumps(alone)))
             assert len(json.loads(run.row_ids)) == 4
-    assert "Measured statistics, norms" in STUDY.headline(rows).sentence
+    assert "statistics, norms" in STUDY.headline(rows).sentence
 
 
 @pytest.mark.thorough

@@ -51,7 +51,7 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     assert all(row.get("accuracy_change") is None for row in body if row is not carrier)
     assert STUDY.headline(rows).sentence == (
         f"Ablation changes the loss by more than the margin for 1 of 12 heads ({CARRIER}). For 11 heads, "
-        "ablation changes the loss by less. 0 heads are undecided."
+        "ablation changes the loss by less than the margin. For 0 heads, the test is undecided."
     )
     looks = [row for row in rows if row["kind"] == "look"]
     assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (150, 11, 11)]

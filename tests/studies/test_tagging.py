@@ -59,7 +59,7 @@ def test_a_text_is_tagged_once(monkeypatch):
 def test_a_pipeline_without_a_parser_says_so(tmp_path):
     blank = spacy.blank("en")
     blank.to_disk(tmp_path / "blank")
-    with pytest.raises(InputError, match=r"has no dependency parser.*Choose another, such as atlas-english"):
+    with pytest.raises(InputError, match=r"has no dependency parser.*Choose another pipeline, such as atlas-english"):
         open_pipeline(str(tmp_path / "blank"))
 
 
