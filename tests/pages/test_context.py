@@ -148,7 +148,12 @@ def test_rows_that_vanished_are_said_and_the_rest_of_the_link_stays():
             "checkpoint",
         ),
         ("linguistics/frames", {"checkpoint": "atlas-decoder", "head": "L12H12"}, "no head L12H12", "checkpoint"),
-        ("maps/generation", {"cut": "2000", "checkpoint": "atlas-decoder"}, "sentence of 2000 char", "checkpoint"),
+        (
+            "maps/generation",
+            {"cut": "2000", "checkpoint": "atlas-decoder"},
+            "its sentence, which has 2000",
+            "checkpoint",
+        ),
         ("interventions/sequential", {"rows": "nonsense", "checkpoint": "atlas-encoder-sst2"}, "nonsense", "rows"),
     ],
 )

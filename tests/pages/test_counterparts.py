@@ -140,7 +140,7 @@ def test_development_opens_on_the_curves_that_ship(database):
     assert said.startswith(start)
     assert "pre-training of atlas-encoder" in plain_text(app.caption)
     roles, curves = charts(app)
-    assert "over training" in json.dumps(roles["title"])
+    assert "during training" in json.dumps(roles["title"])
     points = bundled_curves("atlas-encoder")[OWN]
     begun = [record for record in role_records(points) if isinstance(record, Beginning)]
     picture = roles_picture(begun, list(dict.fromkeys(point.snapshot for point in points))).to_dict()

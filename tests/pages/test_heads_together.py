@@ -30,7 +30,7 @@ def test_a_circuit_is_drawn_with_its_curve_and_an_edge_opens_its_pairs(db, optio
     edges = next(table.value for table in page.dataframe if "attribution" in table.value)
     assert f"{CARRIER} to output" in set(edges["name"].head(4))
     charts = [one.proto.spec for one in page.get("vega_lite_chart")]
-    assert any("Faithfulness of the circuit on held-out pairs" in chart for chart in charts)
+    assert any("Faithfulness of the circuit on held-out" in chart for chart in charts)
     assert "pairs for verdicts" in said(page)
     telling = edges[edges["verdict"] != "does not matter"]
     matter = int((telling["verdict"] == "matters").sum())

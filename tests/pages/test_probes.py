@@ -81,7 +81,7 @@ def test_subnetworks_open_on_curves_and_parts():
     text = said(opened("interventions/subnetworks"))
     assert "the score does not fall significantly up to" in text
     text += said(opened("interventions/subnetworks", mode="Good, bad and random"))
-    assert "Good less bad" in text
+    assert "The difference “good minus bad” is" in text
     assert "the subnetworks lack" in text
 
 

@@ -102,4 +102,4 @@ def test_all_train_rows_stand_with_their_parts(db):
     assert not page.exception
     assert not page.error
     assert list(page.dataframe[-1].value["name"]) == ["part 1", "part 2", "part 3"]
-    assert any("for 1 of 8: L2H4" in one.value.replace("\\", "") for one in page.caption)
+    assert any("for 1 of 8 ablations: L2H4." in one.value.replace("\\", "") for one in page.caption)
