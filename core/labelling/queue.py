@@ -1,7 +1,7 @@
 """The next map that a person labels outside a project: filters, orders, and suggestions of the classifier."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -115,10 +115,14 @@ class QueueProgress(NamedTuple):
     maps: int
 
 
-def progress(db: Database, options: QueueOptions) -> QueueProgress:
-    """Count the selected maps that a person has labelled or skipped. Maps under review count as done."""
+def progress(db: Database, options: QueueOptions, decisions: Mapping[str, str | None] | None = None) -> QueueProgress:
+    """Count the selected maps that a person has labelled or skipped. Maps under review count as done.
+
+    `decisions` is what `labels.decided` returns for the person and pass, if it has been read already.
+    """
     names = _maps_of_choice(db, options, _filtered(labels.map_facts(db), options))
-    decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
+    if decisions is None:
+        decisions = labels.decided(db, options.class_set, options.annotator, passing=options.passing)
     if options.review is not None:
         reviewed = sum(decisions.get(name) == options.review for name in names)
         return QueueProgress(reviewed, reviewed)

@@ -56,7 +56,7 @@ def payload(
     """Return the name of the queue and its first maps with all data for labelling; constant until it is rebuilt."""
     stack = labels.undoable(db, wish.class_set, wish.annotator, passing=wish.passing, most=UNDO_STEPS)
     decisions = labels.decided(db, wish.class_set, wish.annotator, passing=wish.passing)
-    standing = progress(db, wish)
+    standing = progress(db, wish, decisions)
     shown, about = list(names[:MOST_MAPS]), {}
     order, mode = wish.order, "sheet"
     if order == "clusters" and wish.passing > 1:
