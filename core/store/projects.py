@@ -420,7 +420,7 @@ def handed(cursor: Any, project: str) -> dict[str, int]:
 
 
 def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[Any, ...]]:
-    """Return labels and skips that were added to a project after the log positions in `since`, oldest first.
+    """Return labels and skips that were added to a project since the event positions `since`, oldest first.
 
     `last` is the last label event that counts (None: all).
     """
@@ -436,8 +436,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return labels in a project that were undone after the log positions in `since`, as (position of the undo, event
-    ID), oldest first."""
+    """Return the labels of a project that were undone since the event positions `since`, oldest first. Each is the
+    position of the undo and the ID of the undone event."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer

@@ -165,7 +165,7 @@ class Discover(Study[DiscoverOptions, Discovered]):
             f"{100 * found.high:.0f}). If the {half} are divided at random and each half is clustered, the two "
             f"clusterings of all maps agree with an adjusted Rand index of {weaker:.2f} (95 % of divisions: "
             f"{low:.2f} to {high:.2f})",
-            f"For random data without clusters, the index is {found.baseline:.2f}.",
+            f"For random data without clusters, the index is at most {found.baseline:.2f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

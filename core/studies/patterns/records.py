@@ -277,7 +277,7 @@ class DiscoveredPatterns(Result):
         clustered, low, high: share of maps in a cluster, with an interval over inputs.
         heads, inputs: mean adjusted Rand index between clusterings of halves of the heads, and of the inputs. `_low` to
             `_high` has 95 % of the halves.
-        baseline: 95th percentile of this index for statistics without clusters.
+        baseline: largest mean of this index among samples without clusters (permuted columns, and normal data).
         agreement: adjusted mutual information of clusters and classes over clustered maps, with an interval over
             inputs; None if the clustered maps have fewer than two classes.
         are_patterns: whether 60 % of the maps are clustered and the lower ends of both stabilities exceed the

@@ -81,7 +81,7 @@ def _facts(stored: StoredRun, baseline: Unmodified, variants: int, first: str) -
     flipped = "the contribution of each example to r" if first == "pearson" else "correct and wrong predictions"
     facts = [
         f"{stored.checkpoint} · {stored.task_said} {stored.split} · n = {baseline.n} examples",
-        f"ablation method: {baseline.operator} · {stored.dtype}",
+        f"ablation method: {baseline.operator}" + (f" · {stored.dtype}" if stored.dtype else ""),
         f"CIs: paired, 95 %, for each ablation alone; p: corrected over all ablations by max-T over {flipped}",
     ]
     if baseline.effect_within is not None:
