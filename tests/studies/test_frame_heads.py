@@ -1,18 +1,27 @@
 """The study over sentences: a planted head survives, the numbers are those of loops, units add up."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from core import config
+from core.capture.running import capture
+from core.capture.words import groups_of
 from core.errors import InputError
 from core.frames.records import links_of
 from core.frames.rows import parse_rows, write_rows
 from core.models.opening import open_checkpoint
+from core.scoring.link_contrasts import LinkEnds, MeanContrasts
+from core.scoring.link_contrasts import Pieces as WordPieces
+from core.scoring.link_tests import exchange_draws, place_draws
+from core.scoring.links import Looked, QueryResiduals, exchange_groups, shifted
 from core.studies.contract import Unit
 from core.studies.frames import frame_heads
 from core.studies.frames.frame_heads import STUDY, chosen, score_sentences
-from core.studies.frames.frame_partials import links_in_pieces, packed, positions, unpacked
+from core.studies.frames.frame_partials import Draws, Scored, Scores, links_in_pieces, packed, positions, unpacked
 from core.studies.units import ExampleUnit
 
 pytestmark = pytest.mark.skipif(
@@ -40,8 +49,6 @@ def rows_of(checkpoint, asked, sentences=None):
 
 
 def test_scores_are_those_of_a_loop_over_captured_maps(encoder):
-    from core.capture.running import capture
-
     asked = options()
     sentences = chosen(asked)[0].kept[:6]
     found = {scored.id: scored.scores for scored in score_sentences(encoder, sentences, asked).sentences}
@@ -56,6 +63,186 @@ def test_scores_are_those_of_a_loop_over_captured_maps(encoder):
         ]
         expected = [max(weights[layer, head, e, t] for e, t in pieces) for layer in range(6) for head in range(6)]
         np.testing.assert_allclose(found[sentence.id], expected, atol=2e-6)
+
+
+def renormalised(weights):
+    """Without attention to the first token."""
+    without = weights.copy()
+    without[..., 0] = 0
+    return without / without.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(("direction", "without_first"), [("element_to_target", False), ("target_to_element", True)])
+def test_draws_move_and_exchange_links_as_loops_over_captured_maps_do(encoder, direction, without_first):
+    asked = options(direction=direction, without_first=without_first, draws=30, seed=5)
+    sentences = chosen(asked)[0].kept[:9]
+    encodings = [encoder.encode(one.text) for one in sentences]
+    maps = [capture(encoder, encoding).weights for encoding in encodings]
+    maps = [renormalised(weights) for weights in maps] if without_first else maps
+    turned = direction == "target_to_element"
+
+    def pairs(links):
+        every = [(e, t) for element, target in links for e in element for t in target]
+        return tuple(dict.fromkeys((t, e) if turned else (e, t) for e, t in every))
+
+    def score(number, links):
+        return np.max([maps[number][:, :, q, k] for q, k in pairs(links)], axis=0).reshape(-1)
+
+    links = [links_in_pieces(encoding, one) for encoding, one in zip(encodings, sentences, strict=True)]
+    places = [shifted(own, encoding.ordinary) for own, encoding in zip(links, encodings, strict=True)]
+    groups = exchange_groups([len(encoding) for encoding in encodings], seed=5)
+    looked = [Looked(k, pairs(own), encodings[k].ordinary) for k, own in enumerate(links)]
+    how = {"layers": 6, "heads": 6, "causal": False}
+    residuals = QueryResiduals(looked, longest=max(map(len, encodings)), **how)
+    ends = []
+    for number, (encoding, own) in enumerate(zip(encodings, links, strict=True)):
+        words = groups_of(encoding)
+        special = [-1 if encoding.sentence[word[0]] is None else 0 for word in words]
+        directed = tuple((target, element) if turned else (element, target) for element, target in own)
+        taken = np.zeros((len(words), len(words)), dtype=bool)
+        for queries, keys in directed:
+            for of, to in np.ndindex(taken.shape):
+                taken[of, to] |= bool(set(words[of]) & set(queries) and set(words[to]) & set(keys))
+        pieces = WordPieces.of([tuple(word) for word in words], special, len(encoding))
+        ends.append(LinkEnds(number, pieces, directed, taken))
+    contrasts = MeanContrasts(ends, **how, seed=5)
+    for layer in range(6):
+        for number, weights in enumerate(maps):
+            for observer in (residuals, contrasts):
+                observer.update(layer, torch.from_numpy(weights[layer][None]), [number])
+    found = score_sentences(encoder, sentences, asked)
+    (draws,) = found.draws
+    assert (draws.n, draws.draws, draws.layers, draws.heads, draws.causal) == (9, 30, 6, 6, False)
+    moved = [np.stack([score(k, at) for at in own]) for k, own in enumerate(places)]
+    swapped = [np.stack([[score(i, links[j]) for j in group] for i in group]) for group in groups]
+    weight, share = residuals.result("weight"), residuals.result("share")
+    for name, wanted in {
+        "distance": place_draws(moved, 30, seed=5),
+        "exchange": exchange_draws(swapped, 30, seed=6),
+        "query": place_draws(weight, 30, seed=7),
+        "share": place_draws(share, 30, seed=8),
+    }.items():
+        np.testing.assert_allclose(unpacked(getattr(draws, name), 30), wanted, atol=2e-3, err_msg=name)
+    np.testing.assert_allclose(draws.query_observed, sum(one[0] for one in weight), atol=1e-3)
+    np.testing.assert_allclose(draws.share_observed, sum(one[0] for one in share), atol=1e-3)
+    np.testing.assert_allclose(draws.contrasts, contrasts.result(), atol=1e-3)
+    lengths = [len(encoding) for encoding in encodings]
+    assert draws.movable == sum(len(own) > 1 for own in places)
+    assert draws.exchangeable == sum(lengths.count(length) > 1 for length in lengths) > 0
+    assert draws.comparable == sum(len(own) > 1 for own in residuals.places)
+    queries = [sorted({query for query, _ in pairs(own)}) for own in links]
+    for name, key in (("previous", lambda q: q - 1), ("next", lambda q: q + 1), ("first", lambda q: 0)):
+        means = [
+            np.mean([maps[k][:, :, q, key(q)] for q in of if 0 <= key(q) < lengths[k] and (q or name != "previous")], 0)
+            for k, of in enumerate(queries)
+        ]
+        np.testing.assert_allclose(draws.habits[name], np.sum(means, 0).reshape(-1), atol=1e-4)
+    assert draws.fixed == pytest.approx({
+        "previous": sum(any(k == q - 1 for q, k in pairs(own)) for own in links),
+        "next": sum(any(k == q + 1 for q, k in pairs(own)) for own in links),
+        "first": 0,
+        "uniform": sum(1 / length for length in lengths),
+    })  # fmt: skip
+    for scored, sentence, own, at in zip(found.sentences, sentences, links, range(9), strict=True):
+        assert (scored.id, scored.text, scored.frame) == (sentence.id, sentence.text, sentence.frame)
+        assert (scored.target, scored.links) == (sentence.target_text, len(own))
+        assert scored.before == sum(min(element) < min(target) for element, target in own)
+        np.testing.assert_allclose(scored.scores, score(at, own), atol=2e-6)
+
+
+def planted_scores():
+    """Two units of 20 and 30 sentences: of four heads the first is beyond every null model, the second beyond those of
+    positions, the others beyond none."""
+    chance, parts, scored = np.random.default_rng(0), [], []
+    for unit, n in enumerate((20, 30)):
+        scores = chance.normal((0.5, 0.4, 0.2, 0.1), 0.05, (n, 4))
+        near = chance.normal((0.3, 0.3, 0.3, 0.1), 0.01, (199, 4)) * n
+        far = chance.normal((0.2, 0.2, 0.2, 0.1), 0.01, (199, 4)) * n
+        parts.append(
+            Draws(
+                n,
+                199,
+                2,
+                2,
+                False,
+                {"previous": np.arange(4) + unit, "next": 2.0 * np.arange(4), "first": np.ones(4)},
+                10 + unit,
+                5,
+                7,
+                packed(near),
+                packed(far),
+                np.array([9.0, 1, 1, 1]),
+                packed(far),
+                np.array([9, 9.0, 9, 1]),
+                packed(far),
+                {"previous": 4.0, "uniform": 2.0},
+                chance.normal((1, 1, 1, 0), 0.1, (n, 4)),
+            )
+        )
+        scored += [Scored(f"{unit}-{k}", "t", "f", "w", ["e"], k % 2, 2, row) for k, row in enumerate(scores)]
+    return Scores(tuple(scored), tuple(parts))
+
+
+def test_heads_have_a_p_for_each_null_model_and_the_summary_adds_up_units():
+    texts = ["The cook was getting angry.", "A dog was getting angry."]
+    lines = [json.dumps({"text": text, "target": [text.index("angry"), text.index("angry") + 5],
+                         "elements": [{"name": "E", "spans": [0, text.index(" was")]}]}) for text in texts]  # fmt: skip
+    asked = options(rows="\n".join([*lines, "nothing"]), filter=False, direction="target_to_element", pairing="zip")
+    merged = planted_scores()
+    summary, *others = STUDY.results(asked, merged)
+    heads, sentences = others[:4], others[4:]
+    assert [one.name for one in heads] == ["L1H1", "L1H2", "L2H1", "L2H2"]  # by weight
+    scores = np.array([one.scores for one in merged.sentences])
+    nulls = {}
+    for name, sums in {"distance": scores.sum(0), "exchange": scores.sum(0), "query": [18, 2, 2, 2],
+                       "share": [18, 18, 18, 2]}.items():  # fmt: skip
+        drawn = sum(unpacked(getattr(part, name), 199) for part in merged.draws)
+        nulls[name] = (1 + (drawn >= np.array(sums) - 1e-9).sum(0)) / 200
+    for name in ("query", "share"):
+        nulls[name][3] = max(nulls[name][3], heads[3].p_contrast)
+    largest = np.max(list(nulls.values()), axis=0)
+    at_places = np.maximum(nulls["distance"], nulls["exchange"])
+    q, q_places = stats.false_discovery_control(largest), stats.false_discovery_control(at_places)
+    for k, head in enumerate(heads):
+        assert (head.statistic, head.feature, head.n) == ("frames", "target_to_element", 50)
+        assert head.value == pytest.approx(scores[:, k].mean())
+        reach = stats.t.ppf(0.975, 49) * stats.sem(scores[:, k])
+        assert (head.value - head.low, head.high - head.value) == pytest.approx((reach, reach), rel=0.2)
+        for column, name in (("baseline", "distance"), ("exchanged", "exchange")):
+            drawn = sum(unpacked(getattr(part, name), 199) for part in merged.draws)
+            assert getattr(head, column) == pytest.approx(drawn[:, k].mean() / 50)
+        for name, p in nulls.items():
+            assert getattr(head, f"p_{name}") == pytest.approx(p[k]), (head.name, name)
+        assert (head.p, head.q, head.q_places) == pytest.approx((largest[k], q[k], q_places[k]))
+        assert (head.survives, head.beats_places, head.above_99) == (k == 0, k < 2, k == 0)
+        assert (head.to_previous, head.to_next, head.to_first) == pytest.approx(((2 * k + 1) / 50, 4 * k / 50, 2 / 50))
+        drawn = sum(unpacked(part.query, 199) for part in merged.draws)[:, k].mean()
+        assert head.excess == pytest.approx(([18, 2, 2, 2][k] - drawn) / 50)
+        contrasts = np.concatenate([part.contrasts for part in merged.draws])[:, k]
+        assert head.contrast == pytest.approx(contrasts.mean())
+        assert (head.p_contrast < 1e-6) == (k < 3)
+    assert (summary.survivors, summary.beat_places, summary.above_99) == (["L1H1"], ["L1H1", "L1H2"], 1)
+    assert summary.line_99 == pytest.approx(np.quantile(scores.mean(0), 0.99))
+    assert (summary.n, summary.layers, summary.heads, summary.draws, summary.causal) == (50, 2, 2, 199, False)
+    assert (summary.links, summary.links_before) == (100, 25)
+    assert (summary.movable, summary.exchangeable, summary.comparable) == (21, 10, 14)
+    assert summary.mean == pytest.approx(scores.mean())
+    assert summary.fixed == pytest.approx({"previous": 8 / 50, "uniform": 4 / 50})
+    assert (summary.read, summary.kept, summary.dropped, summary.skipped) == (2, 2, {}, 1)
+    assert (summary.direction, summary.pairing, summary.average) == ("target_to_element", "zip", "sentences")
+    assert [one.id for one in sentences] == [one.id for one in merged.sentences]
+    assert sentences[3].scores == scores[3].tolist()
+    rows = STUDY.summarize(asked, [merged])
+    said = STUDY.headline(rows)
+    assert said.sentence == (
+        "1 of 4 heads attend to frame elements significantly more than each of four baselines predicts: L1H1."
+    )
+    assert (said.n, said.of) == (50, "sentences")
+    assert f"this head has a mean weight of {heads[0].baseline:.2f}" in said.baseline
+    (line,) = STUDY.warnings(rows)
+    assert "3" in line
+    earlier = Scores(merged.sentences, tuple(Draws(**{**part.__dict__, "contrasts": None}) for part in merged.draws))
+    assert {(one.contrast, one.p_contrast) for one in STUDY.results(asked, earlier)[1:5]} == {(None, None)}
 
 
 @pytest.mark.thorough
