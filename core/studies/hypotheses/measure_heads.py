@@ -95,6 +95,11 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         divided: list[Unit] = []
         refused = None
         for number, planned in enumerate(options.studies):
+            if planned.study in [other.study for other in options.studies[:number]]:
+                raise InputError(
+                    f"A joint job can contain each study only once; got {planned.study} twice. Start another job for "
+                    "its other options."
+                )
             if planned.study == self.name:
                 raise InputError(
                     f"A joint job cannot contain the study {self.name} itself; got {self.name} among its studies. "
