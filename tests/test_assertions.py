@@ -19,7 +19,7 @@ FAULT = "where a fault is put, or the process beside it is met"
 TABLE = "every entry of a table is met"
 PRIVATE = {
     "_alphas": STEP, "_as_change": STEP, "_bent": STEP, "_calibrated": STEP, "_class_weights": STEP,
-    "_each_disabled": STEP, "_figures": STEP, "_folds": STEP, "_full_rank_rows": STEP, "_hash": STEP, "_heated": STEP,
+    "_each_disabled": STEP, "_figures": STEP, "_folds": STEP, "_hash": STEP, "_heated": STEP,
     "_HeldOut": STEP, "_large_enough": STEP, "_log_odds": STEP, "_nodes": STEP, "_option": STEP, "_projected": STEP,
     "_exemplar": STEP, "_Maps": STEP,
     "_of_forest": STEP, "_quantile": STEP, "_rate": STEP, "_relations": STEP, "_show": STEP, "_spread": STEP,

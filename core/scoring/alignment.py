@@ -27,8 +27,8 @@ def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarra
 class PositionTable:
     """Baseline for word alignment that guesses the source word of a target word from positions only.
 
-    For target word t of T in a source of S words, the guess is the source word that is most often linked to it in
-    training examples. If (t, T, S) does not occur there, the guess is the same relative position.
+    The guess for target word t of T in a source of S words is the source word most often linked to it in training
+    examples; if (t, T, S) does not occur there, the word at the same relative position.
     """
 
     def __init__(self, rows: Sequence[tuple[int, int, Links]]) -> None:
@@ -64,15 +64,17 @@ def align_words(
     """Align identical words (ignoring case) in order. A replaced span of words is aligned word by word if the new span
     has equally many words.
 
-    Words are compared by difflib. `sentences` has the sentence of each word of both inputs; words are aligned only
-    within the same sentence. None marks special tokens, which are aligned in order.
+    `sentences` has the sentence of each word of both inputs; words align only within a sentence. None marks special
+    tokens, which are aligned in order.
     """
     marks = sentences or ([0] * len(first), [0] * len(second))
     pairs: list[tuple[int, int]] = []
     for sentence in dict.fromkeys([*marks[0], *marks[1]]):
         places = [[k for k, mark in enumerate(side) if mark == sentence] for side in marks]
         if sentence is None:
-            pairs += list(zip(*places, strict=False)) if len(places[0]) == len(places[1]) else _ends(*places)
+            if len(places[0]) != len(places[1]):  # those of a pair and of a single sentence: the first and the last
+                places = [side[:1] + side[1:][-1:] for side in places]
+            pairs += zip(*places, strict=False)
             continue
         words = [[texts[k].lower() for k in indices] for texts, indices in zip((first, second), places, strict=True)]
         for kind, a, b, c, d in SequenceMatcher(None, words[0], words[1], autojunk=False).get_opcodes():
@@ -82,14 +84,6 @@ def align_words(
     paired = [{pair[side] for pair in pairs} for side in (0, 1)]
     alone = [tuple(k for k in range(len(texts)) if k not in paired[s]) for s, texts in enumerate((first, second))]
     return WordAlignment(tuple(pairs), alone[0], alone[1])
-
-
-def _ends(first: Sequence[int], second: Sequence[int]) -> list[tuple[int, int]]:
-    """Align the special tokens of a pair with those of a single sentence: first with first, last with last."""
-    if not first or not second:
-        return []
-    ends = [(first[0], second[0])]
-    return [*ends, (first[-1], second[-1])] if min(len(first), len(second)) > 1 else ends
 
 
 @dataclass(frozen=True)

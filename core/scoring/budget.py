@@ -2,10 +2,10 @@
 
 Every visible key of a query is in the first of CATEGORIES that applies. The share of a category in one input is the
 mean over queries of the attention to its keys. Queries are the tokens of the text (without [CLS], [SEP]) that see at
-least two keys; the token that classifiers read ([CLS] of encoders, the last token of decoders) has a separate budget.
-The expected share is that of uniform attention, and enrichment is share / expected share. The effect beyond distance is
-the share minus the attention of the head to other words at the same distances in the same input. Contested attention is
-on keys that are a syntactic head or dependent but are counted in an earlier category.
+least two keys; the token that classifiers read has a separate budget. Enrichment is share / share under uniform
+attention. The effect beyond distance is the share minus the attention of the head to other words at the same distances
+in the same input. Contested attention is on keys that are a syntactic head or dependent but are counted in an earlier
+category.
 """
 
 from collections.abc import Sequence
@@ -61,8 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return two matrices [query, key] for the queries in `some`: the category of each key, and whether the words of
-    query and key are linked by syntax. Keys that the query cannot see are included."""
+    """Return the category of each key for the queries in `some`, and whether the words of query and key are linked by
+    syntax. Keys that the query cannot see are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -111,6 +111,7 @@ class _Input:
     Attributes:
         queries: positions over which the shares are averaged.
         even: shares under uniform attention, also of the classifying token, by window of a layer.
+        even_by_class: the same, summed over the queries of each class; no rows if classes are not measured.
     """
 
     def __init__(self, tokens: BudgetTokens, heads: int, windows: Sequence[int | None], *, causal: bool) -> None:
@@ -120,6 +121,7 @@ class _Input:
         self.n = max(int(self.queries.sum()), 1)
         self.has_classifying = bool(many[tokens.classifying])
         self.even = {window: np.zeros((2, WIDTH)) for window in dict.fromkeys(windows)}
+        self.even_by_class = {window: np.zeros((len(self.members[:CLASSES]), WIDTH)) for window in self.even}
         positions = np.arange(self.length)
         for start in range(0, self.length, ROWS):
             some = slice(start, start + ROWS)
@@ -129,27 +131,17 @@ class _Input:
                 counts = (within[:, None].astype(np.float32) @ is_category)[:, 0]
                 even = counts / within.sum(1)[:, None]
                 shares[0] += even[self.queries[some]].sum(0) / self.n
+                self.even_by_class[window] += self.members[:CLASSES, some] @ even
                 if start <= tokens.classifying < start + ROWS:
                     shares[1] = even[tokens.classifying - start]
         self._taken: tuple[int, np.ndarray, np.ndarray] | None = None
         self._sums = np.zeros((heads, SUMS))
         self._by_class = np.zeros((heads, len(self.members), WIDTH))
 
-    def even_by_class(self, window: int | None) -> Float[np.ndarray, "query_class category"]:
-        """Return the shares of attention that each category of keys gets under uniform attention, summed over the
-        queries of each class."""
-        sums = np.zeros((CLASSES, WIDTH))
-        for start in range(0, self.length, ROWS):
-            some = slice(start, start + ROWS)
-            within = visible_keys(np.arange(self.length)[some], self.length, causal=self.causal, window=window)
-            counts = (within[:, None].astype(np.float32) @ _one_hot(self.rows(some)[0]))[:, 0]
-            sums += self.members[:CLASSES, some] @ (counts / within.sum(1)[:, None])
-        return sums
-
     @cached_property
     def members(self) -> Float[np.ndarray, "draw_class query"]:
-        """Return the members of each class of queries: first for the true classes, then for each random permutation of
-        them. The result has no rows if the study does not measure classes."""
+        """Return which queries belong to each class: first to the true classes, then to each random permutation of
+        them. Without rows if classes are not measured."""
         classes = self.tokens.classes
         if classes is None:
             return np.zeros((0, self.length), dtype=np.float32)
@@ -157,8 +149,8 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return two arrays for some queries: the category of each key (WIDTH if the key is masked), and a mask of the
-        keys that belong to two categories."""
+        """Return, for some queries, the category of each key (WIDTH if masked) and which keys belong to two
+        categories."""
         if self.length > ROWS:
             return self._rows_of(some)
         categories, contested = self._rows
@@ -177,11 +169,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return a matrix that maps a flattened attention map (one row per query-key pair) to two kinds of sums:
-        attention by category of keys (SUMS), and the effect of each category that distance does not explain.
-
-        What is beyond distance is the share of a category less what other words at the same distances get.
-        """
+        """Return a matrix that maps a flattened attention map (one row per query-key pair) to its sums by category of
+        keys, and to the effects beyond distance."""
         categories, contested = self._rows
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums = np.zeros((length, length, SUMS + len(BEYOND)))
@@ -204,13 +193,11 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return, for each key category in BEYOND, whether at least one of its keys can be compared with other keys.
-        All values are False until `cells` is computed."""
+        """Return which categories in BEYOND have at least one comparable key; all False until `cells` is computed."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights [query, key] of one head, for the queries of a block, to the running sums. The
-        block begins at query `start`."""
+        """Add the attention weights of one head, for a block of queries from query `start` on, to the running sums."""
         stop = start + len(weights)
         if self._taken is None or self._taken[0] != start:  # the same for all heads
             self._taken = (start, *self.rows(slice(start, stop)))
@@ -226,21 +213,19 @@ class _Input:
             self._sums[head, WIDTH:-1] = row[:WIDTH]
 
     def taken_by_class(self) -> Float[np.ndarray, "draw_class head category"]:
-        """Return the sums of attention shares over the queries of each class for one layer, and reset them for the next
-        layer."""
+        """Return the attention sums of one layer over the queries of each class, and reset them."""
         sums, self._by_class = self._by_class, np.zeros_like(self._by_class)
         return sums.swapaxes(0, 1)
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
-        """Return the attention shares of one layer, summed over all blocks of queries. Reset the sums for the next
-        layer."""
+        """Return the attention sums of one layer over all blocks of queries, and reset them."""
         sums, self._sums, self._taken = self._sums, np.zeros((self.heads, SUMS)), None
         return sums
 
 
 class BudgetAttention:
-    """Observer of how every head divides its attention among categories of keys. `means` contains the mean shares over
-    inputs, and `windows` the attention window of each layer.
+    """Observer of how every head divides its attention among categories of keys. `means` has the mean shares over
+    inputs.
 
     Attributes:
         draws: number of permutations in `BudgetTokens.classes`; None if budgets by class are not measured.
@@ -266,7 +251,7 @@ class BudgetAttention:
         self._batch: dict[int, _Input] = {}
 
     def take(self, tokens: Sequence[BudgetTokens], numbers: Sequence[int]) -> "BudgetAttention":
-        """Set the inputs of the next run and their indices in the study, and return this observer."""
+        """Set the inputs of the next run and their indices in the study."""
         self._tokens, self._numbers, self._batch = tokens, numbers, {}
         return self
 
@@ -287,8 +272,7 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention in blocks of queries, for long inputs. The part of the effect that distance does not
-        explain is then not measured."""
+        """Request the attention of long inputs in blocks of queries. Effects beyond distance are then not measured."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -311,11 +295,9 @@ class BudgetAttention:
         self.drawn[:, :, where] += drawn.reshape(*drawn.shape[:2], drawn.shape[2] // self.heads, self.heads, WIDTH)
         self.counts[:, :, where] += members.sum(0)[..., None]
         for ready in self._prepared(inputs):
-            known = {window: ready.even_by_class(window) for window in ready.even}
-            self.even[:, where] += np.stack([known[window] for window in self.windows[where]], 1)
+            self.even[:, where] += np.stack([ready.even_by_class[window] for window in self.windows[where]], 1)
 
     def _prepared(self, inputs: list[int]) -> list[_Input]:
-        """Return the inputs of a batch, prepared once for all its layers."""
         if list(self._batch) != inputs:
             self._batch = {
                 number: _Input(self._tokens[number], self.heads, self.windows, causal=self.causal) for number in inputs
@@ -365,8 +347,7 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """For each class of queries, the distance between its attention budget and the budget of all other queries of the
-    same head. A budget is the division of attention among kinds of keys.
+    """For each class of queries, the distance between its attention budget and that of all other queries of the head.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.
@@ -385,8 +366,7 @@ def class_distances(
     counts: Float[np.ndarray, "_ query_class layer"],
     even: Float[np.ndarray, "query_class layer category"],
 ) -> ClassDistances:
-    """Compare, for each class of queries, how these queries and all other queries distribute their attention over
-    categories of keys."""
+    """Compare the attention budget of the queries of each class with that of all other queries of the same head."""
     layers, heads = by_class.sums.shape[1:3]
     own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
     every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)

@@ -1,5 +1,4 @@
-"""Tests of whether a model is better than the best constant prediction; otherwise its heads say little about the
-task."""
+"""Tests of whether a model is better than the best constant prediction."""
 
 import math
 from dataclasses import dataclass
@@ -22,8 +21,7 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the lower bound of the accuracy's 95 % interval is above the accuracy of the best constant
-        prediction."""
+        """Return whether the lower bound of the accuracy's interval is above the best constant prediction."""
         return self.low > self.constant
 
     @property
@@ -55,7 +53,7 @@ class AboveZero:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the lower bound of the correlation's 95 % interval is above 0."""
+        """Return whether the lower bound of the correlation's interval is above 0."""
         return self.low > 0
 
     @property

@@ -2,8 +2,7 @@
 5).
 
 Maps are cropped to real tokens; in the notebook of the paper, padding queries of 200x200 maps dominate. Causal models
-attend mostly to the first token before and after, which makes any two maps similar; their values are therefore also
-computed without this token.
+attend mostly to the first token, which makes any two maps similar; their values are also computed without it.
 """
 
 import heapq
@@ -34,10 +33,7 @@ def divergence(
     before: Float[Tensor, "batch head query key"], after: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
     """Return the Jensen-Shannon divergence H((P + Q) / 2) - (H(P) + H(Q)) / 2 between maps, averaged over queries, in
-    nats (0 to ln 2), float64.
-
-    NaN for an empty map.
-    """
+    nats (0 to ln 2), float64; NaN for an empty map."""
     old, new = before.double(), after.double()
     entropy = torch.special.entr
     rows = entropy((old + new) / 2).sum(-1) - (entropy(old).sum(-1) + entropy(new).sum(-1)) / 2
@@ -45,8 +41,8 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """Return a causal attention map without the row and column of the first token, as float64. The remaining rows are
-    normalised to sum to 1.
+    """Return a causal attention map without the row and column of the first token, as float64, with rows normalised to
+    1.
 
     Rows whose whole weight was on the first token become uniform over the visible keys. Empty for a single token.
     """
@@ -57,8 +53,8 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Accumulates how attention maps differ between two checkpoints: means over inputs by head and layer, and the most
-    changed inputs."""
+    """Accumulator of the change of attention maps between two checkpoints, by head and layer, with the most changed
+    inputs."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())
@@ -74,10 +70,8 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Add the change of the maps in one layer for a batch of inputs with equal length.
-
-        `numbers` are the indices of the inputs in the study, and `names` their example IDs.
-        """
+        """Add the change of the maps in one layer for a batch of equally long inputs. `numbers` are the indices of the
+        inputs in the study, and `names` their example IDs."""
         measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
             old, new = without_first(before), without_first(after)
@@ -94,7 +88,7 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> "Change":
-        """Merge another accumulator, of other inputs, into this accumulator in place, and return this accumulator."""
+        """Add the sums of another accumulator, of other inputs, in place."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():

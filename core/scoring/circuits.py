@@ -17,17 +17,15 @@ def interactions(
 ) -> Float[np.ndarray, "pair row"]:
     """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in units of the metric m.
 
-    An effect is m of the unmodified model minus m with the ablation. Positive: the heads are redundant. Negative: they
-    cooperate. 0: their effects are additive.
+    An effect is m of the unmodified model minus m with the ablation. Positive: redundant heads; negative: cooperating
+    heads.
     """
     return together - alone[pairs[:, 0]] - alone[pairs[:, 1]]
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
     """Return `count` random orders of the heads, in pairs: the second order of each pair is the reverse of the first.
-
-    Raises InputError if `count` is odd or below 2.
-    """
+    Raises InputError if `count` is odd or below 2."""
     if count < 2 or count % 2:
         raise InputError(
             "The number of random orders must be even and above 0, because every order is also used in reverse; "
@@ -45,11 +43,11 @@ def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the Shapley value of each head: the mean over orders of how much the metric m falls when the head is
-    ablated.
+    """Return the Shapley value of each head: how much the metric m falls when the head is ablated, averaged over
+    orders.
 
-    The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of
-    each order; `orders` are head indices in the order of ablation.
+    The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of an
+    order.
     """
     before = np.concatenate([np.full((len(orders), 1), with_all), values[:, :-1]], 1)
     falls = before - values
@@ -64,17 +62,17 @@ def shapley_values(
 
 GateClass = Literal["facilitating", "interfering", "irrelevant", "undecided"]
 CLASSES: tuple[GateClass, ...] = get_args(GateClass)
-CLAIMED = 0.95  # fraction of the fits in which a class must appear
+CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise the head is undecided
 
 
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return, for each attention head, the fraction of gate fits in which the head is facilitating, interfering or
-    irrelevant, in the order of CLASSES.
+    """Return, for each head, the fraction of gate fits in which it is facilitating, interfering or irrelevant (as in
+    CLASSES).
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
-    gates up (`up`). The remaining case has no class, so fractions add up to at most 1. Raises InputError without fits.
+    gates up (`up`). The remaining case has no class. Raises InputError without fits.
     """
     if not len(up):
         raise InputError(
@@ -86,10 +84,9 @@ def class_shares(
     return np.stack([part.mean(0) for part in parts], 1)
 
 
-def classes_of(shares: Float[np.ndarray, "head three"], claimed: float = CLAIMED) -> list[GateClass]:
-    """Return, for each head, the class that it has in most gate fits. The class is "undecided" if the fraction of these
-    fits is below `claimed`."""
-    return [CLASSES[int(row.argmax())] if row.max() >= claimed - 1e-12 else "undecided" for row in shares]
+def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
+    """Return the most frequent class of each head over gate fits; "undecided" if it is in too few fits (CLAIMED)."""
+    return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
 
 THRESHOLD = 0.9  # selection probability from which an edge belongs to the stable set
@@ -98,8 +95,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level for a test of the mean effect of an edge on half of the input pairs. The level is
-    sqrt((2 threshold - 1) / edges), for stability selection with this threshold.
+    """Return the significance level at which an edge is tested on half of the input pairs, for stability selection:
+    sqrt((2 threshold - 1) / edges).
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -122,8 +119,8 @@ def selection_probabilities(
     """Return, for each edge, the fraction of random halves of the input pairs in which its mean effect differs
     significantly from 0 (two-sided t test).
 
-    `effects` are NaN for edges that the sequential test dropped, which count as not selected. Each of the `splits` is
-    into two disjoint halves; one pair is left out if the number is odd. Raises InputError for fewer than four pairs.
+    Edges with a NaN effect, dropped by the sequential test, count as not selected. Each of the `splits` gives two
+    disjoint halves. Raises InputError for fewer than four pairs.
     """
     pairs = effects.shape[1]
     if pairs < 4:
@@ -144,16 +141,15 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """Return the circuit sizes (numbers of edges) at which a faithfulness curve is computed, in ascending order."""
+    """Return the circuit sizes (numbers of edges) at which a faithfulness curve is computed, ascending."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Return two areas of a faithfulness curve over the fraction of edges: CPR (area under the curve) and CMD (area
-    between the curve and 1).
+    """Return two areas of a faithfulness curve over the fraction of edges (MIB, arXiv 2504.13151): CPR, under the
+    curve, and CMD, between the curve and 1.
 
-    MIB, arXiv 2504.13151. Trapezoids from the empty circuit (faithfulness 0) to the whole model, which is last in
-    `sizes` (ascending numbers of edges).
+    Trapezoids from the empty circuit (faithfulness 0) to the whole model, which is last in `sizes` (ascending).
     """
     shares = np.concatenate([[0.0], np.asarray(sizes) / edges])
     values = np.concatenate([[0.0], np.asarray(faithfulness, dtype=float)])

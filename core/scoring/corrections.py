@@ -21,18 +21,18 @@ CONTROLLED = (
 )
 
 
-def batch_level(number: int, alpha: float = ALPHA) -> float:
-    """Return the significance level of a batch of hypotheses by its number k, counted from 1: alpha 6 / (pi^2 k^2)."""
+def batch_level(number: int) -> float:
+    """Return the significance level of a batch of hypotheses by its number k, counted from 1: ALPHA 6 / (pi^2 k^2)."""
     if number < 1:
         raise InputError(f"The number of a batch of hypotheses must be at least 1; got {number}. Correct the number.")
-    return alpha * 6 / (math.pi**2 * number**2)
+    return ALPHA * 6 / (math.pi**2 * number**2)
 
 
 def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
     """Return the Holm-adjusted p values of a batch of hypotheses; None for hypotheses that were not tested.
 
-    `registered` is the number of hypotheses at registration; those withdrawn or not tested count as p = 1. Raises
-    InputError if fewer were registered than tested.
+    `registered` counts the hypotheses at registration; untested ones count as p = 1. Raises InputError if it is below
+    len(p).
     """
     if registered < len(p):
         raise InputError(
@@ -50,8 +50,7 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
 
 
 def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
-    """Return which tests are significant at a false discovery rate of `level`, under any dependence of the tests
-    (Benjamini and Yekutieli 2001)."""
+    """Return which tests are significant at a false discovery rate of `level` (Benjamini and Yekutieli 2001)."""
     if not len(p):
         return []
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
@@ -67,8 +66,8 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 
 def widened(several: int) -> float:
-    """Return the factor by which a 95 % interval of a normal distribution must be widened so that `several` such
-    intervals jointly have a coverage of 95 % (Bonferroni)."""
+    """Return the factor that widens a 95 % interval of a normal distribution so that `several` of them jointly have a
+    coverage of 95 % (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
@@ -83,7 +82,7 @@ def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer hea
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """Return Benjamini-Hochberg adjusted p values over all heads and several tests together, as one array per test."""
+    """Return Benjamini-Hochberg adjusted p values over all heads and several tests together, one array per test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

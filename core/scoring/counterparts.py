@@ -31,39 +31,27 @@ def _p_log_p(weights: Tensor) -> Tensor:
     return weights.clamp_min(SMALLEST).log_().mul_(weights)
 
 
-def _distances(first: Tensor, other_rows: Tensor, own_entropy: Tensor, other_entropy: Tensor) -> Tensor:
-    """Return Jensen-Shannon distances (base 2, square root) between rows, given halved weights and halved p ln p.
-
-    Entries are subtracted before summing, so rows that are equal up to rounding have distance exactly 0.
-    """
-    mixture = other_rows + first
-    divergence = (own_entropy + other_entropy).sub_(_p_log_p(mixture)).sum(-1).div_(np.log(2)).clamp_(0, 1)
-    return divergence.masked_fill_(divergence < ROUNDING, 0.0).sqrt_()
-
-
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
     """Return the mean Jensen-Shannon distance between the attention rows of every two heads for each input, 0 to 1.
-
-    `inputs` is the zero-based input of each row; every input has at least one row.
-    """
+    `inputs` is the zero-based input of each row; every input has at least one row."""
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
     share /= share.sum(0)
     halved, own_entropy, other_entropy = other_rows / 2, _p_log_p(first) / 2, _p_log_p(other_rows) / 2
-    means = [
-        _distances(rows / 2, halved, entropy, other_entropy) @ share
-        for rows, entropy in zip(first, own_entropy, strict=True)
-    ]
+    means = []
+    for rows, entropy in zip(first, own_entropy, strict=True):
+        terms = (entropy + other_entropy).sub_(_p_log_p(halved + rows / 2))  # exactly 0 for equal entries
+        divergence = terms.sum(-1).div_(np.log(2)).clamp_(0, 1)
+        means.append(divergence.masked_fill_(divergence < ROUNDING, 0.0).sqrt_() @ share)
     return torch.stack(means).permute(2, 0, 1)
 
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums of distances between heads, for each group of inputs. They serve to compute similarities of heads,
-    confidence intervals, and results on split halves of the inputs."""
+    """Sums of distances between heads, for each group of inputs."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
@@ -76,30 +64,28 @@ class SimilaritySums:
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads: 1 minus their mean distance over all inputs; NaN without inputs."""
+        """Return 1 minus the mean distance of every two heads; NaN without inputs."""
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """Return the number of inputs in each half. One half has the even-numbered groups of inputs, and the other the
-        odd-numbered groups."""
+        """Return the number of inputs in each half: in the even-numbered and in the odd-numbered groups."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads, computed from one half of the inputs. The half (0 or 1) must not be
-        empty."""
+        """Return the similarity of every two heads on one half of the inputs (0 or 1), which must not be empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return, for each similarity between two heads, half the width of its 95 % confidence interval over inputs.
-        NaN for fewer than two groups of inputs."""
+        """Return half the width of the 95 % interval over inputs of each similarity; NaN for fewer than two groups of
+        inputs."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """Return, for two matched heads, how much more similar they are to each other than each is to the remaining
-        heads of the other checkpoint.
+        """Return, for two matched heads, how much more similar they are to each other than each is to all other heads
+        of the other checkpoint.
 
-        Value, low and high of the 95 % interval of each difference, paired by input: first of the head to all others,
-        then of the match to all others. Bounds are NaN for fewer than two groups of inputs.
+        Value, low and high of the 95 % interval of each difference: first of the head to all others, then of the match
+        to all others. Bounds are NaN for fewer than two groups of inputs.
         """
         own = self.sums[:, head, match]
         others = np.concatenate(
@@ -123,8 +109,7 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum the distances between heads within each group of inputs. The index of an input, given in `numbers`,
-    determines its group; the group determines the split half."""
+    """Sum the distances between heads within each group of inputs (the index of an input modulo GROUPS)."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -132,8 +117,7 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """The match of each head in another checkpoint, in a one-to-one matching; -1 for a head without a match, if the
-    other checkpoint has fewer heads.
+    """The match of each head in another checkpoint, one to one; -1 for a head without a match.
 
     Attributes:
         best: the most similar head, which several heads may share.
@@ -152,8 +136,8 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Return the match of each head in the one-to-one matching with the largest total similarity; -1 if a head is
-    unmatched."""
+    """Return the match of each head in the one-to-one matching with the largest total similarity; -1 without a
+    match."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
     match[heads] = partners
@@ -161,7 +145,7 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Match heads between two checkpoints over all inputs, and test whether both halves of the inputs yield the same
+    """Match heads of two checkpoints over all inputs, and test whether both halves of the inputs yield the same
     matches. If a half has no inputs, no match counts as reproduced."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
@@ -182,9 +166,8 @@ def counterparts(
 ) -> Bool[np.ndarray, " head"]:
     """Return which heads have a true counterpart in another checkpoint, that is, whose match is close and reliable.
 
-    p (compared with random weights, see `beyond_chance`) must be at most ALPHA, the similarity to the match at least
-    LEAST, and the interval of the margin above 0; the halves must agree; and the distance to the match must be at most
-    NEARER times that to any other head. NaN counts as no match.
+    p (`beyond_chance`) must be at most ALPHA, the similarity at least LEAST, the interval of the margin above 0, the
+    halves must agree, and the distance must be at most NEARER times that to any other head. NaN counts as no match.
     """
     distance = 1 - similarity
     near = distance <= NEARER * (distance + matches.margin)
@@ -192,15 +175,13 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy of the attention rows of each head, in nats. The rows are given in blocks, which may have
-    different numbers of keys."""
+    """Return the mean entropy of the attention rows of each head over blocks of rows, in nats."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return attention rows whose attention scores (logits) are multiplied by a factor. The weights are raised to the
-    power of the factor and normalised to sum to 1."""
+    """Return attention rows whose attention scores (logits) are multiplied by a factor."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -208,8 +189,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return, for each head, the factor by which its attention scores must be multiplied so that the mean entropy of
-    its rows is `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
+    """Return the factor by which the attention scores of each head must be multiplied so that the mean entropy of its
+    rows is `entropy`, in nats; from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -222,11 +203,10 @@ def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
     """Return p values for the null hypothesis that a head is no more similar to its match than to heads with random
-    weights, corrected over heads (max-T).
+    weights, corrected over heads (max-T; Westfall and Young 1993).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
-    distance in standard deviations, with the observed value included. p counts draws whose maximum over heads is as
-    extreme (Westfall and Young 1993); it is at least 1 / (draws + 1), and NaN without a match.
+    distance in standard deviations. p is at least 1 / (draws + 1), and NaN without a match.
 
     Args:
         observed: similarity of each head to its match; NaN without a match.

@@ -53,17 +53,14 @@ HEAD_KINDS = ("previous", "next", "separator", "first", "broad", "other")
 
 
 def bound_of(score: str) -> float | None:
-    """Return the threshold above which a score assigns a head to a role or to a pattern class. The result is None if
-    the score has no threshold."""
+    """Return the threshold above which a score assigns a head to a role or a pattern class; None if it has no
+    threshold."""
     return BOUNDS.get(score, MAJORITY if score.startswith(CLASS_SHARE) else None)
 
 
 def kind_of(row: dict[str, float | None]) -> str:
-    """Return the type of a head from its mean statistics, by the rules of Clark et al. (2019).
-
-    More than half on the previous or next token, more than 0.6 on separators or the first position, or nearly uniform;
-    otherwise "other".
-    """
+    """Return the type of a head from its mean statistics, by the rules of Clark et al. (2019): BOUNDS of one position,
+    or "broad" for nearly uniform attention, otherwise "other"."""
 
     def above(name: str, bound: float) -> bool:
         value = row.get(name)
@@ -76,8 +73,8 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return the mean relative depth of layers, from 0 (first layer) to 1 (last layer), weighted by the mean of a
-    feature in each layer; NaN if all means are 0."""
+    """Return the mean relative depth of layers, 0 (first) to 1 (last), weighted by the mean of a feature in each layer;
+    NaN if all means are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -25,7 +25,7 @@ from .heads import CACHED
 
 @dataclass(frozen=True)
 class Group:
-    """A group of near-duplicate heads. `distance` is the mean distance between two heads in the group."""
+    """A group of near-duplicate heads, and the mean distance between two heads in the group."""
 
     heads: tuple[Head, ...]
     middle: Head
@@ -33,8 +33,7 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Return clusters of at least two similar heads by average linkage. The cluster with the smallest distance comes
-    first.
+    """Return clusters of at least two similar heads by average linkage, the cluster with the smallest distance first.
 
     Clusters are merged while their mean distance is at most the fraction `within` of the mean over all pairs of heads.
     Raises InputError unless it is between 0 and 1.
@@ -50,22 +49,19 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
     label = scipy.cluster.hierarchy.fcluster(
         scipy.cluster.hierarchy.linkage(apart, "average"), within * apart.mean(), criterion="distance"
     )
-    members = [np.flatnonzero(label == cluster) for cluster in np.unique(label)]
-    groups = [_group(distances, group, heads) for group in members if len(group) > 1]
+    groups = []
+    for cluster in np.unique(label):
+        members = np.flatnonzero(label == cluster)
+        if len(members) > 1:
+            between = distances[np.ix_(members, members)].sum(1) / (len(members) - 1)
+            named = tuple(heads[member] for member in members.tolist())
+            groups.append(Group(named, named[int(between.argmin())], float(between.mean())))
     return sorted(groups, key=lambda group: (group.distance, group.heads))
 
 
-def _group(distances: Float[np.ndarray, "head head"], members: np.ndarray, heads: Sequence[Head]) -> Group:
-    between = distances[np.ix_(members, members)].sum(1) / (len(members) - 1)
-    group = [heads[member] for member in members]
-    return Group(tuple(group), group[int(between.argmin())], float(between.mean()))
-
-
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
-    """Return random sets of heads that are not in a group. Each set has as many heads in each layer as the group has.
-
-    If a layer has too few heads left, they come from any layer. Empty if fewer heads are left than the group has.
-    """
+    """Return random sets of heads outside a group, with as many heads in each layer as the group has. If a layer has
+    too few heads left, they come from any layer. Empty if fewer heads are left than the group has."""
     chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
     outside = set(heads) - set(group.heads)
     for _ in range(draws if len(outside) >= len(group.heads) else 0):
@@ -90,8 +86,7 @@ STARTS, MOST_STEPS, TOLERANCE = 5, 1000, 1e-10  # settings of the scaling in Cla
 class HeadDistances:
     """Observer that computes the Jensen-Shannon distance between the attention rows of every two heads.
 
-    Distances to heads of layers without attention (`attending`, as in `AttentionMaps`) are NaN. `queries` rows are
-    drawn from each input (None: all).
+    Distances to heads of layers without attention are NaN. `queries` rows are drawn from each input (None: all).
     """
 
     def __init__(
@@ -109,13 +104,12 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the inputs of the next run, given as their indices in the study, and return this observer."""
+        """Set the inputs of the next run, given as their indices in the study."""
         self._numbers = numbers
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store a random sample of the attention rows of one layer. After the last layer, compute the distances between
-        all heads."""
+        """Store a random sample of the attention rows of one layer. After the last layer, compute the distances."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -126,8 +120,7 @@ class HeadDistances:
         self.update(self.last, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request only the sampled attention rows of long inputs. Return None if all rows are compared, because whole
-        maps must then be stored."""
+        """Request only the sampled attention rows of long inputs; None if all rows are compared."""
         if self.queries is None or queries != keys:
             return None
         return [Needs(rows=tuple(self._drawn(self._numbers[k], queries))) for k in inputs]
@@ -149,14 +142,14 @@ class HeadDistances:
         return np.sort(chance.choice(length, self.queries, replace=False)).tolist()
 
     def result(self) -> Float[np.ndarray, "head head"]:
-        """Return the distance between every two heads, averaged over attention rows; NaN if there are no rows. The
-        attribute `sums` has the sums over rows, which Clark et al. report."""
+        """Return the distance between every two heads, averaged over attention rows; NaN without rows. The attribute
+        `sums` has the sums over rows, which Clark et al. report."""
         return self.sums / self.rows if self.rows else np.full_like(self.sums, np.nan)
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
     """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows. Rows are
-    smoothed by this function, so they must not be smoothed before."""
+    smoothed here."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow
@@ -170,8 +163,8 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Return, for each head, the Jensen-Shannon divergence between corresponding rows of two sets of attention maps, in
-    nats, summed over rows."""
+    """Return the Jensen-Shannon divergence of each head between corresponding rows of two sets of maps, in nats, summed
+    over rows."""
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
@@ -183,11 +176,11 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Return coordinates of heads in the plane [head, 2] that preserve the distances between heads as well as possible,
-    and Kruskal's stress.
+    """Return coordinates of heads in the plane [head, 2] that preserve their distances as well as possible, and
+    Kruskal's stress.
 
-    Metric multidimensional scaling, the best of STARTS random starts. Stress is 0 for a perfect fit and above 0.2 for a
-    poor one.
+    Metric multidimensional scaling, the best of STARTS starts. Stress is 0 for a perfect fit and above 0.2 for a poor
+    one.
     """
     from sklearn.manifold import MDS  # 1 s of start-up
 

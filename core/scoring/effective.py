@@ -19,17 +19,16 @@ REFINEMENTS = 3
 def effective_attention(
     weights: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], *, causal: bool = False
 ) -> Float[np.ndarray, "query key"]:
-    """Return the effective attention A - Proj_LN(T)(A), as float64. It is the part of the attention map A that affects
-    the output A @ T, so that effective @ T = A @ T.
-
-    `values` are T or E W^V, without bias.
-    """
+    """Return the effective attention A - Proj_LN(T)(A), float64: the part of the attention map A that affects the
+    output A @ T. `values` are T or E W^V, without bias."""
     maps, reach = weights.astype(np.float64), values.astype(np.float64)
     if not causal:
         basis = _basis(reach)
         return maps @ basis @ basis.T
     effective = np.zeros_like(maps)
-    identified = _full_rank_rows(reach)
+    identified = min(reach.shape)  # leading rows that are certainly linearly independent: up to the dimension, or none
+    if _basis(reach[:identified]).shape[1] < identified:
+        identified = 0
     effective[:identified] = maps[:identified]  # their prefixes have full row rank: nothing is lost
     left = np.arange(identified, len(maps))
     if identified:  # longer prefixes have full column rank
@@ -45,9 +44,7 @@ def correlation(
     weights: Float[np.ndarray, "query key"], effective: Float[np.ndarray, "query key"], *, causal: bool = False
 ) -> float:
     """Return Pearson's r between the raw and the effective weights of one attention map; NaN if either is constant.
-
-    `causal` compares only keys up to the query.
-    """
+    `causal` compares only keys up to the query."""
     visible = np.tril_indices(len(weights)) if causal else ...
     raw, left = weights[visible].ravel(), effective[visible].ravel()
     if min(np.ptp(raw), np.ptp(left)) < 1e-12:
@@ -56,7 +53,7 @@ def correlation(
 
 
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
-    """Return the attention to each type of key, averaged over queries. It is NaN for a type without keys. For effective
+    """Return the attention to each type of key, averaged over queries; NaN for a type without keys. For effective
     attention, it may be negative or above 1."""
     return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
 
@@ -70,10 +67,9 @@ def _basis(values: np.ndarray) -> np.ndarray:
 def _projected(
     rows: Float[np.ndarray, "query key"], values: Float[np.ndarray, "key dim"], queries: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row of each query projected on the columns of its prefix of values, and which rows are exact.
+    """Rows of queries projected on the columns of their prefix of values, and which rows are exact.
 
-    Solves all normal equations at once, several times faster than one decomposition per query, and refines the
-    solutions until the output of each row is reproduced.
+    Solving all normal equations at once is several times faster than one decomposition per query.
     """
     grams = np.cumsum(values[:, :, None] * values[:, None, :], axis=0)[queries]
     visible = np.arange(len(values)) <= queries[:, None]
@@ -87,9 +83,3 @@ def _projected(
         projected += (inverse @ (target - projected @ values)[:, :, None])[:, :, 0] @ values.T * visible
     off = np.abs(projected @ values - target).max(1, initial=0)
     return projected, off <= EXACT * np.abs(values).max(initial=0)
-
-
-def _full_rank_rows(values: np.ndarray) -> int:
-    """A number of leading rows that are certainly linearly independent: up to the dimension, or 0."""
-    rows = min(values.shape)
-    return rows if _basis(values[:rows]).shape[1] == rows else 0

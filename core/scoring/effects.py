@@ -15,7 +15,7 @@ from jaxtyping import Float, Int, Shaped
 from ..errors import InputError
 from ..interval import Interval
 from . import few_inputs
-from .influence import change_ends
+from .influence import change_ends, influence
 
 Outcomes = Shaped[np.ndarray, " row"]  # booleans, or any numbers
 HeadOutcomes = Shaped[np.ndarray, "head row"]
@@ -31,14 +31,14 @@ def flips(before: Int[np.ndarray, " row"], after: Int[np.ndarray, "head row"]) -
 
 
 def rows_for_flips(flipped: int, rows: int) -> int:
-    """Estimate how many examples are needed to observe FEW_FLIPS changed predictions. The estimate is a lower bound if
-    no prediction has changed so far."""
+    """Estimate how many examples are needed to observe FEW_FLIPS changed predictions; a lower bound if none has
+    changed."""
     return -(-FEW_FLIPS * rows // max(flipped, 1))
 
 
 def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
-    """Return the exact two-sided p value of McNemar's test for predictions before and after a change; 1 if no example
-    changed."""
+    """Return the exact two-sided p value of McNemar's test for predictions before and after a change; 1 without
+    changes."""
     right_before, right_after = np.asarray(right_before, dtype=bool), np.asarray(right_after, dtype=bool)
     lost = int((right_before & ~right_after).sum())
     won = int((~right_before & right_after).sum())
@@ -48,8 +48,8 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
     """Return a metric (accuracy, F1 of class 1, or Pearson's r) for every head under every vector of example weights.
 
-    `counts` has the weight of each example in each bootstrap draw, not all 0. NaN if undefined (constant predictions
-    for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn. Raises InputError for an unknown metric.
+    NaN if undefined (constant predictions for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn.
+    Raises InputError for an unknown metric.
     """
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     weights = np.asarray(counts, dtype=float)
@@ -72,36 +72,26 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example. The mean of the values is Pearson's r between gold and predicted values; all are 0
-    if r is undefined.
+    """Return one value per example whose mean is Pearson's r between gold and predicted values; all 0 if r is
+    undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
-    gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
-    x, y = gold - gold.mean(), predicted - predicted.mean(-1, keepdims=True)
-    spread = np.sqrt((x**2).mean() * (y**2).mean(-1, keepdims=True))
-    varies = spread > 1e-12
-    together = np.divide(x * y, spread, out=np.zeros_like(y), where=varies)
-    squares = np.divide(y**2, (y**2).mean(-1, keepdims=True), out=np.zeros_like(y), where=varies)
-    r = together.mean(-1, keepdims=True)
-    return np.where(varies, r + together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
+    pearson = influence("pearson", gold, predicted)
+    return np.nan_to_num(pearson.value, nan=0.0)[..., None] + pearson.rows
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
-    """Return the change of a metric (accuracy, f1 or pearson) by ablating each head, with a paired 95 % interval.
-
-    None if the metric is undefined; bounds are also None for a single example.
-    """
+    """Return the change of a metric (accuracy, f1 or pearson) by ablating each head, with a paired 95 % interval. None
+    if the metric is undefined; bounds are also None for a single example."""
     return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
 
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Return weighted sums of the metric changes of several heads, with paired 95 % intervals.
-
-    With weights 1 for a group and -1 for each of its heads, the sum is the effect of the group beyond its heads.
-    """
+    """Return weighted sums of the metric changes of several heads, with paired 95 % intervals. With weights 1 for a
+    group and -1 for each of its heads, the sum is the effect of the group beyond its heads."""
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # the metric may be undefined for other heads
@@ -115,8 +105,8 @@ def contrast_intervals(
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
     """Return the change of a mean outcome (after minus before) for each head, with a paired interval.
 
-    `most` is the largest possible change of an example, such as 1 for accuracy; one unseen example of that size in
-    either direction is added. None if unknown, as for losses; bounds are then None for fewer than two changed examples.
+    `most` is the largest possible change of an example; one unseen example of that size in either direction is added.
+    None if unknown, as for losses; bounds are then None for fewer than two changed examples.
     """
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     n = difference.shape[1]
@@ -148,9 +138,9 @@ def max_t(
     For right and wrong outcomes, signs are flipped, which swaps predictions before and after. Losses and contributions
     to Pearson's r may be skewed with mean 0, so examples are drawn with replacement from the centred differences, and
     every draw is divided by its own spread (studentised bootstrap; Hall 1992). One sign or draw per example serves all
-    heads, which preserves their dependence. t_h = |sum d| / sqrt(sum d^2 + unseen) (`t_values`), and p_h = (1 + #{max
-    over heads of drawn t >= t_h}) / (1 + draws). For losses, p is at least `few_inputs.p_either` of the head, and 1 if
-    fewer than 12 examples changed, or all by the same amount. Raises InputError without heads or examples.
+    heads, which preserves their dependence. With t of `t_values`, p_h = (1 + #{max over heads of drawn t >= t_h}) / (1
+    + draws). For losses, p is at least `few_inputs.p_either` of the head, and 1 if fewer than 12 examples changed, or
+    all by the same amount. Raises InputError without heads or examples.
 
     Args:
         slack: added to every t_h to get the smallest p for outcomes with this error; above 0, `p_either` is not
@@ -190,8 +180,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return an upper bound for the fraction of all examples that a head affects, if no head had an effect on the
-    measured examples. The bound holds for all heads with 95 % confidence.
+    """Return an upper bound (95 % for all heads jointly) for the fraction of examples that a head affects, if no head
+    affected a measured example.
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -199,8 +189,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return the sample size with which, with 95 % probability, every head has at least one affected example. Each head
-    is assumed to affect a fraction `share` of all examples.
+    """Return the sample size with which, with 95 % probability, every head that affects a fraction `share` of all
+    examples has at least one affected example.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -208,11 +198,11 @@ def rows_to_see(share: float, heads: int = 1) -> int:
 
 
 def t_values(difference: HeadOutcomes) -> Float[np.ndarray, " head"]:
-    """Return one test statistic per head: sum d / sqrt(sum d^2 + unseen), where d are the differences of the head on
-    the examples. The term `unseen` allows for differences that were not sampled. The statistic increases with Student's
-    t, and is 0 if nothing changes.
+    """Return a test statistic of each head: sum d / sqrt(sum d^2 + unseen), where d are its differences on the
+    examples.
 
-    `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head.
+    `unseen` is 0 for right and wrong outcomes; otherwise two examples with the largest change under any head. The
+    statistic increases with Student's t, and is 0 if nothing changes.
     """
     return _scaled(np.asarray(difference, dtype=float)).sum(1)
 
@@ -250,10 +240,8 @@ class SplitHalf:
 
 
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
-    """Choose the best head on a random half of the examples and measure its gain on the other half, many times.
-
-    Raises InputError for fewer than two examples.
-    """
+    """Choose the best head on a random half of the examples and measure its gain on the other half, many times. Raises
+    InputError for fewer than two examples."""
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
     if rows < 2:
@@ -276,8 +264,7 @@ def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations between two scores of n heads, with p for Spearman's rho. Values are None if one score is
-    constant."""
+    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if one score is constant."""
 
     spearman: float | None
     kendall: float | None
@@ -286,7 +273,7 @@ class Agreement:
 
 
 def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarray, " other"]) -> Agreement:
-    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads. Heads with NaN are left out.
+    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads, without heads that have NaN.
 
     None for fewer than three heads or a constant score. Raises InputError if the numbers of heads differ.
     """

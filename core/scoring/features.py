@@ -1,13 +1,8 @@
 """Attention to tokens with a feature (Kovaleva et al. 2019, section 4.4 and Fig 6; Clark et al. 2019, 3.2).
 
-The column of key k is c[k] = mean over queries of A[query, k]; the columns of an input sum to 1. In causal models, the
-first query, which attends only to itself, is left out, and c is also divided by the number of queries that see the key,
-because more queries see early keys. Definitions:
-
-    max                 max over the feature's tokens of c[k]                 (Kovaleva)
-    sum                 sum over the feature's tokens of c[k]                 (Clark)
-    max-visible         max of c[k] over the queries that see k               (causal models)
-    classifying         max over the feature's tokens of A[classifying token, k]  (Kovaleva's Fig 7, last layer)
+The column of key k is c[k] = mean over queries of A[query, k]. In causal models, the first query, which attends only to
+itself, is left out. DEFINITIONS name the ways to measure the attention to a feature from the columns of its tokens;
+max-visible, of causal models, averages over the queries that see the key, because more queries see early keys.
 
 Inputs without the feature are left out. The baseline is as many other tokens of the text near those of the feature,
 drawn several times; an effect is a value minus the baseline of its input. The baseline of positional features ([CLS],
@@ -42,8 +37,7 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Query-key positions at which the attention to tokens with a feature is compared with the attention to tokens
-    without it, in one input.
+    """Query-key positions at which attention to tokens with a feature is compared with attention to tokens without it.
 
     Attributes:
         queries: positions of q and q+t, for any ordinary query and for the classifying token (WAYS).
@@ -57,8 +51,8 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position, and a mask of features. Words with a feature in this mask are
-    compared only with words of the same kind.
+    """The kind of word (such as noun) at each position, and which features are compared only with words of the same
+    kind.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -72,8 +66,8 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input in which the tokens of each feature are marked. It is used to draw random contrasts between tokens with
-    and without a feature."""
+    """An input in which the tokens of each feature are marked, to draw contrasts between tokens with and without a
+    feature."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -83,8 +77,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw random contrasts between tokens with and without each feature, in each input. At most DRAWS contrasts are
-    drawn for ordinary queries, and as many for the classifying token as the query.
+    """Draw random contrasts between tokens with and without each feature, in each input: at most DRAWS for ordinary
+    queries, and as many for the classifying token as the query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -146,9 +140,8 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the six positions (k, o, k+t, o+t, q, q+t) of each valid random contrast, and its group. q is the
-        query, k the key, o another key and t a shift. A group is one feature of one input with one way of choosing
-        queries."""
+        """Return the six positions (k, o, k+t, o+t, q, q+t) of each valid random contrast, and its group (a feature of
+        an input, and a way). q is the query, k the key, o another key and t a shift."""
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -162,16 +155,12 @@ class _Drawn:
         moved = self.kinds[number, cells[2:4]]
         valid = (self.plain[number, cells[[2, 3, 5]]] & ~self.own[row, cells[1:4]]).all(0)
         valid &= ~self.roles[row] | ((moved[0] == moved[1]) & (moved[0] >= 0))
-        valid &= ~_of_one_word(self.words[number, cells])
+        words = self.words[number, cells]
+        is_same = (words[:4] == words[[4, 4, 5, 5]]) & (words[[4, 4, 5, 5]] >= 0)  # of a key and its query
+        valid &= ~is_same.any(0)
         if causal:
             valid &= (cells[:2] <= query).all(0)
         return group[valid], cells[:, valid].T
-
-
-def _of_one_word(words: Int[np.ndarray, "six draw"]) -> Bool[np.ndarray, " draw"]:
-    """Return whether a query is the same word as one of its two keys; words of k, o, k+t, o+t, q and q+t."""
-    query, moved = words[4], words[5]
-    return (((words[:2] == query) & (query >= 0)) | ((words[2:4] == moved) & (moved >= 0))).any(0)
 
 
 def _chosen(
@@ -191,8 +180,7 @@ def _positions(
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """Query-key positions of all valid random contrasts between tokens with and without a feature, for some inputs. The
-    positions are found once and used for every layer.
+    """Query-key positions of all valid contrasts of some inputs, found once and used for every layer.
 
     Attributes:
         queries: positions of the queries, with the signs of SIGNS.
@@ -209,8 +197,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the query-key positions of all inputs in a batch. Random draws that did not find suitable
-        positions are left out."""
+        """Concatenate the positions of all inputs in a batch, without the random draws that are not valid."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -220,8 +207,7 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """Return the query-key positions at which attention is compared between tokens with and without a feature, for
-        one input of the batch."""
+        """Return the query-key positions of all contrasts in one input of the batch."""
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -233,10 +219,10 @@ def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
     """Return by how much the log attention to tokens with a feature exceeds that to random tokens without it, for each
-    input. The value is averaged over draws and given in nats.
+    input.
 
-    A contrast is a difference in log attention; NaN without draws. `weights` are those of the cells of each draw, in
-    the order of SIGNS.
+    In nats, averaged over draws; NaN without draws. `weights` are those of the cells of each draw, in the order of
+    SIGNS.
     """
     contrasts = np.full((int(np.prod(cells.shape)), weights.shape[-1]), np.nan)
     if len(cells.starts):
@@ -274,8 +260,8 @@ def mark(
     rhombi: Rhombi | None = None,
     types: Int[np.ndarray, " key"] | None = None,
 ) -> Marks:
-    """Mark the tokens of one input that have each feature. As a baseline, NULLS random sets of other tokens are drawn
-    for each feature."""
+    """Mark the tokens of one input that have each feature, and draw NULLS random sets of other tokens as the
+    baseline."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
     features, length = tokens.shape
@@ -322,8 +308,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token minus the median attention to its BESIDE nearest tokens. The input must have
-    at least two tokens."""
+    """Return the attention to each token minus the median attention to its BESIDE nearest tokens, for at least two
+    tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -335,8 +321,8 @@ def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int
     sets of equally many word types.
 
     Each word type counts once, because a head that prefers a few words seems to attend to every feature of these words.
-    The sets are drawn from all word types in `types` (`FeatureAttention.types`); a type has the feature if most of its
-    tokens do. p is at least 1 / (SETS + 1); NaN if no or every word type has the feature.
+    A type has the feature if most of its tokens do. p is at least 1 / (SETS + 1); NaN if no or every word type has the
+    feature.
     """
     if not types:
         return float("nan")
@@ -360,7 +346,7 @@ def columns(
     """Return the attention that each key receives, averaged over queries.
 
     `causal` leaves out query 0, which attends only to itself, unless it is the only one. `visible` averages over the
-    queries at or after the key instead of all queries.
+    queries at or after the key.
     """
     length = cells.shape[2]
     rows = cells[:, 1:] if causal and length > 1 else cells
@@ -373,10 +359,8 @@ def columns(
 
 
 class _Batch:
-    """The marked positions of inputs of equal length, found once and used for every layer.
-
-    A group is one feature of one input, as marked (0) or as drawn for the baseline (1 to NULLS).
-    """
+    """The marked positions of inputs of equal length, found once and used for every layer. A group is one feature of
+    one input, as marked (0) or as drawn for the baseline (1 to NULLS)."""
 
     def __init__(self, inputs: list[int], marks_of_inputs: list[Marks], *, kinds: int):
         self.inputs, self.classifying = list(inputs), [marks.classifying for marks in marks_of_inputs]
@@ -394,7 +378,7 @@ class _Batch:
         self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Return the values at all marked key positions as one array, group by group."""
+        """Return the values at all marked key positions, group by group."""
         return values[self.owner, self.keys]
 
     def reduced(
@@ -431,8 +415,7 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer of attention to tokens with each feature. It computes means over inputs, and the means minus a random
-    baseline.
+    """Observer of the attention to tokens with each feature: means over inputs, and means minus a random baseline.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -455,15 +438,12 @@ class FeatureAttention:
         self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
-        """Set the inputs of the next run, with their feature marks and their indices in the study, and return this
-        observer."""
+        """Set the feature marks of the inputs in the next run, and their indices in the study."""
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
     def update(self, layer: int | slice, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
-            self._batch = self._batch_of(inputs)
-        batch, cells = self._batch, cells_of(weights)
+        batch, cells = self._batch_of(inputs), cells_of(weights)
         rows = cells[np.arange(len(inputs)), batch.classifying]
         drawn = batch.cells
         at = None if drawn is None else weights_at(cells, drawn.batch, drawn.queries, drawn.keys)
@@ -474,23 +454,19 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request what is needed for long inputs: the attention to each key, the attention row of the classifying
-        token, and the weights at randomly drawn positions."""
+        """Request the column sums, the attention row of the classifying token, and the weights of contrasts for long
+        inputs."""
         if queries != keys:
             return None
-        self._batch = batch = self._batch_of(inputs)
+        batch = self._batch_of(inputs)
         cells = [None if batch.cells is None else batch.cells.of_input(k) for k in range(len(inputs))]
         rows = [(classifying, 0) for classifying in batch.classifying]
         return [Needs(columns=True, rows=row, cells=input_cells) for row, input_cells in zip(rows, cells, strict=True)]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        if self._batch is None or self._batch.inputs != inputs:
-            self._batch = self._batch_of(inputs)
-        batch = self._batch
-        received, rows = (
-            np.stack([layer_sums.columns.T for layer_sums in sums]),
-            np.stack([layer_sums.rows[:, 0].T for layer_sums in sums]),
-        )
+        batch = self._batch_of(inputs)
+        received = np.stack([layer_sums.columns.T for layer_sums in sums])
+        rows = np.stack([layer_sums.rows[:, 0].T for layer_sums in sums])
         length, visible = received.shape[1], None
         if self.causal and length > 1:
             received = received - np.stack([layer_sums.rows[:, 1].T for layer_sums in sums])
@@ -502,9 +478,11 @@ class FeatureAttention:
         self._add(layer, _Taken(mean, rows, visible, None if at is None else by_draw(at, 4)), batch)
 
     def _batch_of(self, inputs: list[int]) -> _Batch:
-        return _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
+        if self._batch is None or self._batch.inputs != inputs:  # the same for all layers of a batch
+            self._batch = _Batch(inputs, [self._marks[k] for k in inputs], kinds=len(self.definitions))
+        return self._batch
 
-    def _add(self, layer: int | slice, weights: "_Taken", batch: _Batch) -> None:
+    def _add(self, layer: int | slice, weights: _Taken, batch: _Batch) -> None:
         """Add every definition's values of one layer."""
         sums: list[np.ndarray] = []
         even = _even(weights.mean.shape[1], batch.classifying) if self.causal and self.places.any() else None
@@ -523,7 +501,6 @@ class FeatureAttention:
         counts = counts if isinstance(layer, slice) else counts[:, 0]
         numbers = [self._numbers[k] for k in batch.inputs]
         self.means.update(layer, np.concatenate([*sums, contrast], 1).swapaxes(1, 2), counts, numbers)
-
         self._add_types(layer, weights.mean if weights.visible is None else weights.visible, batch)
 
     def _add_types(self, layer: int | slice, weights: Float[np.ndarray, "batch key head"], batch: _Batch) -> None:
@@ -555,25 +532,22 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return the attention to tokens with each feature and the attention minus the baseline, for each (definition,
+        """Return the attention to tokens with each feature, and the attention minus the baseline, by (definition,
         feature). Estimates are arrays [layer, head, 1]."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the mean contrast between tokens with and without one feature, as an array [layer, head, 1].
-        `definition` names how the attention to a token is measured."""
+        """Return the mean contrast of a feature [layer, head, 1], for one definition of attention to a token."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the index of one column of `means`. The column has the contrast between tokens with and without a
-        feature, for one definition of attention."""
+        """Return the column of `means` with the contrast of a feature, for one definition of attention to a token."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the index of one column of `means`. The column has the effect (attention minus baseline) of a feature,
-        for one definition of attention."""
+        """Return the column of `means` with the effect of a feature, for one definition of attention to a token."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
@@ -581,8 +555,7 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split the estimate of all statistics by definition and feature. Each entry has the estimated attention, and the
-    attention minus the baseline."""
+    """Split the estimate of all statistics into attention, and attention minus baseline, by (definition, feature)."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

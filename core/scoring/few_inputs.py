@@ -23,7 +23,7 @@ Cells = Shaped[np.ndarray, "*cell"]
 
 @dataclass(frozen=True)
 class Spread:
-    """The standard error and skewness of each of several means over few inputs, such as the mean score of every head.
+    """The standard error and skewness of several means over few inputs, such as the mean score of every head.
 
     Attributes:
         error: standard error; 0 if values differ only by rounding, NaN for fewer than two.
@@ -67,10 +67,8 @@ def spread_of(
 
 
 def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
-    """Return the bounds of the 95 % interval of a mean; NaN if there are fewer than two inputs, or only one is nonzero.
-
-    The interval stays on the side of 0 on which all inputs are, and is [0, 0] if all are 0.
-    """
+    """Return the bounds of the 95 % interval of a mean; NaN for fewer than two inputs, or if only one is nonzero. The
+    interval stays on the side of 0 on which all inputs are, and is [0, 0] if all are 0."""
     low, high = reaching(mean, spread.error, spread.lean, np.maximum(spread.different - 1, 1))
     low = np.where(spread.sign > 0, np.maximum(low, 0.0), low)
     high = np.where(spread.sign < 0, np.minimum(high, 0.0), high)
@@ -79,11 +77,8 @@ def ends(mean: Cells, spread: Spread) -> tuple[Cells, Cells]:
 
 
 def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Cells, Cells]:
-    """Return the smallest 95 % interval that covers both Student's interval and Hall's interval, which corrects for
-    skewness.
-
-    `lean` is the skewness of the values divided by the square root of their number.
-    """
+    """Return the smallest 95 % interval that covers both Student's interval and Hall's, which corrects for skewness.
+    `lean` is the skewness of the values divided by the square root of their number."""
     with np.errstate(invalid="ignore"):
         far = scipy.special.stdtrit(degrees, (1 + CONFIDENCE) / 2)
         low = mean - error * np.maximum(far, _unbent(far, lean))
@@ -92,10 +87,8 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
-    """Return the one-sided p value for a mean of at most 0; NaN for fewer than FEWEST nonzero inputs.
-
-    If all inputs have the same value, p is that of the sign test, 1 / 2^inputs.
-    """
+    """Return the one-sided p value for a mean of at most 0; NaN for fewer than FEWEST nonzero inputs. If all inputs
+    have the same value, p is that of the sign test, 1 / 2^inputs."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
@@ -106,8 +99,7 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Return the two-sided p value for the null hypothesis that the mean is 0. It is NaN if fewer than FEWEST inputs
-    have a nonzero value."""
+    """Return the two-sided p value for a mean of 0; NaN for fewer than FEWEST nonzero inputs."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 
@@ -115,8 +107,7 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """Return the 95 % confidence interval of the mean over inputs. It is NaN if there are fewer than two inputs, or if
-    only one input has a nonzero value."""
+    """Return the 95 % interval of the mean over inputs; NaN for fewer than two inputs, or if only one is nonzero."""
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)
         return nothing, nothing

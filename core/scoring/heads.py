@@ -19,7 +19,7 @@ from ..map_sums import MapSums, Needs, keys_as_values
 
 @dataclass(frozen=True)
 class SpecialPositions:
-    """The positions of the special tokens in one input, which head scores need."""
+    """The positions of the special tokens in one input."""
 
     first: int
     separators: tuple[int, ...]
@@ -28,8 +28,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps from which head scores are computed. All inputs have the same length and the same positions of
-    special tokens."""
+    """Attention maps of equally long inputs with their special tokens, from which head scores are computed."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -37,29 +36,27 @@ class MapBatch:
 
     @cached_property
     def row_entropies(self) -> Any:
-        """Return the entropy of every attention row, in nats. The result is cached."""
+        """Return the entropy of every attention row, in nats."""
         return row_entropies(self.weights)
 
     def to_offset(self, offset: int) -> Any:
-        """Return the mean attention of each head to the token at an offset from the query (see the function
-        `to_offset`)."""
+        """Return the mean attention of each head to the token at an offset from the query."""
         return to_offset(self.weights, offset, causal=self.causal)
 
     def to_set(self, number: int) -> Any:
-        """Return the attention to the first token (`number` 0) or to the separators (`number` 1), averaged over
-        queries."""
+        """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1)."""
         return to_own_keys(self.weights, [special_keys(at)[number] for at in self.places], causal=self.causal)
 
     @property
     def mean_distance(self) -> Any:
-        """Return the mean attention distance in tokens (see the function `mean_distance`)."""
+        """Return the mean attention distance of each head, in tokens."""
         return mean_distance(self.weights, causal=self.causal)
 
 
 @dataclass(frozen=True)
 class SumBatch:
-    """The sums of attention maps from which head scores are computed for long inputs of equal length. `MapBatch`
-    computes the same scores from whole maps. The attribute `sums` has the sums that `special_needs` requests."""
+    """Sums of attention maps of equally long inputs, from which the head scores of `MapBatch` are computed for long
+    inputs."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]
@@ -79,11 +76,8 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the attention to the first token (`number` 0) or to the separators (`number` 1), averaged over
-        queries.
-
-        NaN without keys, or without queries that see one of the keys and another key.
-        """
+        """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1); NaN without
+        keys, or without queries that see one of the keys and another key."""
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
         )
@@ -98,8 +92,8 @@ class SumBatch:
 
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
-        """Return the mean over queries of the attention distance, sum_j A[i, j] |i - j|, in tokens; NaN for a single
-        token of a causal model."""
+        """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal
+        model."""
         rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 
@@ -120,8 +114,8 @@ def special_needs(at: SpecialPositions, keys: int) -> Needs:
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over the queries i for which this key exists. The mean is NaN if there
-    are no such queries. If `causal` is True, offsets above 0 give NaN, and offset 0 leaves out query 0."""
+    """Return the mean attention A[i, i + offset] over queries i; NaN if no query has such a key. For causal maps,
+    offsets above 0 give NaN, and offset 0 leaves out query 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights
@@ -131,8 +125,7 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Return the attention weight that the given keys receive together, averaged over queries. The result is NaN
-    without keys or queries.
+    """Return the attention weight that some keys receive together, averaged over queries; NaN without keys or queries.
 
     `causal` uses only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
@@ -172,8 +165,8 @@ def normalised_mean(
     """Return the mean over queries of entropy / ln(number of visible keys), from 0 (all attention on one key) to 1
     (uniform attention).
 
-    Queries that see only one key are left out; NaN without queries. `rows` are entropies in nats. `visible_keys` is the
-    number of visible keys of each query, broadcast; None: the whole sentence, or up to the query.
+    Queries that see only one key are left out; NaN without queries. `rows` are entropies in nats. `visible_keys` of
+    None: the whole sentence, or up to the query.
     """
     if visible_keys is not None:
         several = np.broadcast_to(visible_keys > 1, rows.shape)
@@ -190,15 +183,18 @@ def normalised_mean(
 
 def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = False) -> Float[Any, "*heads"]:
     """Return the mean over queries of the attention distance, sum_j A[i, j] |i - j|, in tokens; NaN for a single token
-    of a causal model.
-
-    `causal` leaves out query 0.
-    """
+    of a causal model. `causal` leaves out query 0."""
     position = np.arange(weights.shape[-1])
-    gaps = np.abs(position[:, None] - position).ravel()  # query 0 of a causal map adds nothing
+    gaps = np.abs(position[:, None] - position)  # query 0 of a causal map adds nothing
     queries = (len(position) - 1 if causal else len(position)) or float("nan")
     if len(position) > LONG:
-        return _row_distances(weights).sum(-1) / queries
+        if isinstance(weights, np.ndarray):
+            return np.einsum("...qk,qk->...q", weights, gaps.astype(weights.dtype)).sum(-1) / queries
+        row_sums, offsets = weights.new_empty(weights.shape[:-1]), weights.new_tensor(gaps)
+        for number, maps in enumerate(weights.reshape(-1, *gaps.shape)):  # one map at a time, to save memory
+            row_sums.view(-1, len(position))[number] = (maps * offsets).sum(-1)
+        return row_sums.sum(-1) / queries
+    gaps = gaps.ravel()
     if isinstance(weights, np.ndarray):
         return weights.reshape(*weights.shape[:-2], -1) @ gaps.astype(weights.dtype) / queries
     if weights.dim() == 4 and weights.stride(1) == 1:  # heads side by side in memory: no copy
@@ -208,18 +204,6 @@ def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = Fal
 
 
 LONG = 256  # tokens: among more, one sum of all weights of a map in float32 loses the third digit
-
-
-def _row_distances(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads query"]:
-    """sum_j A[i, j] |i - j| of every row."""
-    position = np.arange(weights.shape[-1])
-    gaps = np.abs(position[:, None] - position)
-    if isinstance(weights, np.ndarray):
-        return np.einsum("...qk,qk->...q", weights, gaps.astype(weights.dtype))
-    rows, offsets = weights.new_empty(weights.shape[:-1]), weights.new_tensor(gaps)
-    for number, maps in enumerate(weights.reshape(-1, *gaps.shape)):  # one map at a time, to save memory
-        rows.view(-1, len(position))[number] = (maps * offsets).sum(-1)
-    return rows
 
 
 def to_own_keys(

@@ -23,7 +23,7 @@ MANY = 32  # with so many moved scores (or all), the observed spread suffices
 JUMP = 2.5  # influence on Pearson's r of a score that jumps: of standardised scores, so without a unit
 
 Rows = Shaped[np.ndarray, " row"]
-Runs = Shaped[np.ndarray, "run row"]
+Runs = Shaped[np.ndarray, "*run row"]
 
 
 @dataclass(frozen=True)
@@ -36,17 +36,15 @@ class Influence:
         gained, lost: influence of one more example that is predicted well or badly; 0 for pearson.
     """
 
-    value: Float[np.ndarray, " run"]
-    rows: Float[np.ndarray, "run row"]
-    gained: Float[np.ndarray, " run"]
-    lost: Float[np.ndarray, " run"]
+    value: Float[np.ndarray, "*run"]
+    rows: Float[np.ndarray, "*run row"]
+    gained: Float[np.ndarray, "*run"]
+    lost: Float[np.ndarray, "*run"]
 
 
 def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
-    """Return accuracy, F1 of class 1 or Pearson's r of each run, with the influence of every example.
-
-    Raises InputError for another metric.
-    """
+    """Return accuracy, F1 of class 1 or Pearson's r of each run, with the influence of every example. Raises InputError
+    for another metric."""
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     if name == "accuracy":
         right = (predicted == gold).astype(float)
@@ -62,15 +60,15 @@ def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
         return Influence(value, rows, (2 - 2 * value) / mean_named, -value / mean_named)
     if name == "pearson":
         # L = zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy; 0 and NaN if r is undefined.
-        x, y = gold - gold.mean(), predicted - predicted.mean(1, keepdims=True)
-        spread = np.sqrt((x**2).mean() * (y**2).mean(1, keepdims=True))
+        x, y = gold - gold.mean(), predicted - predicted.mean(-1, keepdims=True)
+        spread = np.sqrt((x**2).mean() * (y**2).mean(-1, keepdims=True))
         defined = spread > 1e-12
         together = np.divide(x * y, spread, out=np.zeros_like(y), where=defined)
-        squares = np.divide(y**2, (y**2).mean(1, keepdims=True), out=np.zeros_like(y), where=defined)
-        r = together.mean(1, keepdims=True)
+        squares = np.divide(y**2, (y**2).mean(-1, keepdims=True), out=np.zeros_like(y), where=defined)
+        r = together.mean(-1, keepdims=True)
         rows = np.where(defined, together - r * (x**2 / max((x**2).mean(), 1e-300) + squares) / 2, 0.0)
-        none = np.zeros(len(y))
-        return Influence(np.where(defined, r, np.nan)[:, 0], rows, none, none)
+        none = np.zeros(r.shape[:-1])
+        return Influence(np.where(defined, r, np.nan)[..., 0], rows, none, none)
     raise InputError(
         f"A confidence interval can be computed for the metrics {', '.join(METRICS[:-1])} and pearson; got "
         f'"{name}". Choose one of them.'
@@ -87,11 +85,8 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """Return the weighted sum, over several runs, of the change of a metric (after minus before), with its 95 %
-    interval.
-
-    All NaN if the metric is undefined; bounds are NaN for fewer than two examples.
-    """
+    """Return the weighted sum over runs of the change of a metric (after minus before), with its 95 % interval. All NaN
+    if the metric is undefined; bounds are NaN for fewer than two examples."""
     first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
     value = float(weights @ (then.value - first.value[0]))
     rows = weights @ (then.rows - first.rows)
@@ -114,8 +109,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return by how much one changed prediction changes a metric, in the units of `Influence`. This is 1 for accuracy.
-    For F1, it is the change when a true positive becomes a false negative."""
+    """Return by how much one changed prediction changes a metric: 1 for accuracy; for F1, the change when a true
+    positive becomes a false negative."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))

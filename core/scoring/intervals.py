@@ -27,8 +27,7 @@ _REACH = float(-ndtri(0.025))
 def wilson_interval(
     counts: Real[np.ndarray, "*share"], rows: int
 ) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
-    """Return the bounds of 95 % Wilson intervals (1927) for the proportions counts / rows. `rows` is the number of
-    examples, at least 1."""
+    """Return the bounds of 95 % Wilson intervals (1927) for the proportions counts / rows, with at least one row."""
     share, squared = counts / rows, _REACH**2
     middle = share + squared / (2 * rows)
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
@@ -54,7 +53,7 @@ class StatisticEstimate:
     inputs: Float[np.ndarray, " statistic"]
 
     def part(self, index: int) -> "StatisticEstimate":
-        """Return the estimate of a single statistic by its index, as an array [layer, head, 1]."""
+        """Return the estimate of one statistic, as an array [layer, head, 1]."""
         spread = Spread(*(getattr(self.spread, name)[..., index : index + 1] for name in _SPREAD))
         counts = (getattr(self, name)[..., index : index + 1] for name in ("n", "inputs"))
         return StatisticEstimate(self.value[..., index : index + 1], spread, *counts)
@@ -72,13 +71,11 @@ class StatisticEstimate:
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the one-sided p value for the null hypothesis that the mean is at most 0. It is NaN if too few inputs
-        have a nonzero value."""
+        """Return the one-sided p value for a mean of at most 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p value for the null hypothesis that a mean is 0. NaN if too few inputs have a value
-        other than 0."""
+        """Return the two-sided p value for a mean of 0; NaN if too few inputs are nonzero."""
         return few_inputs.p_either(self.value, self.spread)
 
 
@@ -90,10 +87,7 @@ EVERY_LAYER = slice(None)
 
 class Means:
     """Accumulator of means over inputs, by layer, head and statistic. A mean is the sum of values divided by the sum of
-    counts.
-
-    Call `update` with batches in any order, `merge` with accumulators of the same shape, and `result`.
-    """
+    counts. Batches may come in any order."""
 
     def __init__(self, layers: int, heads: int, statistics: int):
         self.sums = np.zeros((GROUPS, layers, heads, statistics))
@@ -107,7 +101,7 @@ class Means:
         counts: Float[np.ndarray, "batch *layer statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add the values of a batch of inputs to the running sums of this accumulator.
+        """Add the values of a batch of inputs to the running sums.
 
         Args:
             layer: EVERY_LAYER if `sums` has the heads of all layers concatenated.
@@ -126,8 +120,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator in place, and return this accumulator. If the other one has fewer
-        statistics, they are added to the first statistics of this one."""
+        """Add the sums of another accumulator in place. If it has fewer statistics, they are added to the first
+        ones."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -135,8 +129,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Append empty statistics until there are `statistics` in total. The statistics form `blocks` blocks of equal
-        size, and the same number is appended to each block."""
+        """Append empty statistics until there are `statistics` in total, the same number to each of `blocks` equal
+        blocks."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -145,16 +139,14 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """Return an accumulator with only some of the statistics. `places` has their indices, and the result has the
-        same order."""
+        """Return an accumulator with only the statistics at some indices, in that order."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of only the groups of inputs with even indices (parity 0) or with odd indices (parity
-        1)."""
+        """Return an accumulator of only the groups of inputs with even indices (parity 0) or odd indices (parity 1)."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -162,11 +154,8 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """Return the means over inputs with their uncertainty. With `minus`, return the paired difference from another
-        accumulator.
-
-        Both accumulators must have the same inputs; n is that of this one.
-        """
+        """Return the means over inputs with their uncertainty, or the paired difference from another accumulator over
+        the same inputs (`minus`)."""
         value, parts, part_means, used = self._parts()
         if minus is not None:
             its_value, its_parts, its_own, its_used = minus._parts()
@@ -176,12 +165,10 @@ class Means:
         return StatisticEstimate(value, spread, n, inputs)
 
     def _parts(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Return the means [layer, head, statistic], the contribution and the mean of each group, and which groups have
-        one.
+        """Means [layer, head, statistic], the contribution and the mean of each group, and which groups have one.
 
         A ratio R = S / C of sums changes with group g by (S_g - R C_g) / C. R plus this, times the number of groups,
-        has mean R and the spread of R over groups (linearisation of a ratio). For counts of 1, it is the mean of the
-        group.
+        has mean R and the spread of R over groups (linearisation of a ratio).
         """
         counts = self.counts[:, :, None, :]
         total, groups = counts.sum(0), (counts > 0).sum(0)
@@ -210,11 +197,8 @@ _ARRAYS = ("sums", "counts", "inputs")
 
 
 def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
-    """Return the 95 % confidence interval of a mean by Student's t distribution, from the sum and the sum of squares of
-    n values.
-
-    None for fewer than two values, or if `squares` is NaN.
-    """
+    """Return the 95 % interval of a mean by Student's t distribution, from the sum and the sum of squares of n values.
+    None for fewer than two values, or if `squares` is NaN."""
     if n < 2 or np.isnan(squares):
         return None
     mean = total / n

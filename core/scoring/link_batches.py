@@ -36,8 +36,8 @@ class LinkedWords:
 
 
 class WordTable:
-    """A table with the sentence, the number of tokens and the spelling ID of every word. Each row is one input; rows
-    are padded to the same number of words."""
+    """A table with the sentence, the number of tokens and the spelling ID of every word; one row for each input, padded
+    to equal length."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -49,8 +49,8 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Return whether a link from one word to another is allowed: between words of one sentence, or, where `across`
-        is True, of different sentences.
+        """Return whether a link between two words is allowed: words of one sentence or, where `across` is True, of
+        different sentences.
 
         False for special tokens, and from a word to itself. All arguments are broadcast.
         """
@@ -65,8 +65,7 @@ class WordTable:
 
 
 class LinkBatch:
-    """Links between words for inputs with equal length, by relation and direction. They are found once and used for
-    every layer.
+    """Links between words for inputs of equal length, by relation and direction, found once and used for every layer.
 
     The group of a link is its input, turn and distance or, across sentences, its input, turn and query. Its baseline is
     all reachable pairs of its group that are not links of that turn.
@@ -144,8 +143,8 @@ class LinkBatch:
 
     @cached_property
     def _asked(self) -> list[tuple[np.ndarray, ...]]:
-        """Return, forward and backward: the links, their input and first word, and 1 if another possible answer
-        precedes the right one, and if one follows it."""
+        """Forward and backward: the links, their input and first word, and 1 if another possible answer precedes the
+        right one, and if one follows it."""
         questions = []
         for way in (False, True):
             links = np.flatnonzero(self.backward == way)
@@ -159,8 +158,8 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return four quantities of every link, from the attention maps of one layer: attention weight, excess over the
-        baseline, accuracy, and contrast with random positions."""
+        """Return, for every link, the attention weight, the excess over the baseline, the accuracy, and the contrast,
+        from the maps of one layer."""
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
         by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
@@ -186,16 +185,16 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the values of every link, stacked in the order of QUANTITIES. If there are no other words to compare a
-        link with, its excess is 0, and it is not included in `counts`."""
+        """Return the values of every link, in the order of QUANTITIES. The excess of a link without a baseline is 0,
+        and `counts` leaves it out."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return the sum over links of each measured quantity, for each input, relation and direction, as float64. The
-        sum is 0 if there are no links."""
+        """Return the sum over links of each quantity, for each input, relation and direction, as float64; 0 without
+        links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
         by_input = np.zeros((len(self.inputs), values.shape[2], turns, len(QUANTITIES)))
@@ -214,7 +213,6 @@ class _Pairs:
         return ((batch * self.turns + turn) * self.words + query) * self.words + key
 
     def __call__(self, batch: Words, turn: Words, query: Words, key: Words) -> np.ndarray:
-        """Return whether each of these pairs is in the set."""
         codes = self._code(batch, turn, query, key)
         at = np.searchsorted(self.known, codes).clip(0, len(self.known) - 1)
         return np.asarray(self.known[at] == codes)
@@ -224,8 +222,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return True if the tokens of all words, in order, are exactly the tokens of the input. The input can then be
-    split into blocks of whole words."""
+    """Return whether the tokens of all words, in order, are exactly the tokens of the input, so that it can be split
+    into blocks."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -247,10 +245,8 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Computes the attention along the links of one input in one layer, one block of queries at a time.
-
-    `cells` are additional cells (cell, 2) for contrasts.
-    """
+    """Reader of the attention along the links of one input in one layer, one block of queries at a time. `cells` are
+    the (query, key) cells of the contrasts."""
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
         self.batch, self.number, self.heads = batch, number, heads
@@ -276,8 +272,7 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights [query, key] of one head for one block of queries, which begins at `start`, to the
-        running sums."""
+        """Add the attention weights of one head, for a block of queries from query `start` on, to the running sums."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):
@@ -325,8 +320,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along links in one layer, and reset the running sums. `cells` has the attention weights
-        at the query-key positions that `self.cells` lists."""
+        """Return the attention along the links in one layer, and reset the running sums. `cells` has the weights of
+        `self.cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()
@@ -334,6 +329,5 @@ class LinkBlocks:
 
 
 def _between(ascending: Int[np.ndarray, " word"], low: int, count: int) -> slice:
-    """Return the slice of words `low` to `low + count`."""
     first, last = np.searchsorted(ascending, (low, low + count))
     return slice(int(first), int(last))

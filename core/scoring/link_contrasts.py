@@ -33,15 +33,13 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word and the sentence of each token in an input. `word` is -1 outside words. `sentence` is -1 for special
-    tokens as well."""
+    """The word (-1 outside words) and the sentence (-1 also for special tokens) of each token in an input."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
 
     @classmethod
     def of(cls, words: Sequence[tuple[int, ...]], sentence: Sequence[int], length: int) -> "Pieces":
-        """Create a `Pieces` object from the token positions of each word and the number of its sentence."""
         of_word, of_sentence = np.full(length, -1), np.full(length, -1)
         places = [position for positions in words for position in positions]
         of_word[places] = np.repeat(np.arange(len(words)), [len(positions) for positions in words])
@@ -51,9 +49,11 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Three queries and three keys for each random draw with which the attention along a link is compared. `fits` marks
-    valid draws: all positions except those of the link are inside the input, between other words, and not linked. The
-    positions of invalid draws are undefined."""
+    """Three queries and three keys for each random draw with which the attention along a link is compared.
+
+    `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
+    positions of invalid draws are undefined.
+    """
 
     queries: Int[np.ndarray, "link draw three"]
     keys: Int[np.ndarray, "link draw three"]
@@ -61,7 +61,7 @@ class Hexagons:
 
     @cached_property
     def cells(self) -> "HexagonCells":
-        """Return the six query-key positions that make up each valid random contrast of a link."""
+        """Return the six query-key positions of each valid random contrast of a link."""
         link, draw = np.nonzero(self.fits)
         queries, keys = self.queries[link, draw], self.keys[link, draw]
         each = (*_PLUS, *_MINUS)
@@ -70,8 +70,8 @@ class Hexagons:
 
 @dataclass(frozen=True)
 class HexagonCells:
-    """The query-key positions of all valid random draws with which some links are compared. Each draw has six
-    positions: the log attention at the first three is added, and at the last three subtracted."""
+    """The query-key positions of all valid random contrasts of links. The log attention at the first three positions of
+    a contrast is added, and at the last three subtracted."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -84,8 +84,7 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw random sets of query-key positions as controls for each link (a pair of words) of one input. There are at
-    most DRAWS sets for each link.
+    """Draw at most DRAWS random sets of query-key positions as controls for each link (a pair of words) of one input.
 
     Args:
         links: token positions of the words of the query and of the key.
@@ -107,11 +106,10 @@ def hexagons_of_inputs(
     causal: bool,
     seeds: Sequence[Sequence[int]],
 ) -> Hexagons:
-    """Draw sets of random query-key positions for the links of several inputs with equal length. The attention along a
-    link is compared with the attention at these positions. Each input has its own seed.
+    """Draw random sets of query-key positions as controls for each link of several inputs with equal length.
 
-    `is_taken` receives, for each draw, the link index, the word of the query and the word of the key, and returns
-    whether no other cell of that link may be in this pair.
+    `is_taken` receives the link index, the word of the query and the word of the key of each draw, and returns whether
+    no other cell of that link may be in this pair.
     """
     owner = np.repeat(np.arange(len(links)), [len(links_of_input) for links_of_input in links])
     if not len(owner):
@@ -193,10 +191,8 @@ def _allowed(
     *,
     causal: bool,
 ) -> Int[np.ndarray, " kept"]:
-    """Return the draws whose cells are between different words of the link's two sentences, and not taken.
-
-    Cheap checks come first. `owner` has the input and the link of each draw.
-    """
+    """Draws whose cells are between different words of the link's two sentences, and not taken. `owner` has the input
+    and the link of each draw."""
     cells = (*_PLUS, *_MINUS)
     row = owner[0] * words.shape[1]
     sentence_of_key = sentences.ravel()[row + keys]
@@ -215,8 +211,8 @@ def _allowed(
 
 
 def cells_of(weights: Float[Tensor, "batch head query key"]) -> Float[np.ndarray, "batch query key head"]:
-    """Return attention weights on the CPU with heads as the last axis, without copying if possible. Half precision
-    becomes float32."""
+    """Return attention weights on the CPU with heads as the last axis, without a copy if possible; half precision as
+    float32."""
     exact = weights.float() if weights.element_size() < 4 else weights
     return exact.permute(0, 2, 3, 1).cpu().numpy()
 
@@ -237,14 +233,14 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the contrast of each link, in nats: its log attention weight, corrected for the effects of query, key and
-    distance. The contrast is a mean over random draws, and 0 if no draw is valid."""
+    """Return the contrast of each link, in nats: its log attention corrected for the effects of query, key and
+    distance. The contrast is a mean over random draws; 0 without valid draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link, from the attention weights at the query-key positions in `drawn.cells`."""
+    """Return the mean contrast of each link from the attention weights at `drawn.cells`, in nats."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -254,16 +250,16 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights so that the first axis is the position within a random draw, and the second axis the
-    draw. `weights` has the form of `MapSums.cells`."""
+    """Reshape the weights of `MapSums.cells` so that the first axis is the cell of a draw, and the second axis the
+    draw."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of random draws, in nats. A draw is a set of query-key positions; its
-    contrast is the signed sum of the log attention weights there.
+    """Return the mean contrast of each group of random draws, in nats: the signed sum of the log attention weights of a
+    draw.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -281,8 +277,8 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """A group of links (pairs of words) in one input. The contrast of a link is its attention compared with that at
-    control positions. The contrasts of the group are averaged to one value."""
+    """A group of links (pairs of words) in one input, whose contrasts are averaged. `taken` marks linked pairs of
+    words."""
 
     input: int
     pieces: Pieces
@@ -291,12 +287,8 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes, for every head, the mean contrast of each entry. An entry is a group of links in one
-    input.
-
-    A contrast is log attention without the effects of query, key and distance. Several entries may belong to one input;
-    draws depend only on the seed and the input.
-    """
+    """Observer that computes the mean contrast of each group of links (`entries`) in every head. Several entries may
+    belong to one input; draws depend only on the seed and the input."""
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
         self._means = np.full((len(entries), layers, heads), np.nan)
@@ -317,8 +309,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """For long inputs, request only the attention weights from which the contrasts of links are computed, ordered
-        by group of links."""
+        """Request only the attention weights of the contrasts for long inputs, ordered by group of links."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
@@ -337,6 +328,5 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return the mean contrast of each group of links in every head, in nats; NaN if a group has no valid draws. A
-        contrast is a log attention weight, corrected for the effects of query, key and distance."""
+        """Return the mean contrast of each group of links in every head, in nats; NaN if a group has no valid draws."""
         return self._means.reshape(len(self._means), -1)

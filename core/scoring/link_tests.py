@@ -29,22 +29,16 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Return the number of random draws under a null model that a score needs to be significant at ALPHA after
-    correction over `heads` heads.
-
-    The smallest p is 1 / (draws + 1).
-    """
+    """Return the number of random draws with which a score can be significant at ALPHA after correction over `heads`
+    heads. The smallest p is 1 / (draws + 1)."""
     return max(RESAMPLES, 2 * int(np.ceil(heads / ALPHA)) - 1)
 
 
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score under a null hypothesis. Each sum adds, over all inputs, the score at one random
-    position of the input.
-
-    `places` has, for each input, the score at each possible position, the true one first.
-    """
+    """Return random sums of a score over inputs, each with the links of every input at one random position. `places`
+    has, for each input, the score at each possible position, the true one first."""
     rng, total = np.random.default_rng(seed), np.zeros((draws, places[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
         part = total[start : start + _CHUNK]
@@ -56,8 +50,7 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of scores under a null model. Each draw permutes the links among the inputs of a group: every
-    input is scored with the links of a randomly assigned input.
+    """Return random sums of a score over inputs, each with the links permuted among the inputs of a group.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
@@ -73,8 +66,7 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """Return the one-sided p value of observed sums: (1 + number of draws that are at least as large) / (1 + number of
-    draws)."""
+    """Return the one-sided p value of observed sums: (1 + draws that are at least as large) / (1 + draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
@@ -89,7 +81,7 @@ def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
 
 @dataclass(frozen=True)
 class Null:
-    """The observed sums of a score, and random sums that were sampled under a null hypothesis."""
+    """The observed sums of a score, and random sums under a null hypothesis."""
 
     observed: Float[np.ndarray, " cell"]
     draws: Float[np.ndarray, "draw cell"]
@@ -101,7 +93,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """The results of testing attention along links, for every head.
+    """The tests of attention along links, for every head.
 
     Attributes:
         score, low, high: mean over inputs of a weight, with its 95 % interval.
@@ -150,7 +142,7 @@ def verdict(
     share: Null,
     contrasts: Float[np.ndarray, "input cell"] | None = None,
 ) -> LinkTest:
-    """Test whether the sum of a score over inputs is higher than expected under each of several null models.
+    """Test whether the sum of a score over inputs is higher than expected under each of four null models.
 
     Args:
         distance: sums with links at other positions of their inputs.
@@ -160,7 +152,13 @@ def verdict(
     n, observed = len(scores), scores.sum(0, dtype=np.float64)
     tested = np.ones_like(observed) if n >= FEWEST else np.full_like(observed, np.nan)
     p_distance, p_exchange = p_values(observed, distance) * tested, p_values(observed, exchange) * tested
-    contrast, p_contrast = _contrast(scores if contrasts is None else contrasts, is_backward=contrasts is not None)
+    contrast = p_contrast = np.full(observed.shape, np.nan)
+    if contrasts is not None:
+        used = np.isfinite(contrasts)
+        values = np.where(used, contrasts, 0.0)
+        contrast = values.sum(0) / np.maximum(used.sum(0), 1)
+        p = p_above(contrast, spread_of(values, used, contrast))
+        p_contrast = np.where(np.isfinite(p), p, 1.0)
     p_query, p_share = (np.fmax(null.p, p_contrast) * tested for null in (query, share))
     places = np.maximum(p_distance, p_exchange)
     low, high = (np.minimum(end, 1.0) for end in mean_interval(scores))  # of weights, which are never below 0
@@ -181,16 +179,3 @@ def verdict(
         q_places=corrected(places),
         q=corrected(np.maximum.reduce([places, p_query, p_share])),
     )
-
-
-def _contrast(
-    contrasts: Float[np.ndarray, "input cell"], *, is_backward: bool
-) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """Mean and p (1 if too few inputs have a contrast); NaN if not requested."""
-    if not is_backward:
-        return np.full(contrasts.shape[-1], np.nan), np.full(contrasts.shape[-1], np.nan)
-    used = np.isfinite(contrasts)
-    values = np.where(used, contrasts, 0.0)
-    mean = values.sum(0) / np.maximum(used.sum(0), 1)
-    p = p_above(mean, spread_of(values, used, mean))
-    return mean, np.where(np.isfinite(p), p, 1.0)

@@ -36,30 +36,25 @@ def pairs_of(
 ) -> tuple[Pair, ...]:
     """Return the distinct (query, key) pairs whose attention weights are used to score the links of an input.
 
-    `pairing` is one of PAIRINGS; "zip" joins the tokens of all elements, then of all targets, as the notebook does.
-    `causal` leaves out pairs whose key follows the query. Raises InputError for an unknown direction or pairing.
+    "zip" joins the tokens of all elements, then of all targets, as the notebook does. `causal` leaves out pairs whose
+    key follows the query. Raises InputError for an unknown direction or pairing.
     """
     if direction not in DIRECTIONS or pairing not in PAIRINGS:
         raise InputError(
             f"A link score must have a direction ({', '.join(DIRECTIONS)}) and a pairing ({', '.join(PAIRINGS)}); "
             f"got {direction!r} and {pairing!r}. Choose one of each."
         )
-    pairs = [_directed(element, target, direction) for element, target in _piece_pairs(links, pairing)]
-    return tuple(dict.fromkeys(pair for pair in pairs if not causal or pair[1] <= pair[0]))
-
-
-def _piece_pairs(links: Links, pairing: str) -> list[Pair]:
     if pairing == "product":
-        return [(piece, target_piece) for element, target in links for piece in element for target_piece in target]
-    elements = [piece for element, _ in links for piece in element]
-    targets = list(dict.fromkeys(piece for _, target in links for piece in target))
-    return list(zip(elements, targets, strict=False))
-
-
-def _directed(element: int, target: int, direction: str) -> Pair:
-    if direction == "element_to_target":
-        return element, target
-    return (target, element) if direction == "target_to_element" else (max(element, target), min(element, target))
+        pairs = [(piece, target_piece) for element, target in links for piece in element for target_piece in target]
+    else:
+        elements = [piece for element, _ in links for piece in element]
+        targets = list(dict.fromkeys(piece for _, target in links for piece in target))
+        pairs = list(zip(elements, targets, strict=False))
+    if direction == "target_to_element":
+        pairs = [(target, element) for element, target in pairs]
+    elif direction == "later_to_earlier":
+        pairs = [(max(pair), min(pair)) for pair in pairs]
+    return tuple(dict.fromkeys(pair for pair in pairs if not causal or pair[1] <= pair[0]))
 
 
 def relation_score(
@@ -70,16 +65,13 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the largest attention weight over the query-key pairs of the links in an input. Averaged over inputs, it
-    is the link score of Kovaleva et al. (2019).
-
-    `causal` leaves out pairs whose key follows the query. NaN without pairs.
-    """
+    """Return the largest attention weight over the query-key pairs of the links in an input; NaN without pairs.
+    Averaged over inputs, it is the link score of Kovaleva et al. (2019)."""
     return at_pairs(weights, pairs_of(links, direction=direction, pairing=pairing, causal=causal))
 
 
 def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> Float[Any, "*heads"]:
-    """Return the largest attention weight A[query, key] over some pairs (query, key); NaN without pairs."""
+    """Return the largest attention weight over some (query, key) pairs; NaN without pairs."""
     if not pairs:
         return weights[..., 0, 0] * float("nan")
     chosen = weights[..., [query for query, _ in pairs], [key for _, key in pairs]]
@@ -87,7 +79,7 @@ def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> 
 
 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
-    """Return a copy of attention weights without one key (an attention sink). Rows are normalised to sum to 1.
+    """Return a copy of attention weights without one key (an attention sink), with rows normalised to 1.
 
     Rows are divided by the sum of the other keys, because 1 minus the weight of a strong sink is mostly rounding. A row
     that attends only to that key (query 0 of a causal map) is unchanged.
@@ -103,7 +95,7 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links of an input, followed by one shifted copy for each offset that keeps all linked positions within
+    """Return the links of an input, followed by a copy for each offset that keeps all linked positions within
     `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
@@ -111,16 +103,12 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
         return (links,)
     offsets = range(min(allowed) - min(used), max(allowed) - max(used) + 1)
     shifts = [step for step in offsets if step and all(position + step in allowed for position in used)]
-    return (links, *(_moved(links, step) for step in shifts))
-
-
-def _moved(links: Links, step: int) -> Links:
-    return tuple((tuple(k + step for k in element), tuple(k + step for k in target)) for element, target in links)
+    moved = (tuple((tuple(k + step for k in a), tuple(k + step for k in b)) for a, b in links) for step in shifts)
+    return (links, *moved)
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs of equal length. A permutation test can swap the links between
-    inputs of the same group."""
+    """Return random groups of at most `most` inputs of equal length, whose links a permutation test can exchange."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -135,8 +123,7 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs in the attention maps of one input. Their score is the largest attention weight or, if `average`
-    is true, the mean weight."""
+    """Query-key pairs in one input, scored by their largest attention weight or, if `average`, by the mean weight."""
 
     input: int
     name: Any
@@ -145,8 +132,7 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observer that computes one attention score in every head for each of many groups of query-key pairs: the mean or
-    the maximum of their attention weights."""
+    """Observer that computes the largest or mean attention weight of many groups of query-key pairs in every head."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -172,8 +158,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """For long inputs, request only the attention weights at the query-key pairs of the groups to be scored, in the
-        order of the groups."""
+        """Request only the attention weights at the query-key pairs for long inputs, in the order of the groups."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -191,8 +176,7 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return the score of each group of query-key pairs, as a dictionary with keys (input, name). Scores are
-        float32, and NaN for groups without pairs."""
+        """Return the score of each group of query-key pairs by (input, name), float32; NaN for groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -200,8 +184,7 @@ class PairScores:
 
 
 def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, causal: bool) -> dict[str, float]:
-    """Return the link scores of artificial heads, as baselines. These heads attend to the previous, next or first
-    token, or uniformly to all tokens."""
+    """Return the link scores of artificial heads that attend to the previous, next or first token, or uniformly."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return dict.fromkeys(("previous", "next", "first", "uniform"), float("nan"))
@@ -214,8 +197,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs for the queries of some query-key pairs. Their keys are the previous, the next and the first
-    token."""
+    """Return control pairs for the queries of some query-key pairs, to the previous, the next and the first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -231,8 +213,7 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query-key pairs of one link, or of all links, in one input, with the positions of the tokens in this input
-    that are not special tokens."""
+    """The query-key pairs of one link, or of all links, in one input, with the positions of its ordinary tokens."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -240,8 +221,7 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, and then shifted copies of them. In each copy, all queries are shifted by
-    the same offset. There is one copy for each offset that keeps the pairs valid.
+    """Return the query-key pairs of a link, followed by a copy for each offset by which all queries can be shifted.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -258,10 +238,11 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer of the attention to the keys of links. It is measured from the true query of each link and, for
-    comparison, from every other possible query. The mean attention at each distance is also stored.
+    """Observer of the attention to the keys of links, from the true query of each link and from every other possible
+    query.
 
-    `places` has the pairs of each link at their true query, then at every other query (`other_queries`).
+    `places` has the pairs of each link at their true query, then at every other query. The mean attention at each
+    distance is also stored.
     """
 
     def __init__(self, looked: Sequence[Looked], *, layers: int, heads: int, longest: int, causal: bool) -> None:
@@ -288,8 +269,8 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention weights of long inputs in blocks of queries. All query-key pairs are needed to compute
-        the mean attention at each distance."""
+        """Request the attention of long inputs in blocks of queries, because every pair counts for the mean at its
+        distance."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
@@ -312,17 +293,15 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return the mean relative attention weight of each head as a function of distance (key minus query). Distances
-        range from -longest to longest.
+        """Return the mean relative attention of each head by distance (key minus query), from -longest to longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return, for each link, an array [place, cell] with the largest attention over the pairs of the link, after
-        subtracting the attention expected at their distance (`curve`). Place 0 is the true query, and the others are
-        other queries."""
+        """Return, for each link, the largest attention over its pairs minus the attention expected at their distance.
+        Place 0 is the true query, and the others are other queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]
@@ -360,13 +339,12 @@ class _LayerParts:
         }
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head, for the queries of a block, to the running sums. The block begins at
-        query `start`."""
+        """Add the attention weights of one head, for a block of queries from query `start` on, to the running sums."""
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add the attention weights of some heads, for the queries of a block, to the running sums. The block begins at
-        query `start`."""
+        """Add the attention weights of some heads, for a block of queries from query `start` on, to the running
+        sums."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]

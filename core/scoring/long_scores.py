@@ -14,8 +14,7 @@ from .registry import HEAD_SCORES
 def long_scores(
     sums: Sequence[MapSums], at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of one long input by name; NaN if undefined. They equal those that `map_scores` computes
-    from whole maps.
+    """Return all HEAD_SCORES of one long input by name, from sums over its maps; NaN if undefined.
 
     Args:
         sums: of each layer, as requested by `special_needs`.
@@ -41,8 +40,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the values of HEAD_SCORES for uniform attention on a long input, one for each layer. If the model has no
-    attention windows, there is one value for all layers."""
+    """Return the HEAD_SCORES of uniform attention on a long input: one value for each layer, or one if layers have no
+    windows."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 
@@ -68,7 +67,7 @@ def _even(length: int, at: SpecialPositions, window: int | None, *, causal: bool
 
 
 def _counts(length: int, window: int | None, *, causal: bool) -> Int[np.ndarray, " query"]:
-    """Return the number of tokens that each query sees."""
+    """The number of tokens that each query sees."""
     position = np.arange(length)
     if causal:
         return np.minimum(position + 1, window or length)

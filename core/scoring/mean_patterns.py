@@ -20,11 +20,8 @@ SIZE = 12
 
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
-    """Divide the input into `size` segments of equal length. Return, for each token, the fraction of the token that
-    lies in each segment, as float64. The result is cached and must not be modified.
-
-    Rows sum to 1, columns to length / size.
-    """
+    """Return, for each token, the fraction of the token that lies in each of `size` equal segments of the input,
+    float64. The result is cached and must not be modified. Rows sum to 1, columns to length / size."""
     tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
     overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
     return np.maximum(overlap, 0) * length
@@ -37,8 +34,7 @@ def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray,
 
 
 class MeanPatterns:
-    """Observer of the mean of the resized maps of every head. `attending` lists the layers with attention (empty: all
-    layers)."""
+    """Observer of the mean of the resized maps of every head."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
@@ -49,8 +45,7 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """For long inputs, request the attention of each query summed over segments of equal length. The resized map is
-        computed from these sums."""
+        """Request the attention of each query summed over segments of equal length, for long inputs."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -78,11 +73,8 @@ class Grouping:
 
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
-    """Cluster heads by their mean attention maps. Ward linkage is applied to the square roots of the weights, so that
-    rows are compared by Hellinger distance.
-
-    Returns fewer than `groups` groups if there are fewer or identical heads.
-    """
+    """Cluster heads by their mean attention maps, with Ward linkage on the square roots of the weights (Hellinger
+    distance). Returns fewer than `groups` groups if there are fewer or identical heads."""
     from sklearn.metrics import silhouette_samples  # 1 s of start-up
 
     roots = np.sqrt(patterns).reshape(len(patterns), -1)
@@ -100,10 +92,8 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """The correlation r between two distance matrices of the same heads, with its 95 % interval over heads and p value.
-
-    p is that of a Mantel test that permutes heads within their layers.
-    """
+    """The correlation r between two distance matrices of the same heads, with its 95 % interval over heads and the p
+    value of a Mantel test."""
 
     r: float
     low: float

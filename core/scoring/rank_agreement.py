@@ -25,11 +25,10 @@ FEWEST = 10  # heads that an interval takes: of 6, percentiles miss a true rho o
 def rank_correlation(
     first: Shaped[np.ndarray, " head"], second: Shaped[np.ndarray, " other"], *, seed: int = 0
 ) -> Interval:
-    """Return Spearman's correlation between two scores of the same heads, with a 95 % interval over heads. The
-    correlation is None if a score is constant or there are fewer than three heads. There is no interval if there are
-    fewer heads than the constant FEWEST.
+    """Return Spearman's correlation between two scores of the same heads, with a 95 % interval over heads.
 
-    Raises InputError if the numbers of heads differ.
+    None if a score is constant or there are fewer than three heads; no interval for fewer heads than FEWEST. Raises
+    InputError if the numbers of heads differ.
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
     if first.shape != second.shape:
@@ -51,7 +50,6 @@ def rank_correlation(
 
 
 def _ranks(values: Float[np.ndarray, "draw head"]) -> Float[np.ndarray, "draw head"]:
-    """Mean ranks with ties shared."""
     from scipy.stats import rankdata  # 0.5 s at start
 
     return rankdata(values, axis=1)
@@ -68,10 +66,8 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How well ablation methods agree on the ranking of heads, for each pair of methods. The diagonal compares a method
-    with itself.
-
-    NaN if a method ranks no head above another.
+    """How well ablation methods agree on the ranking of heads, for each pair of methods; NaN if a method ranks no head
+    above another. The diagonal compares a method with itself.
 
     Attributes:
         tau: across halves of the examples, from sums over the halves.
@@ -85,22 +81,21 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """Return the geometric mean of the split-half reliabilities of two ablation methods. It is NaN if a reliability
-        is not above 0."""
+        """Return the geometric mean of the split-half reliabilities of two ablation methods; NaN if one is not above
+        0."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the sign of the score difference for every two heads (a before b), int8: 1 if a is higher, -1 if b is
-    higher, 0 if equal."""
+    """Return the sign of the score difference for every two heads (a before b), int8: 1 if a is higher."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Return Kendall's tau-b between two scores of heads, given the signs of all pairwise differences
-    (`signs_between`). It is NaN if all heads are tied in one score."""
+    """Return Kendall's tau-b between two scores of heads, from the signs of all differences; NaN if all heads are
+    tied."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
@@ -114,11 +109,8 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return Kendall's tau between the head effects of every two ablation methods. All pairs of methods are compared on
-    the same split halves and bootstrap samples of examples.
-
-    Raises InputError for fewer than three heads or four examples.
-    """
+    """Return Kendall's tau between the head effects of every two ablation methods, on the same split halves and
+    bootstrap samples. Raises InputError for fewer than three heads or four examples."""
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:
         raise InputError(

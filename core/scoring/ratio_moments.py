@@ -8,7 +8,7 @@ from jaxtyping import Float
 
 @dataclass(frozen=True)
 class RatioMoments:
-    """Stores sums over inputs. Ratios of these sums and their confidence intervals are computed from them.
+    """Sums over inputs from which ratios and their confidence intervals are computed.
 
     Attributes:
         parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
@@ -23,8 +23,6 @@ class RatioMoments:
 
     @classmethod
     def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
-        """Create the sums from which ratios over several inputs are computed. Each input has several numerators
-        (`parts`) and one denominator (`whole`)."""
         return cls(
             len(whole),
             parts.sum(0),
@@ -38,11 +36,8 @@ class RatioMoments:
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":
-        """Return each ratio of two sums over inputs (numerator / denominator), with a 95 % confidence interval.
-
-        Student's interval of the linearised ratio (infinitesimal jackknife), from the variance of x - ratio *
-        denominator. NaN if the denominator is 0; no interval for fewer than two inputs.
-        """
+        """Return each ratio of two sums over inputs, with its 95 % interval (Student's t, infinitesimal jackknife). NaN
+        if the denominator is 0; no interval for fewer than two inputs."""
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = self.parts / self.whole[:, None]
             spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
@@ -63,8 +58,7 @@ class Ratios:
     n: int
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
-        """Return the one-sided p value (Student's t) for the null hypothesis that a ratio is not larger than `least`.
-        The p value is NaN for fewer than two inputs."""
+        """Return the one-sided p value (Student's t) for a ratio of at most `least`; NaN for fewer than two inputs."""
         from scipy import stats  # as above
 
         if self.n < 2:

@@ -19,7 +19,7 @@ FLOOR = 0.1  # logits: with a smaller difference in m, a pair is left out
 
 @dataclass(frozen=True)
 class Recovered:
-    """The fraction of the logit difference that each set of patched components recovers, with its interval and p value.
+    """The fraction of the logit difference that each set of patched components recovers, with interval and p value.
 
     Attributes:
         share: may be below 0 or above 1.
@@ -45,7 +45,7 @@ def recovered_share(
     seed: int = 0,
 ) -> Recovered:
     """Return the fraction of the logit difference that each set of patched components recovers, with its p value and 95
-    % interval. The interval is the wider of Student's t and Hall's.
+    % interval.
 
     `first` is m(A) of each pair, in logits. Pairs whose m(A) and m(B) differ by less than `floor` logits are left out.
     Raises InputError if no pair remains.
@@ -61,18 +61,10 @@ def recovered_share(
     brought = (patched - second)[:, is_clear] * turn
     n, unknown = int(is_clear.sum()), np.full(len(patched), np.nan)
     share = brought.sum(1) / differences.sum()
-    low, high = _ends(share, brought, differences) if n > 1 else (unknown, unknown)
+    low = high = unknown
+    if n > 1:  # a ratio changes with a pair by (brought - share difference) / mean(difference)
+        influence = ((brought - share[:, None] * differences) / differences.mean()).T
+        spread = few_inputs.spread_of(influence, np.ones(influence.shape, dtype=bool), np.zeros(len(share)))
+        low, high = few_inputs.reaching(share, spread.error, spread.lean, np.full(len(share), n - 1.0))
     p = max_t(np.zeros(n), brought, seed=seed, rare=None) if n >= few_inputs.FEWEST else unknown
     return Recovered(share, low, high, p, n, int(len(first) - n))
-
-
-def _ends(
-    share: Float[np.ndarray, " variant"],
-    brought: Float[np.ndarray, "variant pair"],
-    differences: Float[np.ndarray, " pair"],
-) -> tuple[Float[np.ndarray, " variant"], Float[np.ndarray, " variant"]]:
-    """A ratio changes with a pair by (brought - share whole) / mean(whole)."""
-    n = len(differences)
-    influence = ((brought - share[:, None] * differences) / differences.mean()).T
-    spread = few_inputs.spread_of(influence, np.ones(influence.shape, dtype=bool), np.zeros(len(share)))
-    return few_inputs.reaching(share, spread.error, spread.lean, np.full(len(share), n - 1.0))

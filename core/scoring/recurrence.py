@@ -33,10 +33,8 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return how often each head was found in other training runs (stability over seeds, arXiv 2602.16740).
-
-    `matched` states whether each head has a counterpart in each run.
-    """
+    """Return how often each head has a counterpart (`matched`) in other training runs (stability over seeds, arXiv
+    2602.16740)."""
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
     shares = matched.mean(1)
@@ -50,10 +48,10 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the exact p value of the number of heads that circuits of several runs share. It is the probability that
-    random circuits of the same sizes share at least as many heads; 1 for a single run.
+    """Return the probability that random circuits of the same sizes share at least as many heads as the circuits of
+    several runs.
 
-    Hypergeometric, run by run: of m shared heads so far, those among the next k of H.
+    Exact (hypergeometric, run by run); 1 for a single run.
     """
     heads, sizes = in_circuit.shape[1], in_circuit.sum(1)
     common = np.zeros(heads + 1)

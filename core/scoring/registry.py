@@ -1,8 +1,7 @@
 """Descriptions of head scores, and the scores that are computed from maps alone. Does not import torch.
 
 Scores of a study are declared by the study (`Study.head_scores`). To add a score of maps, write a function of a
-MapBatch, a record here (`of`), and a test; the statistics study then measures it, and the atlas and the page of a head
-show it.
+MapBatch, a record here (`of`), and a test; the statistics study measures it, and the atlas shows it.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +24,6 @@ class HeadScore:
     """The description of a head score: its name, formula and range, and the data that it needs.
 
     Attributes:
-        name: name of the statistic in the study that measures it.
         low, high: range; None if unbounded.
         causal: whether decoders have it.
         about: what a row's `feature` names, if one score has several.
@@ -91,8 +89,7 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """Create the description of a score for attention along links between words (Kovaleva et al.). Such a score is
-    between 0 and 1."""
+    """Create the description of a score for attention along links between words, between 0 and 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
@@ -113,11 +110,9 @@ def head_scores(
 def map_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, "layer head"]]:
-    """Return all HEAD_SCORES of some attention maps by name. A score is NaN if undefined, such as attention to
-    neighbours in cross attention.
+    """Return all HEAD_SCORES of some attention maps by name; NaN if undefined, as for neighbours in cross attention.
 
-    Entropy is over the keys that the layer sees, including a sink. `first` is the position of [CLS] or the start token
-    (None: 0).
+    Entropy is over the keys that the layer sees, including a sink.
     """
     scores = head_scores(maps.weights, first=first, separators=separators, causal=maps.causal)
     if maps.windows or maps.sink:
@@ -134,11 +129,7 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the head scores (HEAD_SCORES) that uniform attention would have, by name. Each is a single number, or one
-    number per layer if layers differ.
-
-    Only queries, keys and windows of `maps` are used.
-    """
+    """Return the HEAD_SCORES of uniform attention by name: one number each, or one per layer if layers have windows."""
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(

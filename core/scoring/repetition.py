@@ -1,8 +1,5 @@
-"""Repetition of patterns: whether a head is closer to another head on the same inputs than to itself on other inputs.
-
-Maps are resized (`mean_patterns.resized`), so inputs of any length can be compared by `distances.js_sums`. Inputs are
-compared in disjoint pairs, which are independent draws.
-"""
+"""Repetition of patterns: whether a head is closer to another head on the same inputs than to itself on other
+inputs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +18,12 @@ LEAST_PAIRS = 4  # two in each half, because one has no spread
 
 
 class OwnAndOthers:
-    """Observer that compares each head's distance to other heads on the same input with its distance to itself on
+    """Observer that compares the distance of each head to other heads on the same input with its distance to itself on
     another input.
 
     `sums` has, by half of the pairs, sums and sums of squares of (distance to itself on the other input of the pair)
-    minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half. Only
-    heads of the `attending` layers are compared (as in `AttentionMaps`).
+    minus (distance to the other head on the same inputs), in nats per row. `pairs` counts the pairs of each half.
+    Inputs are compared in disjoint pairs, which are independent draws, and maps are resized to compare any lengths.
     """
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
@@ -37,13 +34,12 @@ class OwnAndOthers:
         self._start = self._seen = 0
 
     def take(self, inputs: int) -> "OwnAndOthers":
-        """Set the number of inputs in the next run, and return this observer."""
+        """Set the number of inputs in the next run."""
         self._start, self._seen = self._seen, self._seen + inputs
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store the resized attention maps of one layer. After the last layer, compare the maps of the two inputs in
-        each complete pair."""
+        """Store the resized maps of one layer. After the last layer, compare the two inputs in each complete pair."""
         for number, maps in zip(inputs, resized(weights.double().cpu().numpy()), strict=True):
             index = self._start + number
             held = self._held.setdefault(index, np.empty((len(self.attending), self.heads, SIZE, SIZE)))
@@ -80,20 +76,20 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return the fractions of heads whose value is above 0, significantly above 0, and not significantly below 0
-        (corrected over heads)."""
+        """Return the fractions of heads whose value is above 0, significantly above 0, and not significantly below
+        0."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]
 
 
 def repeated(sums: Float[np.ndarray, "2 2 head head"], pairs: Sequence[int]) -> Repeated | None:
-    """Return, for each head, its distance to itself on another input minus its distance to the nearest other head on
-    the same input.
+    """Return the distance of each head to itself on another input minus its distance to the nearest other head on the
+    same input.
 
     The other head is chosen on one half of the pairs and measured on the other half. Averaging both directions would
     give too narrow intervals, because both means are high if both halves choose the same head. None for fewer than
-    LEAST_PAIRS pairs, fewer than two in a half, or fewer than two heads. `sums` is as in `OwnAndOthers`.
+    LEAST_PAIRS pairs, fewer than two in a half, or fewer than two heads.
     """
     heads = sums.shape[-1]
     if sum(pairs) < LEAST_PAIRS or min(pairs) < 2 or heads < 2:

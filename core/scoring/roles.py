@@ -41,8 +41,8 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 
 @dataclass(frozen=True)
 class RolePositions:
-    """The token positions that determine which tokens are the targets of each head role. `repeat` is (start, period) of
-    a token sequence that occurs twice, or None."""
+    """The token positions that determine the targets of each head role. `repeat` is (start, period) of a token sequence
+    that occurs twice."""
 
     length: int
     first: int = 0
@@ -66,8 +66,7 @@ class RolePositions:
 
 @dataclass(frozen=True)
 class RoleScore:
-    """The score of every head for one role (such as attending to the previous token) on one input. NaN if the role has
-    no targets.
+    """The score of every head for one role (such as attending to the previous token) on one input; NaN without targets.
 
     Attributes:
         weight, baseline: weight on the targets of the role, and that of the baseline.
@@ -87,10 +86,11 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Compute the score of every attention head for every role, such as attending to the previous token. All inputs
-    must have the same role positions (`places`). If `only` names some roles, the scores of other roles are NaN.
+    """Return the score of every head for every role, such as attending to the previous token, on inputs with the same
+    role positions. Roles outside `only` are NaN.
 
-    control: maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there is none.
+    `control` has the maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there
+    is no control.
     """
     both = [RoleBlocks(maps.shape[:-2], places, only) for maps in (weights, control) if maps is not None]
     for sums, maps in zip(both, (weights, control), strict=False):
@@ -99,8 +99,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return the statistics of every head role: attention to its targets, and the effect (attention minus baseline).
-    Both are given first with and then without the attention sink."""
+    """Return, for every role, attention to the targets and attention minus baseline, each with and then without the
+    sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -109,8 +109,8 @@ def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads st
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return float64 attention weights without the sink, scaled so that rows sum to 1 again. Rows whose remaining
-    weight is below LEAST are set to 0."""
+    """Return float64 attention weights without the sink, scaled so that rows sum to 1; 0 in rows with less than LEAST
+    left."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -125,7 +125,7 @@ Cells = Int[np.ndarray, "_ 2"]
 
 @lru_cache(maxsize=64)
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return the (query, key) cells of the visible targets of a role, ordered by query."""
+    """Return the visible (query, key) cells of the targets of a role, ordered by query."""
     positions = np.arange(places.length)
     cells = np.zeros((0, 2), dtype=int)
     if role in ("previous", "next"):
@@ -146,8 +146,7 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
 
 class RoleBlocks:
-    """Computes role scores from the attention of blocks of queries, for inputs whose special tokens and role targets
-    have the same positions.
+    """Computes role scores from blocks of queries, for inputs with the same role positions.
 
     Args:
         shape: of the heads, such as (head,) or (batch, head).
@@ -164,20 +163,15 @@ class RoleBlocks:
         )
 
     def take(self, head: Any, start: int, weights: Any) -> None:
-        """Add the attention weights [*heads, query, key] of one block of queries, which begins at `start`, to the
-        running sums.
-
-        head: index of the heads in `shape`; ... for all.
-        """
+        """Add the attention weights of some heads, for a block of queries from query `start` on, to the running
+        sums."""
         block = np.array(weights, dtype=np.float64)[..., : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
-        """Return the score of every attention head for every role, such as attending to the previous token.
-
-        control: the same of equally long inputs without repeats. Raises InputError if there is a repeat and no control.
-        """
+        """Return the score of every head for every role. `control` has equally long inputs without repeats. Raises
+        InputError if there is a repeat and no control."""
         if self.places.repeat and control is None:
             raise InputError(
                 "Head roles that are measured on repeated tokens also need the maps of a control input of the same "
@@ -206,7 +200,7 @@ class _Side:
         self.diagonals = np.zeros((*shape, bins if self.beside else 0))
 
     def take(self, head: Any, start: int, block: Float[np.ndarray, "*heads query key"]) -> None:
-        """Add the attention rows of some heads, for one block of queries from `start` on, to the running sums."""
+        """Add the attention rows of some heads, for a block of queries from query `start` on, to the running sums."""
         if self.places.causal and start == 0:
             block[..., 0, :] = 0.0  # it has no choice
         count = block.shape[-2]
@@ -230,7 +224,7 @@ class _Side:
             self.diagonals[head][..., at : at + sums.shape[-1]] += sums
 
     def _largest(self, block: np.ndarray, start: int, queries: np.ndarray) -> np.ndarray:
-        """Return how many of these queries have their largest weight on the least frequent word."""
+        """How many of these queries have their largest weight on the least frequent word."""
         shown = block[..., queries - start, :]
         if self.places.causal:
             shown[..., np.arange(self.places.length) > queries[:, None]] = -1.0
@@ -239,8 +233,7 @@ class _Side:
         return np.asarray((np.isin(shown.argmax(-1), self.places.rare) & (shown.max(-1) > 0)).sum(-1))
 
     def score(self, role: Role, control: "_Side | None") -> tuple[np.ndarray, np.ndarray]:
-        """Return the attention of each head to the target tokens of a role, and the attention that is expected by the
-        baseline of the role."""
+        """Return the attention of each head to the targets of a role, and the attention that the baseline predicts."""
         queries, keys = self.cells[role].T
         rows, weight = len(np.unique(queries)), self.targets[role]
         if not rows:
@@ -259,7 +252,7 @@ class _Side:
         return weight / rows, baseline / rows
 
     def _sees(self) -> Float[np.ndarray, " query"]:
-        """Return the number of keys that each query may attend to."""
+        """The number of keys that each query may attend to."""
         positions = np.arange(self.places.length)
         sees = positions + 1.0 if self.places.causal else np.full(len(positions), float(len(positions)))
         if self.sink is not None:
@@ -267,7 +260,7 @@ class _Side:
         return np.maximum(sees, 1)
 
     def _counts(self) -> Int[np.ndarray, " distance"]:
-        """Return the number of visible cells at each distance."""
+        """The number of visible cells at each distance."""
         length = self.places.length
         distances = np.arange(1 - length, length)
         counts = length - np.abs(distances)
@@ -281,8 +274,8 @@ class _Side:
 
 
 def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray, "*heads diagonal"]:
-    """Return the sum of each diagonal of a block of attention weights. The diagonals are ordered from the lower left to
-    the upper right corner."""
+    """Return the sum of each diagonal of a block of attention weights, from the lower left to the upper right
+    corner."""
     *heads, queries, keys = block.shape
     wide = np.zeros((*heads, queries, queries + keys))
     wide[..., :keys] = block[..., ::-1, :]
@@ -296,8 +289,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """The attention of all heads to the target tokens of one role, alone and minus a baseline. Both are given with and
-    without the attention sink. Estimates are arrays [layer, head, 1]."""
+    """The attention of all heads to the targets of one role and its difference from a baseline, with and without the
+    sink. Estimates are arrays [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -306,7 +299,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator of the mean score of every head for every role (such as "previous token"), with its uncertainty."""
+    """Accumulator of the mean score of every head for every role, with its uncertainty."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
@@ -321,11 +314,8 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add the role scores of one layer to the means over inputs. All inputs must have the same role positions
-        (`places`). `control` has the attention maps of equally long inputs without repeated tokens.
-
-        `layer` is EVERY_LAYER if `weights` has the heads of all layers concatenated.
-        """
+        """Add the role scores of one layer (EVERY_LAYER: the heads of all layers, concatenated) to the means over
+        inputs."""
         self.add(layer, columns_of(role_scores(weights, places, control=control, only=only)), numbers)
 
     def add(
@@ -334,13 +324,11 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add the scores of one layer for every role: attention to the targets and its difference from a baseline, with
-        and without the attention sink. Scores are NaN for roles without a target."""
+        """Add scores in the order of `columns_of` for one layer; NaN for roles without a target."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimated score of every head for every role. It is NaN if no input has a token to which heads
-        with this role attend."""
+        """Return the estimated score of every head for every role; NaN if no input has a target of the role."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
@@ -392,8 +380,8 @@ def repeated_tokens(
 ) -> RepeatedTokens:
     """Draw an input of random words that occur twice, and a control input of equal length without repeats.
 
-    `period` is at least 2. `before` and `after` are IDs around the words ([CLS]; [SEP], which are the separators).
-    Raises InputError for fewer different words than twice the period, or a period below 2.
+    `before` and `after` are IDs around the words ([CLS]; [SEP], which are the separators). Raises InputError for a
+    period below 2 or fewer different words than twice the period.
     """
     different = sorted(set(words) - {*before, *after})
     if period < 2 or len(different) < 2 * period:

@@ -19,8 +19,7 @@ UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow
 def mixed_with_residual(
     weights: Float[np.ndarray, "layer head query key"],
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return half the mean attention over heads plus half the identity (for the residual connection), by layer,
-    float64.
+    """Return half the mean attention over heads plus half the identity (the residual connection), by layer, float64.
 
     Raises InputError without layers or heads, for maps that are not square, or for layers without attention.
     """
@@ -40,9 +39,7 @@ def mixed_with_residual(
 
 def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
     """Return the fraction of each layer output that comes from each input token: R_l = A_l R_(l-1), with R_0 = A_0.
-
-    Raises InputError without layers or heads, or for maps that are not square.
-    """
+    Raises InputError as `mixed_with_residual`."""
     mixed = mixed_with_residual(weights)
     rolled = [mixed[0]]
     for layer in mixed[1:]:

@@ -2,7 +2,6 @@
 differences.
 
 Examples and runs are samples: their variances are added, with Satterthwaite's degrees of freedom for Student's t.
-Influence of examples and unseen examples follow `core.scoring.influence`.
 """
 
 import numpy as np
@@ -36,8 +35,8 @@ def score(name: str, gold: Rows, predicted: Runs) -> Interval:
 
 
 def difference(name: str, gold: Rows, first: Runs, second: Runs) -> Interval:
-    """Return the mean metric of some runs minus the mean metric of others on the same examples. Equal numbers of runs
-    are paired in order."""
+    """Return the mean metric of some runs minus that of other runs on the same examples. Equal numbers of runs are
+    paired."""
     first_influence, second_influence = (influence(name, gold, np.atleast_2d(runs)) for runs in (first, second))
     value, rows = (
         float(first_influence.value.mean() - second_influence.value.mean()),

@@ -30,11 +30,11 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return, for each pair of a query contribution and a key contribution, how its term in the attention score
-    covaries with the whole score. The attention score is the sum of these terms; covariances are summed over queries.
+    """Return, for each pair of a query contribution and a key contribution, the covariance of its term with the whole
+    attention score.
 
-    There is one tensor for each weighting of keys (`centred`: the whole scores from `centred_scores`), in squared units
-    of scores. Divided by `score_variance`, the covariances are shares.
+    There is one tensor for each weighting of keys (`centred`), summed over queries, in squared units of scores. Divided
+    by `score_variance`, the covariances are shares.
     """
     batch, heads, queries = centred[0].shape[:3]
     ways = torch.cat(list(centred), 2)  # [batch, head, way query, key]
@@ -53,11 +53,11 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances as float64. Those at the indices `left_over` are computed as a remainder: the covariance of
-    the whole query or key, minus the covariances of all other contributions.
+    """Return covariances as float64, with those at the indices `left_over` as a remainder: the covariance of the whole
+    query or key minus those of all other contributions.
 
-    `pairs` are `covariances` with the whole query and key at `left_over` (`HeadInputs.left_over`; None: unchanged).
-    Float64 input is modified in place.
+    `pairs` are `covariances` with the whole query and key at `left_over` (None: unchanged). Float64 input is modified
+    in place.
     """
     pairs = pairs.double()
     if left_over is not None:
@@ -73,9 +73,9 @@ def centred_scores(
     weights: Float[Tensor, "batch head query key"] | None = None,
 ) -> Float[Tensor, "batch head query key"]:
     """Subtract the weighted mean of each row from its attention scores, and multiply the result by the weights of the
-    keys. Weights sum to 1 over visible keys (None: equal weights); masked keys get 0.
+    keys.
 
-    The weights are also used for the mean.
+    Weights sum to 1 over visible keys (None: equal weights); masked keys get 0.
     """
     counts = visible.to(scores.dtype) if weights is None else weights * visible
     counts = counts / counts.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
@@ -86,8 +86,8 @@ def centred_scores(
 def score_variance(
     centred: Float[Tensor, "batch head query key"], scores: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head"]:
-    """Return the variance of attention scores over the visible keys of each query, summed over queries. Its unit is
-    that of squared scores."""
+    """Return the variance of attention scores over the visible keys, summed over queries, in squared units of
+    scores."""
     return (centred * scores.masked_fill(centred == 0, 0.0)).sum((-2, -1))
 
 
@@ -99,8 +99,8 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return how much each pair of a query contribution and a key contribution adds to one attention score, minus what
-    it adds on average over visible keys.
+    """Return how much each pair of a query contribution and a key contribution adds to one attention score, compared
+    with its mean over visible keys.
 
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """
@@ -117,11 +117,8 @@ def cell_terms(
 def map_distances(
     maps: Float[Tensor, "map batch head query key"], full: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "map head"]:
-    """Return, for each head, the mean Jensen-Shannon distance between its map and each of several other maps. The
-    distance is the square root of the divergence in bits.
-
-    Rows that are equal up to float32 rounding have distance exactly 0.
-    """
+    """Return, for each head, the mean Jensen-Shannon distance (square root, bits) between its map and each of several
+    other maps. Rows that are equal up to float32 rounding have distance exactly 0."""
     middle, own = (maps + full) / 2, torch.special.entr(full)
     entries = torch.special.entr(middle) - (torch.special.entr(maps) + own) / 2
     divergence = entries.sum(-1) / np.log(2)  # entries are subtracted before they are added up

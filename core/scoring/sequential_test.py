@@ -132,8 +132,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log factor by which capital grows in bets that the mean effect exceeds `mean`, for several betting
-    fractions. It is -inf if a bet loses all capital. Effects must not exceed `clip`."""
+    """Return the log factor by which capital grows in bets that the mean effect exceeds `mean`, by betting fraction;
+    -inf if a bet loses all. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -142,17 +142,13 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return the log of the mean capital of bets in the sequential test. The bets stake different fractions of their
-    capital and have the weights WEIGHTS."""
+    """Return the log of the mean capital of bets that stake different fractions, weighted by WEIGHTS."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return a lower confidence bound for the mean effect of each head. The bound is the largest mean that the test
-    rejects, or -clip if the test rejects no mean.
-
-    `wanted` is the log capital at which a mean is rejected.
-    """
+    """Return a lower confidence bound for the mean effect of each head: the largest mean that the test rejects, or
+    -clip. `wanted` is the log capital at which a mean is rejected."""
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
         middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
@@ -162,23 +158,22 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the logarithm of the growth of four bets (tests by betting). They bet that the mean effect is above
-    `margin`, above -`margin`, below `margin`, and below -`margin`."""
+    """Return the log growth of bets that the mean effect is above `margin`, above -`margin`, below `margin`, and below
+    -`margin`."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict on each head: "matters", "does not matter" or "open". The sequential test makes four bets on
-    the mean effect of a head. A bet rejects its null hypothesis once the log of its capital is at least `wanted`."""
+    """Return the verdict on each head from its four bets. A bet succeeds once its log capital is at least `wanted`."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return, for each head, the probability of a decision by the time all N examples are measured. The remaining
-    examples are assumed to resemble the n measured ones.
+    """Return, for each head, the probability of a decision once all examples are measured, if they resemble the
+    measured ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.
@@ -241,14 +236,12 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads that must be measured on more examples. Heads that were stopped for futility are
-        not included."""
+        """Return the undecided heads that must be measured on more examples, without those stopped for futility."""
         return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return the number of examples on which each head has been measured. The measured examples of a head come before
-    its first NaN."""
+    """Return the number of examples on which each head has been measured: those before its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
@@ -256,10 +249,8 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Perform the interim analyses, in order, on the effects that have been measured so far (NaN: not measured).
-
-    All heads are undecided until each has the first examples.
-    """
+    """Perform the interim analyses, in order, on the effects that have been measured so far (NaN: not measured). All
+    heads are undecided until each has the first examples."""
     ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
     rows, hopeless = np.zeros(rules.heads, dtype=int), np.zeros(rules.heads, dtype=bool)
@@ -284,8 +275,8 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test. It covers the examples from `start` up to, but not including, `stop`.
-    The two numbers are equal if the test has ended."""
+    """The next measurement of a sequential test: examples `start` to `stop` - 1. The two numbers are equal if the test
+    has ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -297,8 +288,8 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return which heads to measure next, and on how many examples. Before the first interim analysis these are all
-    heads, and afterwards only the undecided heads."""
+    """Return which heads to measure next (all before the first interim analysis, then undecided ones), and on which
+    examples."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

@@ -17,30 +17,13 @@ RESAMPLES = 2000
 
 
 def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
-    """Return the accuracy over words, sum(hits) / sum(totals), with its 95 % interval from an expanded percentile
-    bootstrap over sentences.
+    """Return the accuracy over words, sum(hits) / sum(totals), with its 95 % bootstrap interval over sentences; n is
+    the number of words.
 
-    hits: right words of each sentence; totals: counted words. None if nothing is counted; no bounds for fewer than two
-    sentences. n: the number of words.
+    `hits` are right words of each sentence, and `totals` counted words. None if nothing is counted; no bounds for fewer
+    than two sentences.
     """
-    return _share(np.asarray(hits, dtype=float), np.asarray(totals, dtype=float), seed)
-
-
-def share_difference(
-    first: Sequence[int] | np.ndarray,
-    second: Sequence[int] | np.ndarray,
-    totals: Sequence[int] | np.ndarray,
-    *,
-    seed: int = 0,
-) -> Interval:
-    """Return the difference between the accuracies of two predictions of the same words. Values are paired by sentence.
-
-    first, second: right words of each sentence; totals: counted words. None as for `share_of`.
-    """
-    return _share(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), np.asarray(totals, float), seed)
-
-
-def _share(hits: np.ndarray, totals: np.ndarray, seed: int) -> Interval:
+    hits, totals = np.asarray(hits, dtype=float), np.asarray(totals, dtype=float)
     n, sentences = int(totals.sum()), len(totals)
     value = hits.sum() / n if n else math.nan
     if not n or sentences < 2:
@@ -52,6 +35,20 @@ def _share(hits: np.ndarray, totals: np.ndarray, seed: int) -> Interval:
     level = float(scipy.special.ndtr(farther))
     low, high = np.nanquantile(drawn, [level, 1 - level])
     return Interval.of(value, low, high, n)
+
+
+def share_difference(
+    first: Sequence[int] | np.ndarray,
+    second: Sequence[int] | np.ndarray,
+    totals: Sequence[int] | np.ndarray,
+    *,
+    seed: int = 0,
+) -> Interval:
+    """Return the difference between the accuracies of two predictions of the same words, paired by sentence.
+
+    `first` and `second` are right words of each sentence, and `totals` counted words. None as for `share_of`.
+    """
+    return share_of(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), totals, seed=seed)
 
 
 @lru_cache(maxsize=4)

@@ -1,8 +1,4 @@
-"""Statistics of every head that do not depend on the words: entropy, targets, distance (Clark et al. 2019, 3).
-
-Each is one number per input and head, averaged over the inputs for which it is defined. The statistics are the records
-of `core.scoring.registry` that need only the maps of one input.
-"""
+"""Statistics of every head that do not depend on the words: entropy, targets, distance (Clark et al. 2019, 3)."""
 
 from collections.abc import Sequence
 
@@ -18,7 +14,8 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer that computes every statistic in MAP_SCORES for each head. `means` contains the means over inputs."""
+    """Observer of every statistic in MAP_SCORES for each head: one number per input, averaged over the inputs that have
+    it."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -27,8 +24,7 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Set which inputs the next run processes: the positions of their special tokens, and their indices in the
-        study. Return this observer."""
+        """Set the special tokens of the inputs in the next run, and their indices in the study."""
         self._places, self._numbers = places, numbers
         return self
 
@@ -42,8 +38,8 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the sums for long inputs: entropies, distances, and attention to neighbours and special tokens. None
-        if a score needs whole maps."""
+        """Request entropies, distances, and attention to neighbours and special tokens for long inputs; None if a score
+        needs whole maps."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

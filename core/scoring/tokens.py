@@ -37,7 +37,7 @@ FARTHEST = 8  # fixed distances that baselines try, both ways
 def word_maps(
     cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Convert attention maps between tokens to maps between words: sums over key tokens and means over query tokens,
+    """Convert attention maps between tokens to maps between words: sums over key tokens, means over query tokens,
     padded with 0."""
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
@@ -79,8 +79,8 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer that measures the attention along the links of every relation, in both directions. It measures the
-    weight, its excess over other words, its contrast with random positions, and the accuracy of the largest weight.
+    """Observer of the attention along the links of every relation, in both directions: weight, excess, contrast and
+    accuracy.
 
     `across` states which relations link words of different sentences.
     """
@@ -95,8 +95,7 @@ class RelationAttention:
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
-        """Set the linked words of the inputs in the next run, and the indices of these inputs in the study. Return this
-        observer."""
+        """Set the linked words of the inputs in the next run, and the indices of these inputs in the study."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
         for words in inputs:
             for counter, links in zip(self.distances, words.links, strict=True):
@@ -114,8 +113,7 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request what is needed to score long inputs without storing whole maps: attention weights in blocks of
-        queries, and the weights at randomly drawn control positions."""
+        """Request attention weights in blocks of queries and at the control positions of contrasts, for long inputs."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -143,8 +141,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield each relation and direction, with a dictionary from the name of each quantity to its estimate [layer,
-        head, 1]."""
+        """Yield each relation and direction, with the estimate [layer, head, 1] of each quantity by name."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
@@ -153,8 +150,7 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
-    """Return the most frequent distance between linked words, and the fraction of links with this distance. The
-    fraction is the accuracy of a baseline that always uses this distance.
+    """Return the most frequent distance between linked words, and the accuracy of always predicting this distance.
 
     `among` lists candidate distances (None: 1 to FARTHEST both ways). The nearest in a tie; (0, NaN) without links.
     """

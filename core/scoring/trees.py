@@ -21,20 +21,18 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Return how many scored words have their gold governor (syntactic head). Divided by the number of scored words,
-    this is UAS."""
+    """Return how many scored words have their gold governor (syntactic head): the numerator of UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
 def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
-    """Return a symmetric matrix that shows which words are connected by an edge of a dependency tree."""
+    """Return a symmetric matrix of which words are connected by an edge of a dependency tree."""
     tree = np.asarray(heads)[:, None] == np.arange(len(heads))
     return tree | tree.T
 
 
 def governed(gold: Heads, scored: Mask) -> int:
-    """Return the number of evaluated words that have a governor (syntactic head). It is the denominator of the
-    undirected attachment score, and `joined` is the numerator."""
+    """Return the number of scored words that have a governor: the denominator of the undirected attachment score."""
     return int((scored & (np.asarray(gold) != np.arange(len(gold)))).sum())
 
 
@@ -42,8 +40,7 @@ def governed(gold: Heads, scored: Mask) -> int:
 
 
 def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarray, "map word word"]:
-    """Return the maximum spanning tree of each attention map. The weight of an edge is w[i, j] + w[j, i] (Htut et al.
-    2019)."""
+    """Return the maximum spanning tree of each map, with edge weights w[i, j] + w[j, i] (Htut et al. 2019)."""
     directed = np.asarray(weights, dtype=np.float64)
     maps, words = directed.shape[:2]
     first, second = np.triu_indices(words, 1)
@@ -58,17 +55,13 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """For each tree, return the number of scored words that are linked to their gold governor, in either direction
-    (undirected UAS)."""
+    """Return how many scored words each tree links to their gold governor, in either direction (undirected UAS)."""
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
 
 def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads:
-    """Return the maximum spanning tree with a given root, from the Chu-Liu-Edmonds algorithm of networkx.
-
-    Scores are finite. The row of the root is ignored.
-    """
+    """Return the maximum spanning tree with a given root (Chu-Liu-Edmonds). Scores must be finite."""
     size = len(scores)
     without_self = np.where(np.eye(size, dtype=bool), -np.inf, scores)
     nearest = np.where(np.arange(size) == root, root, without_self.argmax(-1))
@@ -92,8 +85,8 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """Return the dependency tree with the highest score among the trees with only one root, or among all trees if no
-    tree has only one root.
+    """Return the dependency tree with the highest score among trees with only one root, or among all trees if there are
+    none.
 
     `scores` are log weights of the governors of each word. Candidate 0 is "no governor", candidate j + 1 is word j.
     Values that are not finite are avoided if possible.
@@ -111,23 +104,18 @@ def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
 
 
 def right_branching(words: int) -> Heads:
-    """Return the baseline tree in which the governor (syntactic head) of every word is the next word. The last word is
-    the root."""
+    """Return the baseline tree in which the governor of every word is the next word. The last word is the root."""
     return np.minimum(np.arange(words) + 1, words - 1)
 
 
 def left_branching(words: int) -> Heads:
-    """Return the baseline tree in which the governor (syntactic head) of every word is the previous word. The first
-    word is the root."""
+    """Return the baseline tree in which the governor of every word is the previous word. The first word is the root."""
     return np.maximum(np.arange(words) - 1, 0)
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent nonzero offset from a scored word to its governor. In a tie, the smaller distance wins,
-    then the positive offset.
-
-    `trees` has governors and mask of each sentence (word,). 1 without words.
-    """
+    """Return the most frequent nonzero offset from a scored word to its governor; in a tie, the nearest, then the
+    positive one. `trees` has governors and mask of each sentence. 1 without words."""
     counts: Counter[int] = Counter()
     for heads, scored in trees:
         counts.update((np.asarray(heads) - np.arange(len(heads)))[scored].tolist())
@@ -136,8 +124,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return, for each relation, the most frequent offset from a word to its governor. Each tree is given by its
-    governors, a mask of the scored words, and its relations."""
+    """Return, for each relation, the most frequent offset from a scored word to its governor. `trees` has governors,
+    mask and relations of each sentence."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
@@ -148,7 +136,7 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
     """Return the tree in which the governor of each word is at a fixed offset. A word is a root if the offset leads
-    outside the sentence."""
+    outside."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
