@@ -45,8 +45,7 @@ def file_of(name: str) -> Path:
 
 
 def stored(name: str, text: str, pair: str | None) -> Example | None:
-    """Return the stored example with its maps if it has these texts and was captured from the current weights,
-    otherwise None."""
+    """Return the stored example with these texts if it was captured from the current weights, otherwise None."""
     if name not in (config.ENCODER, config.REAL) or (text, pair) != (TEXT, PAIR):
         return None
     folder = config.BUNDLED_MODELS / name if name == config.ENCODER else config.packaged_checkpoints().get(name)
@@ -57,8 +56,7 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:
-    """Store the encoded input and the attention maps of the bundled example. `weights_hash` is the SHA-256 hash of the
-    safetensors file of its checkpoint."""
+    """Store the encoded example input and its attention maps with the SHA-256 hash of the safetensors file."""
     file.parent.mkdir(exist_ok=True)
     said = json.dumps({"encoding": asdict(encoding), "weights_hash": weights_hash, "causal": maps.causal})
     with file.open("wb") as stream:
@@ -87,7 +85,7 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
     """Return the attention maps of all heads on the bundled pair of sentences, with the map of one head enlarged.
 
     `weights_hash` is the required hash of the weights ("": any), and `head` the enlarged head ("": the most distinctive
-    one). Raises CheckpointError if the checkpoint is not local or its weights have changed, and InputError for an
+    one). Raises CheckpointError if the checkpoint is not local or its weights have changed; InputError:
     encoder-decoder.
     """
     shown = stored(checkpoint, TEXT, PAIR) or _captured(checkpoint, weights_hash)
@@ -99,8 +97,7 @@ def example_grid(checkpoint: str, *, weights_hash: str = "", head: str = "") -> 
 
 
 def example_grids(checkpoints: Sequence[str]) -> GridTabs:
-    """Return the attention maps of several checkpoints on the bundled pair of sentences, with one tab per checkpoint.
-    For each checkpoint without maps, the caption gives the reason."""
+    """Return the maps of each checkpoint on the bundled pair of sentences. The caption says why maps are missing."""
     grids, left_out = {}, []
     for name in dict.fromkeys(checkpoints):
         try:

@@ -31,7 +31,7 @@ from ..studies.patterns import pattern_shares
 class Shelved:
     """An input from a gallery of inputs ranked by a score of one head, with the attention map of this head.
 
-    `where` is its rank in the gallery as text; `tokens` label the rows and columns of the map.
+    `where` is the rank of the input as text; `tokens` label the rows and columns of the map.
     """
 
     where: str
@@ -44,8 +44,7 @@ class Shelved:
 
 @dataclass(frozen=True)
 class Gallery:
-    """Inputs ranked by the score of one head on each input. The text `of` names the score and states the number of
-    inputs."""
+    """Inputs ranked by a score of one head. The text `of` names this score and the number of inputs."""
 
     inputs: Sequence[Shelved] = ()
     of: str = ""
@@ -64,11 +63,8 @@ def head_page(
 ) -> str:
     """Return an HTML page about one attention head: its known facts, maps, most similar heads, hypotheses and scores.
 
-    Args:
-        scores: of all heads on one task, from the atlas.
-        rows: of this head, as shown in the table.
-        maps: of all heads on one input, or why there are none.
-        hypotheses: about this head, tested or not.
+    `scores` are those of all heads on one task, `rows` those of this head as shown in the table, and `maps` the maps of
+    all heads on one input, or the reason why there are none.
     """
     known = facts(scores, head)
     sources = "; ".join(f"{fact.about}: {fact.source}" for fact in known)
@@ -123,8 +119,8 @@ def scores_beside(first: pd.DataFrame, head: Head, second: pd.DataFrame, other: 
     Standard errors come from the intervals (width / (2 * 1.96)) and are added as for independent samples, which is
     conservative for positively correlated measurements on the same inputs. `first` and `second` are atlas rows of one
     checkpoint on one task each. The result has COLUMNS: both values with their 95 % intervals, second minus first, and
-    `sure`, whether a z test is significant at 5 % familywise (Bonferroni); None without an interval. Sorted by |z|;
-    scores without intervals are last.
+    `sure`, whether a z test is significant at 5 % familywise (Bonferroni); None without an interval. Scores without
+    intervals are last.
     """
     mine, theirs = (_of_head(frame, of) for frame, of in ((first, head), (second, other)))
     both = mine.merge(theirs, on="score", suffixes=("_mine", "_theirs"))
@@ -197,8 +193,7 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the most frequent pattern class of every head on one task (`kind`), and its share of the maps
-    (`value`)."""
+    """Return the most frequent pattern class of each head on one task (`kind`), and its share of maps (`value`)."""
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

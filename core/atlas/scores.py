@@ -38,8 +38,7 @@ FOLDER = config.DATA / "hypotheses"
 
 
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
-    """Return the head scores that were measured for bundled hypotheses on the current model weights, with the columns
-    of ScoreRow."""
+    """Return the head scores, as ScoreRow, of bundled hypotheses that were measured on the current model weights."""
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
     if checkpoint not in bundled_names() or weights is None or not file.is_file():  # the name may come from a link
         return pd.DataFrame()
@@ -102,13 +101,12 @@ PLACE = ("x", "y", "stress")  # from multidimensional scaling of the heads' dist
 
 @dataclass(frozen=True)
 class ScoreRow:
-    """One score of one attention head, as a row of the table of head scores. Fields that do not apply to the score are
-    None.
+    """One score of one attention head, as a row of the table of head scores. Fields that do not apply are None.
 
     Attributes:
         layer, head: zero-based.
         score: study, statistic and subject, separated by slashes.
-        value, low, high: with the 95 % interval.
+        low, high: 95 % interval.
     """
 
     checkpoint: str
@@ -135,8 +133,7 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores. A row that has the position of a head in the plot of similar heads
-    also gives one row for each coordinate."""
+    """Yield the result rows that are head scores; a place in the plot of similar heads gives one row per axis."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -165,8 +162,7 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
-    """Run several studies that score every head, on at most LIMIT dev examples of a task (None: the default TASK), and
-    return the scores.
+    """Return the head scores that several studies measure on at most LIMIT dev examples of a task (None: TASK).
 
     Studies that the checkpoint does not support are left out. If all are unsupported, raises the error of the first
     one, usually a CheckpointError or InputError.
@@ -219,8 +215,7 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence that states how many stored scores `atlas` leaves out, because they may come from other weights
-    of the checkpoint. The sentence is empty if there are none."""
+    """Return a sentence on how many scores `atlas` leaves out because their weights may differ; "" if none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""
@@ -231,8 +226,7 @@ def left_out(db: Database | None, checkpoint: str) -> str:
 
 
 def framed(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of scores with the columns of ScoreRow and their types. If a study has corrected its p values,
-    they are copied to the column of q values."""
+    """Return a table of scores with the columns and types of ScoreRow. Corrected p values are copied to q values."""
     if "p" in rows and "q" in rows:
         studies = rows["score"].str.split("/").str[0]
         mine = studies.isin([study for study in studies.unique() if p_is_corrected(study)])
@@ -241,8 +235,7 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return the first table of scores, extended by those rows of the second table whose (task, score) is not in the
-    first table."""
+    """Return the first table of scores, extended by rows of the second whose (task, score) is not in the first."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

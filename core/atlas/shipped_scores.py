@@ -19,8 +19,7 @@ FILE = config.DATA / "atlas" / "scores.parquet"
 
 
 def rows(checkpoint: str, task: str | None = None, *, file: Path | None = None) -> "pd.DataFrame":
-    """Return the bundled head scores of a checkpoint with its current weights, with at least the columns of
-    ScoreRow."""
+    """Return the bundled head scores of a checkpoint with its current weights, with the columns of ScoreRow."""
     import pandas as pd  # 0.4 s at start
 
     file, weights = file or FILE, config.BUNDLED_MODELS / checkpoint / "model.safetensors"

@@ -67,13 +67,11 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the rule that separates the two classes. A note is added if each map in the figure of this rule is
-        drawn on its own scale."""
+        """Return the rule that separates two classes, and whether each map in its figure has its own colours."""
         return f"{self.rule} In the figure, each map is drawn on its own scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of a map that illustrates this rule. `value` is the result of the rule's measure for this
-        map."""
+        """Return the caption of an example map for the rule; `value` is the measure of the rule for this map."""
         return self.said.format(value=value)
 
 
@@ -153,8 +151,7 @@ class ClassSet:
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":
-        """Apply a list of changes, oldest first, to this set of classes and return the new set. Stored labels are not
-        rewritten.
+        """Return this class set after a list of changes, oldest first. Stored labels are not rewritten.
 
         kind: "set" (title, source, and kind of maps as `into`), "add", "rename" (title, description, colour or key),
         "merge" or "delete".

@@ -1,5 +1,4 @@
-"""Measurements of a map for the codebook, and their thresholds. They show which labels to check, and never assign
-labels."""
+"""Measurements of a map and their thresholds in the codebook, which show what to check and never assign labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +21,7 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """The strongest column of an attention map: its key (counted from 0), its mean weight, and the fractions of rows in
-    which its weight is at least FAINT and at least STRONG."""
+    """Strongest column of a map: its key (from 0), mean weight, and fractions of rows with FAINT and with STRONG."""
 
     key: int
     weight: float
@@ -34,8 +32,7 @@ class Column:
 @dataclass(frozen=True)
 class Line:
     """The strongest diagonal line of an attention map: its offset (key minus query), its mean weight, and the fraction
-    of its cells with a weight of at least MARK (`rows`). The same fraction is also given for the third of the line
-    where it is lowest."""
+    of its cells with at least MARK (`rows`), also for the third of the line where it is lowest."""
 
     offset: int
     weight: float
@@ -49,7 +46,7 @@ class CodebookMeasures:
 
     Attributes:
         two_columns: fraction of rows with at least FAINT in one of the two best columns.
-        clean: columns with at least FAINT in nearly every row.
+        clean: number of columns with at least FAINT in nearly every row.
         longest: for each sentence, the largest fraction of its rows in one column (causal maps; otherwise empty).
     """
 
@@ -62,8 +59,7 @@ class CodebookMeasures:
 
 
 def measured(weights: Map, *, separators: Sequence[int] = (), causal: bool = False) -> CodebookMeasures:
-    """Measure the columns and diagonal lines of an attention map whose rows sum to 1. The first row of a causal map is
-    ignored."""
+    """Measure the columns and diagonal lines of a map with rows of sum 1. The first row of a causal map is ignored."""
     rows = np.asarray(weights, dtype=np.float64)
     considered = rows[1:] if causal and len(rows) > 1 else rows
     faint = (considered >= FAINT).mean(0)
@@ -115,8 +111,7 @@ def sentences(separators: Sequence[int], length: int) -> int:
 
 
 def line_said(line: Line) -> str:
-    """Return a text with the measurements of a diagonal line in an attention map, and with the thresholds of the
-    codebook."""
+    """Return a text on a diagonal line in an attention map: its measurements and the thresholds of the codebook."""
     return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
         f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"
@@ -124,6 +119,5 @@ def line_said(line: Line) -> str:
 
 
 def cut_of(weights: Map, separators: Sequence[int]) -> int:
-    """Return the index at which the second sentence of a map starts, or the middle position if the map has only one
-    sentence."""
+    """Return the index where the second sentence of a map begins, or the middle of the map if there is only one."""
     return next((separator + 1 for separator in sorted(separators) if separator + 1 < len(weights)), len(weights) // 2)

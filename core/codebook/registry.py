@@ -33,8 +33,7 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Return a sentence on how many unanimously labelled bundled maps are on the correct side of the threshold between
-    two classes; "" for a rule without a threshold."""
+    """Return how many maps with unanimous labels are on the correct side of the threshold; "" without a threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -52,8 +51,7 @@ def _stored() -> dict[str, Any]:
 
 @lru_cache(maxsize=16)
 def border_maps(name: str) -> tuple[BorderMap, ...]:
-    """Return the bundled attention maps near the border between two classes, sorted by the measure that separates these
-    classes."""
+    """Return the bundled maps near the border between two classes, sorted by the measure that separates them."""
     maps = []
     for row in _stored().get(name, {"maps": []})["maps"]:
         with np.load(config.ANNOTATIONS / row["source"] / "maps.npz", allow_pickle=False) as stored:
@@ -105,10 +103,7 @@ def labelled_folders() -> dict[str, tuple[str, ...]]:
 
 
 def drawn_map(class_set: str, name: str, *, length: int, seed: int) -> Map | None:
-    """Return a synthetic map [query, key] of a bundled class, rows summing to 1; None for custom classes.
-
-    The codebook shows it if there is no labelled map yet; it is never stored.
-    """
+    """Return a synthetic map [query, key] of a bundled class, with rows of sum 1; None for a custom class."""
     codebook = codebook_of(class_set)
     if codebook is None or name not in SHIPPED[class_set].names:
         return None
@@ -122,8 +117,8 @@ def borders(class_set: str) -> list[Border]:
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Return why the annotation codebook casts doubt on a class of an attention map; None if it does not. `sentences`
-    is the number of sentences in the input."""
+    """Return why the codebook doubts the class of a map with these measures, or None. `sentences` counts those of the
+    input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

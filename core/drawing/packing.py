@@ -39,8 +39,7 @@ class Packed:
 
 
 def pack(grid: Grid, most: int = MOST_BYTES) -> Packed:
-    """Pack a grid of attention maps into at most `most` bytes, as precisely as possible. Raises InputError if
-    impossible."""
+    """Pack a grid of maps into at most `most` bytes, as precisely as possible. Raises InputError if it does not fit."""
     for bits, block in _ways(grid.panes, most):
         # Estimate the packed size in bytes from a sample of each stack
         guess = 0.0

@@ -129,8 +129,7 @@ def _template() -> Any:
 
 
 def page_template(name: str, folder: Path, filters: Mapping[str, Callable[..., Any]] = MappingProxyType({})) -> Any:
-    """Load a Jinja template that escapes all text and raises an error for undefined names. `filters` adds further Jinja
-    filters."""
+    """Load a Jinja template that escapes all text and refuses undefined names. `filters` are additional filters."""
     environment = Environment(loader=FileSystemLoader([folder, TEMPLATES]), autoescape=True, undefined=StrictUndefined)
     environment.filters |= {"cell": written_cell, **filters}  # before the template is compiled
     return environment.get_template(name)
@@ -206,7 +205,6 @@ class MapsSource:
         weights_hash: of the checkpoint; "" if unknown.
         words: whether maps are between words instead of tokens.
         part: stack of an encoder-decoder; "" for other models.
-        revision: of the checkpoint on the hub, or None.
         command: reproduces the maps; "" if no command does, as for a model in memory.
     """
 

@@ -117,7 +117,7 @@ def scored_pane(
     """Create the part of a page that shows all attention maps for one input, with a score for each head.
 
     `first` is the position of [CLS] or the start token, or None. `weights` (packed by `as_bytes`) and `scores` (layer,
-    head) can be given if available.
+    head) are computed if not given.
     """
     scores = scores or map_scores(maps, first=first, separators=separators)
     return Pane(
@@ -137,10 +137,10 @@ def scored_pane(
 
 
 def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]) -> Pane | str:
-    """Subtract the maps of `first` from those of `second`, or explain why their shapes differ.
+    """Subtract the maps of `first` from those of `second` in layers where both have attention, or say why this is
+    impossible.
 
-    Only layers with attention in both are drawn. `weights` are those of the first and the second, (layer, head, query,
-    key).
+    `weights` are those of the first and the second, (layer, head, query, key).
     """
     if (first.layers, first.heads) != (second.layers, second.heads):
         return (
@@ -164,11 +164,10 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the name of the most informative head, such as "L2H2". The interactive view of attention maps shows it
-    enlarged at first.
+    """Return the name of the head, such as "L2H2", whose map is enlarged at first because it is the most distinctive.
 
-    It is the head that attends most to a neighbour, if with more than half of its weight; otherwise the one that
-    attends most to any kind of position; L1H1 without such scores. `scores` are (layer, head) by name.
+    This head attends most to a neighbour, if with more than half of its weight; otherwise it attends most to any kind
+    of position; L1H1 without such scores. `scores` are (layer, head) by name.
     """
     known = {name: values for name, values in scores.items() if name in SEEN and not np.isnan(values).all()}
     if not known:
@@ -192,10 +191,9 @@ def usual_scale(panes: Sequence[Pane]) -> str:
 def header_of(
     panes: Sequence[Pane], *, caption: str, head: str = "none", opened: Mapping[str, Any] | None = None, note: str = ""
 ) -> dict[str, Any]:
-    """Create the header of the binary map data for the browser. The weights of all maps follow in order.
+    """Create the header of the binary map data for the browser, whose "id" identifies the content.
 
-    Its "id" identifies the content, so that the same data are not drawn again. `head` is enlarged by default, and
-    `note` is a sentence above the maps.
+    The weights of all maps follow in order. `head` is enlarged by default, and `note` is a sentence above the maps.
     """
     offsets = np.cumsum([0, *(len(pane.weights) // 2 for pane in panes)])
     header: dict[str, Any] = {

@@ -25,15 +25,13 @@ def as_bytes(maps: np.ndarray) -> bytes:
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """Pack the differences between two arrays of attention weights as little-endian uint16. The value 0 stands for a
-    difference of -1, 32767 for 0 and 65534 for 1."""
+    """Pack differences of two arrays of weights as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1."""
     difference = np.clip(np.nan_to_num(first.astype(np.float64) - second), -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """Pack attention maps into one byte string for the browser: 4 bytes with the length of the header, the header as
-    JSON, and the weights of all maps."""
+    """Join the length of the header (4 bytes), the header as JSON, and the weights of all maps for the browser."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])

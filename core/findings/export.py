@@ -41,8 +41,7 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Format findings as Markdown. Links to the SVG figures point to the folder `pictures`. If this is "", there are no
-    figures."""
+    """Format findings as Markdown. Links to figures (SVG) lead to the folder `pictures`; if "", none are shown."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:
@@ -75,10 +74,10 @@ def svgs(findings: Sequence[Finding]) -> dict[str, str]:
 
 
 def write(findings: Sequence[Finding], *, page: Path | None, text: Path | None, cited: Path | None) -> list[Path]:
-    """Write findings to HTML, Markdown and BibTeX files, and return the paths of these files.
+    """Write findings to HTML, Markdown and BibTeX files, and return their paths. Figures are in a folder beside the
+    Markdown.
 
-    Figures for the Markdown file are written to a folder next to it. Raises InputError if there is no finding or no
-    file, or a file cannot be written.
+    Raises InputError if there is no finding or no file, or a file cannot be written.
     """
     if not findings:
         raise InputError("No results are pinned yet. Pin a result on its page first.")

@@ -23,8 +23,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 
 
 def numbers_of(study: str, rows: Sequence[Row]) -> tuple[Number, ...]:
-    """Select the numbers that a finding shows from the rows of a run: for every measured quantity, the values that are
-    largest in absolute value."""
+    """Select the numbers that a finding shows: of every measured quantity, the largest values by absolute value."""
     kinds = _by_kind(study, rows)
     most = max(1, KEPT // max(1, len(kinds)))
     return tuple(number for group in kinds for number in group[:most])[:KEPT]
@@ -56,8 +55,7 @@ def _by_kind(study: str, rows: Sequence[Row]) -> list[list[Number]]:
 
 
 def pictures_of(study: str, rows: Sequence[Row]) -> tuple[dict[str, Any], ...]:
-    """Create Vega-Lite charts of the first quantity that a run measured: a heatmap over all heads, and the largest
-    values."""
+    """Create Vega-Lite charts of the first measured quantity of a run: a heatmap over heads, and the largest values."""
     kinds = _by_kind(study, rows)
     if not kinds:
         return ()

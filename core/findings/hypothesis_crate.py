@@ -55,8 +55,8 @@ class CrateMismatch:
 def export(db: Database, checkpoint: str, folder: Path) -> Path:
     """Export all registered hypotheses about a checkpoint, with their test results, to a folder as an RO-Crate.
 
-    The folder is new or empty, or has a crate that is overwritten. Raises InputError if no hypothesis about the
-    checkpoint is registered, or the folder has other content.
+    An RO-Crate in the folder is overwritten. Raises InputError if no hypothesis about the checkpoint is registered, or
+    the folder has other content.
     """
     mine = [batch for batch in batches(db) if batch.checkpoint == checkpoint]
     if not mine:
@@ -202,8 +202,7 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Find the parts of an exported RO-Crate that were changed after the export. Raises InputError if the folder is not
-    such a crate."""
+    """Find the parts of an RO-Crate that changed after its export. Raises InputError if the folder is no such crate."""
     read(folder)
     metadata, body = _json(folder / METADATA), _json(folder / FILE)
     try:
@@ -354,8 +353,7 @@ def altered_rows(batch: CrateBatch) -> list[CrateMismatch]:
 
 
 def verify(folder: Path) -> tuple[int, list[CrateMismatch]]:
-    """Recompute every criterion that the hypotheses in an RO-Crate were tested by. Return how many criteria were
-    compared, and the differences.
+    """Recompute every criterion of the hypotheses in an RO-Crate. Returns how many were compared, and the differences.
 
     If examples differ, nothing is recomputed. Raises InputError if the folder is not a trusted crate, or the weights on
     this machine differ.

@@ -35,14 +35,12 @@ class Remark:
 
 
 def pin_run(db: Database, run: str, note: str, *, annotator: str = "", title: str = "") -> str:
-    """Save a stored run, with a note by the user, as a finding. Return the ID of the finding. Raises StoreError for an
-    unknown run."""
+    """Save a stored run with a note as a finding, and return its ID. Raises StoreError for an unknown run."""
     return findings.pin(db, finding_of_run(db, run, note, annotator=annotator, title=title))
 
 
 def finding_of_run(db: Database, run: str, note: str = "", *, annotator: str = "", title: str = "") -> Finding:
-    """Convert a stored run to a finding (a result kept with a note by the user), without saving the finding. Raises
-    StoreError for an unknown run."""
+    """Convert a stored run with a note to a finding, without saving it. Raises StoreError for an unknown run."""
     known, rows = runs.one_run(db, run), read_rows(db, run)
     return Finding(
         kind="run",
@@ -69,7 +67,7 @@ def pin_maps(
     """Save the attention maps of one input with a note as a finding, and return the ID of the finding.
 
     `grid` has the maps as the page draws them, `source` the checkpoint, input and command, and `maps` those of the
-    first stack, for the picture of the enlarged head. Raises InputError for maps of more than MOST_MAPS bytes,
+    first stack, for the picture of the enlarged head. Raises InputError for maps of more than MOST_MAPS bytes;
     RightsError for a viewer.
     """
     head = str((grid.opened or {}).get("head") or grid.head)
@@ -101,8 +99,7 @@ class HeadFacts:
 
 
 def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, remark: Remark) -> str:
-    """Save what is known about an attention head, with a note by the user, as a finding. Return the ID of the
-    finding."""
+    """Save the known facts about an attention head with a note as a finding, and return the ID of the finding."""
     tested = [
         Number(f"{one.sentence}: {criterion.state}", criterion.criterion, criterion.amount, criterion.low,
                criterion.high, criterion.adjusted, criterion.n)

@@ -96,8 +96,7 @@ class Roles:
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Create a frame element with its coreness in this frame. The coreness is None if the frame has no core element
-        of this name."""
+        """Create a frame element with its coreness in this frame; None if it is not a core element of the frame."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))
@@ -222,8 +221,7 @@ class Dependent(NamedTuple):
 
 
 def propose_elements(tagged: Any, target: int, roles: Roles | None) -> list[Proposal]:
-    """Propose the frame elements of a target word from its dependency parse. Each is named after the frame element that
-    is most frequent at its grammatical position."""
+    """Propose the frame elements of a target word, named after the most frequent ones at their grammatical position."""
     words, proposals = tagged.words, list[Proposal]()
     taken: set[int] = set()
     # Dependents of a target in the order of PLACES; a target without a subject takes one from its context

@@ -14,14 +14,12 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 
 def read_list(file: str | Path) -> FrameReading:
-    """Read a list of sentences in the format of Kovaleva et al. or of the GPT-2 replication. Raises InputError for
-    another format."""
+    """Read a list of sentences of Kovaleva et al. or the GPT-2 replication. Raises InputError for another format."""
     return parse_list(_text(file), Path(file).name)
 
 
 def parse_list(text: str, source: str) -> FrameReading:
-    """Parse an uploaded JSON list of sentences in the format of Kovaleva et al. or of the GPT-2 replication. Raises
-    InputError for another format."""
+    """Parse an uploaded list in a format that `read_list` reads. Raises InputError for another format."""
     rows = _checked(text, source, {"sentence"})
     if all("fes" in row for row in rows):
         return _kovaleva(_checked(text, source, {"sentence", "target", "fes"}), source)

@@ -32,8 +32,8 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return True if the frame element counts as core under a rule: "core_sets" (as in the code of Kovaleva et
-        al.), "core_type" or "any". An element whose coreness is unknown counts as core."""
+        """Return whether the element is core by a rule: "core_sets" (as Kovaleva et al.), "core_type" or "any"; True if
+        unknown."""
         if rule == "core_sets":
             return self.in_core_set is not False
         return rule == "any" or self.coreness is None or self.coreness.startswith("Core")
@@ -103,8 +103,7 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the links stored with a sentence. If none are stored, return a link from the target to each core element
-    outside the target."""
+    """Return the stored links of a sentence, or otherwise links from the target to core elements outside it."""
     if sentence.links is not None:
         return sentence.links
     return tuple(
@@ -117,7 +116,7 @@ def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tu
 def check(sentence: AnnotatedSentence) -> AnnotatedSentence:
     """Return the sentence unchanged, or raise InputError unless it has a text, a target and valid spans.
 
-    An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits it.
+    An element may overlap the target (FrameNet marks "teacher" as both); `links_of` omits such an element.
     """
     if not sentence.text.strip():
         raise InputError("An annotated sentence must not be empty; got no text. Enter the text of the sentence.")
@@ -176,7 +175,7 @@ def word_spans(text: str) -> list[Span]:
     """Return the character span of each token in a sentence, by the word tokenizer of NLTK (Penn Treebank rules).
 
     The notebook of the paper uses `nltk.word_tokenize`, which first splits sentences with a model that is not bundled;
-    texts of FrameNet are single sentences. Quotation marks, which the tokenizer rewrites, keep their position.
+    texts of FrameNet are single sentences. Quotation marks keep their position.
     """
     from nltk.tokenize import NLTKWordTokenizer  # 1.3 s at start
 
@@ -195,8 +194,7 @@ def _written(token: str) -> tuple[str, ...]:
 
 
 def places(text: str, phrase: str) -> list[Span]:
-    """Return the spans where a phrase occurs as whole words. In scripts that do not separate words, return all places
-    where its characters occur."""
+    """Return the spans where a phrase occurs as whole words, or anywhere in scripts that do not separate words."""
     if not phrase:
         return []
     starts = [match.start() for match in re.finditer(f"(?={re.escape(phrase)})", text)]
@@ -259,6 +257,5 @@ def covered(spans: Spans, tokens: list[Span]) -> list[int]:
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance in tokens between two sets of spans. It is 0 if they share a token, or if one of
-    them contains no token."""
+    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token, or one has none."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

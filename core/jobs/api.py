@@ -39,8 +39,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job. `rate` is the speed in tokens per second since the job was last started (None if unknown).
-    `under_way` is the number of tokens already processed in units that are not finished."""
+    """The status of a job, with its speed since it started (`rate`, tokens per second; None if unknown) and the tokens
+    processed in unfinished units (`under_way`)."""
 
     job: str
     study: str
@@ -70,8 +70,7 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner that executes the jobs of a database. `place` states where jobs run. Jobs that were running
-    when an earlier process ended are marked as interrupted."""
+    """Return the runner of the jobs of a database, at `place`. Jobs of an ended process become interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -83,8 +82,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return a copy of study options in which paths of custom task files are absolute, so that other processes find the
-    files."""
+    """Return study options in which paths of custom task files are absolute, so that other processes find them."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -97,8 +95,8 @@ def with_absolute_task_paths(options: Any) -> dict[str, Any]:
 def start(db: Database, study: str, options: Any, title: str = "") -> str:
     """Queue a job that runs a study, and return the ID of the job without waiting for its end.
 
-    If the same study with the same options is queued or running, its ID is returned instead. Raises InputError if the
-    checkpoint or examples do not meet the requirements of the study, and RightsError if the person may not start it.
+    If the same job is queued or running, its ID is returned instead. Raises InputError if the checkpoint or examples do
+    not meet the requirements of the study, and RightsError if the person may not start it.
     """
     db.person.must(started_by(study), "start a job")
     check_runnable(study, options)
@@ -123,8 +121,7 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError unless the current user is allowed to start, cancel and resume jobs of the same study as a
-    job."""
+    """Raise RightsError unless the current user may start, cancel and resume jobs of the same study as a job."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step
@@ -160,16 +157,14 @@ def status(db: Database, job: str) -> JobStatus:
 
 
 def unfinished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the ID of the newest job that did not finish and has the same study, options and model weights; None if
-    there is no such job."""
+    """Return the ID of the newest unfinished job with the same study, options and model weights, or None."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state != "done" and _identity(study, job.options) == wanted)
     return next((job.job for job in like if not _is_of_earlier_weights(db, study, job)), None)
 
 
 def finished_like(db: Database, study: str, options: Any) -> str | None:
-    """Return the ID of the run from the newest finished job with the same study, options and model weights; None if
-    there is no such job."""
+    """Return the ID of the newest run with the same study, options and model weights, or None."""
     wanted = _identity(study, options)
     like = (job for job in jobs_of(db, study) if job.state == "done" and job.run)
     same = (job.run for job in like if _identity(study, job.options) == wanted)
@@ -193,8 +188,7 @@ def _identity(study: str, options: Any) -> str:
 
 
 def partial_rows(db: Database, job: str) -> "pd.DataFrame":
-    """Return the result rows of a job as a data frame. If the job is running, the rows are computed from the units that
-    have finished."""
+    """Return the result rows of a job as a data frame; for a running job, those of its finished units."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     known = one_job(db, job)
@@ -238,8 +232,7 @@ def delete(db: Database, job: str) -> None:
 
 
 def take_in(db: Database, file: Path) -> str:
-    """Import a run from a file into the database, and return the ID of the run. Raises RightsError if the user may not
-    import runs."""
+    """Import a run from a file, and return the ID of the run. Raises RightsError if the user may not import runs."""
     with db.write():
         run = exchange.import_run(db, file, check_run=check_run)
         keep(db, run)
@@ -247,8 +240,7 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the plural noun for the items in which a study measures its progress, such as "tokens". For an unknown
-    study, return the default noun."""
+    """Return the plural noun for what a study counts as its progress, such as "tokens"; a default if unknown."""
     try:
         return find_study(study).counts
     except JobError:

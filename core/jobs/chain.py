@@ -29,8 +29,7 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """The outcome of one job in a sequence of jobs: the ID of its run, or an error. `kept` is True if an earlier run
-    with the same options was reused."""
+    """The outcome of one job in a sequence: a run ID or an error. `kept`: whether an earlier run was reused."""
 
     run: str | None
     error: str = ""
@@ -85,8 +84,8 @@ def run_in_turn(
 
 @dataclass
 class AtWork:
-    """The state of a sequence of jobs that runs in a background thread: the index (`at`) and the ID of the current job,
-    and an error if the sequence ended early."""
+    """A sequence of jobs in a background thread: index (`at`) and ID of the current job, and the error that ended it,
+    if any."""
 
     requests: Sequence[JobRequest]
     at: int = 0
@@ -99,8 +98,7 @@ _AT_WORK: "weakref.WeakKeyDictionary[Database, AtWork]" = weakref.WeakKeyDiction
 
 
 def at_work(db: Database) -> AtWork | None:
-    """Return the state of the newest sequence of jobs that this process started on a database; None if there is
-    none."""
+    """Return the newest sequence of jobs that this process started on a database; None if there is none."""
     return _AT_WORK.get(db.shared)
 
 

@@ -45,8 +45,8 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """An estimate of how long a job will take. `rows` is the number of items to process (None if unknown), and `counts`
-    is the plural noun for these items. `here` is True if the estimate is based on an earlier run in this database."""
+    """An estimate of how long a job will take. `rows` is the number of items to process (None if unknown), `counts` the
+    plural noun for these items, and `here` is True if the estimate is based on an earlier run in this database."""
 
     seconds: float
     rows: int | None
@@ -58,8 +58,7 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """The options of a job that determine how much its study computes, such as the number of examples. An option is
-    None if the study does not have it."""
+    """Options of a job that determine how much its study computes; None if the study does not have an option."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None
@@ -88,8 +87,7 @@ class Extent(Result):
 
     @property
     def rows(self) -> int | None:
-        """Return the total number of examples in all tasks of a study; None if the number is not known before the job
-        runs."""
+        """Return the total number of examples in all tasks of a study; None if unknown before the job runs."""
         if self.texts:
             return len(self.texts)
         tasks = list(self.tasks or ()) or [self.task]
@@ -98,8 +96,7 @@ class Extent(Result):
 
     @property
     def tokens(self) -> float | None:
-        """Return the mean number of tokens per example, estimated from the length of the texts; None if the texts are
-        unknown."""
+        """Return the mean tokens per example, estimated from the length of texts; None if these are unknown."""
         texts = [text if isinstance(text, str) else " ".join(part or "" for part in text) for text in self.texts or ()]
         for task in () if texts else (self.tasks or [self.task]):
             if task is None or (self.data and not is_own(task)):
@@ -123,8 +120,7 @@ class Extent(Result):
 
 @dataclass(frozen=True)
 class ModelSize:
-    """The properties of a model that determine its computing time. `weights` is the number of parameters, not counting
-    embeddings."""
+    """Properties of a model that determine its computing time. `weights` counts parameters other than embeddings."""
 
     weights: int
     layers: int
@@ -151,8 +147,7 @@ def machine_rate() -> float:
 def estimate_duration(
     db: Database, study: str, options: Mapping[str, Any], *, rate: Callable[[], float] = machine_rate
 ) -> DurationEstimate | None:
-    """Estimate how long a job will take from the most similar earlier run of the same study. Returns None if the
-    duration of no earlier run is known.
+    """Estimate how long a job will take from the most similar earlier run of the study; None without such a run.
 
     The seconds of that run are multiplied by the ratio of what the study counts, otherwise of examples, otherwise of
     tasks, checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work is
@@ -256,7 +251,7 @@ def _times(options: Mapping[str, Any], before: Mapping[str, Any], row_ids: str |
 def _scale(study: str, options: Mapping[str, Any], before: Mapping[str, Any], *, counted: bool = False) -> float:
     """Return how many times as long an example takes as in an earlier run; 1 if a checkpoint is not on this machine.
 
-    `counted`: compare only the time per token, because tokens are counted elsewhere.
+    If `counted`, only the time per token is compared.
     """
     sizes = [_size(Extent.of(asked).first_checkpoint) for asked in (options, before)]
     tokens = [None if counted else Extent.of(asked).tokens for asked in (options, before)]

@@ -40,8 +40,7 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """A stored job with its most important fields. `run` is the ID of the run with its results, or None if there is no
-    such run."""
+    """The most important fields of a stored job. `run` is the ID of the run with its results, or None without one."""
 
     job: str
     state: str
@@ -68,12 +67,7 @@ class Job(BriefJob):
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress(Result):
-    """The progress of a job: how many units and how many tokens are done.
-
-    Attributes:
-        size, size_done: tokens in all units, and in finished units.
-        seconds: spent in units.
-    """
+    """The progress of a job: numbers of units, tokens (`size`, `size_done`), and seconds spent in units."""
 
     units: int
     done: int
@@ -85,8 +79,7 @@ class JobProgress(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class DividedUnit(Result):
-    """One unit of work in a job, for example a batch of examples. It has a size in tokens and JSON-serialisable
-    arguments."""
+    """One unit of work in a job, such as a batch of examples, with its size in tokens and arguments in JSON types."""
 
     key: str
     size: int
@@ -103,8 +96,8 @@ class JobUnit(DividedUnit):
 
 @dataclass(frozen=True, kw_only=True)
 class UnitOutcome(Result):
-    """The outcome of one unit of work in a job. `state` is None if the unit has not been run yet, and `worker` names
-    the host and process of the last attempt."""
+    """The outcome of one unit of work in a job. `state` is None before it has run, and `worker` names the host and
+    process of the last attempt."""
 
     position: int
     key: str

@@ -9,8 +9,7 @@ import cloudpickle
 
 
 class ByValue:
-    """A wrapper that pickles a function together with its code, because plain pickle stores only the name of the
-    function."""
+    """A wrapper that pickles a function with its code, because plain pickle stores only the name of the function."""
 
     def __init__(self, function: Callable[..., Any]):
         self._function = function
@@ -28,8 +27,7 @@ class ByValue:
 
 
 def perform_there(task: str, code: str, *arguments: Any) -> Any:
-    """Run a task on a cluster machine that has this package installed, and return its result. Returns an error if the
-    package is missing."""
+    """Run a task on a cluster machine and return its result, or an error if this package is not installed there."""
     import importlib  # imported here because the function is sent by value, without this module
     import socket  # as above
 

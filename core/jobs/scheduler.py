@@ -65,8 +65,7 @@ class PoolKeeper:
 
 
 class Execution:
-    """The execution of one job. It submits units to workers, collects their results, and restarts the worker pool if a
-    worker dies."""
+    """The execution of one job, which submits units to workers, collects results, and replaces workers that die."""
 
     def __init__(self, keeper: PoolKeeper, place: JobPlacement, stopped: Callable[[], bool]):
         self._keeper, self._place, self._stopped = keeper, place, stopped
@@ -76,8 +75,7 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Run one task in a worker and return its answer. Raises JobError if the task fails, and Stopped if the job was
-        cancelled."""
+        """Return a worker's answer to one task. Raises JobError if the task fails; Stopped after cancellation."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -191,8 +189,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job. `before` is the number of tokens done when it was started, and `rows` the newest
-    summary of its results. `next_summary` is the earliest time at which the next summary may be computed."""
+    """The state of a running job: tokens done when it was started (`before`), the newest summary of its results
+    (`rows`), and the earliest time of the next summary (`next_summary`)."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -207,8 +205,7 @@ class Live:
 
 
 class Runner:
-    """A runner that executes at most `at_once` jobs of one database at the same time. Each job has its own thread and
-    worker pool."""
+    """A runner of at most `at_once` jobs of one database at the same time, each with its own thread and workers."""
 
     def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
@@ -257,14 +254,12 @@ class Runner:
         return (size_done - live.before) / (time.monotonic() - live.started)
 
     def partial(self, job: str) -> list[Row]:
-        """Return the newest result rows that a running job has computed from its finished units; empty for other
-        jobs."""
+        """Return the newest result rows from the finished units of a running job; empty for other jobs."""
         live = self._lives.get(job)
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return the database error that prevented the final state of a job from being stored; None if there was no
-        error."""
+        """Return the database error that kept the final state of a job from being stored; None if there was none."""
         return self._troubles.get(job)
 
     def close(self) -> None:

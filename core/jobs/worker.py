@@ -30,14 +30,12 @@ log = logging.getLogger("atlas.jobs")
 
 
 def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
-    """Return the options of a study as JSON types, with default values for missing options. Raises AtlasError for an
-    unknown option."""
+    """Return the options of a study as JSON types with all defaults. Raises AtlasError for an unknown option."""
     return as_json(study.read(options))
 
 
 def divide(name: str, options: Row) -> Outcome:
-    """Divide a job into units of work. Returns {"options": options with defaults, "units": [{key, size,
-    arguments}]}."""
+    """Divide a job into units: {"options": options with defaults, "units": [{key, size, arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
     check_paths(study, chosen)
@@ -57,8 +55,7 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return the units for the next round of a job, given the results of its finished units, as {"units": [...]}. The
-    job ends if the list is empty."""
+    """Return {"units": [...]} for the next round of a job from the results of finished units; empty if the job ends."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}
@@ -72,7 +69,7 @@ def progress_folder(name: str, options: Mapping[str, Any]) -> Path:
 def run_unit(name: str, options: Row, unit: Row) -> Outcome:
     """Run one unit of a job, and return {"rows": [{"partial": result}], "provenance": ...}.
 
-    The provenance includes the code version, and notes on what was left out or replaced when checkpoints were opened.
+    The provenance includes notes on what was left out or replaced when checkpoints were opened.
     """
     study, divided = find_study(name), DividedUnit.of(unit)
     chosen = study.read(options)
@@ -96,8 +93,7 @@ TASKS: dict[str, Callable[..., Outcome]] = {"divide": divide, "unit": run_unit, 
 
 
 def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
-    """Run a task in a worker process. Returns its result with the seconds it took and the worker, or {"error": message}
-    if the task fails.
+    """Run a task in a worker process. Returns its result with the seconds and the worker, or {"error": message}.
 
     `code` is the version of `core` in the requesting process, which is checked on other machines.
     """
@@ -118,8 +114,7 @@ def perform(task: str, code: str | None, *arguments: Any) -> Outcome:
 
 
 def merged(parts: list[Row]) -> Row:
-    """Merge the provenance records of several units into one record. Equal values are stored once, example IDs are
-    concatenated, and differing values are listed."""
+    """Merge the provenance records of several units: example IDs are joined, and values that differ are listed."""
     ids: dict[Any, None] = {}
     values: dict[str, list[Any]] = {}
     for part in parts:

@@ -1,5 +1,4 @@
-"""Checkpoints: opening, downloading, tokenising, and properties of model families. Modules are imported on first
-use."""
+"""Checkpoints: opening, downloading, tokenising, and model families. Each module is imported on first use."""
 
 import lazy_loader
 

@@ -46,8 +46,7 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the base model on this machine, at the path in the settings of the adapter or next to
-        the adapter; None if it is in neither place."""
+        """Return the folder of the base model, at the path in the settings or beside the adapter, or None."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -56,8 +55,10 @@ class Adapter:
 
 
 def adapter_in(folder: Path, name: str) -> Adapter | None:
-    """Return the LoRA adapter in a folder; None if the folder has no adapter. Raises CheckpointError if the adapter is
-    damaged or unsupported, or if the folder also contains the weights of a model."""
+    """Return the LoRA adapter in a folder, or None.
+
+    Raises CheckpointError for a damaged or unsupported adapter, or if the folder also has the weights of a model.
+    """
     found = [file for file in (SETTINGS, WEIGHTS, *OTHER_WEIGHTS) if (folder / file).is_file()]
     if not found:
         return None
@@ -121,8 +122,7 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Merge a LoRA adapter into the weights of a model in place. Returns the names of parameters that the adapter
-    stores in full instead of as a low-rank change.
+    """Merge a LoRA adapter into the weights of a model in place. Returns names of parameters that it stores in full.
 
     Raises CheckpointError for a tensor that fits no parameter.
     """
@@ -132,8 +132,7 @@ def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", na
     own, prefix = dict(model.named_parameters()), f"{getattr(model, 'base_model_prefix', '')}."
 
     def parameter(asked: str) -> str | None:
-        """Return the name that this model has for a parameter of the adapter, adding or removing the prefix of the base
-        model if needed. None if the model has no such parameter."""
+        """Return the name of an adapter's parameter in this model, with or without the base prefix, or None."""
         return next((one for one in (asked, asked.removeprefix(prefix), prefix + asked) if one in own), None)
 
     whole: set[str] = set()

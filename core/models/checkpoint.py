@@ -45,19 +45,16 @@ class Checkpoint:
 
     @cached_property
     def sets(self) -> tuple[HeadSet, ...]:
-        """Return the sets of attention heads in the model: three sets (encoder, decoder, cross-attention) for an
-        encoder-decoder, otherwise one."""
+        """Return the sets of attention heads: encoder, decoder and cross-attention, or a single set."""
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the set of attention heads in one stack of the model, such as "encoder" ("" for a model with one
-        stack). Raises CheckpointError if there is no such stack."""
+        """Return the heads of one stack, such as "encoder" ("": the only stack). Raises CheckpointError if unknown."""
         return set_named(self.sets, part)
 
     @cached_property
     def windows(self) -> Windows:
-        """Return how many keys, including itself, a query can attend to in each layer (None: no limit); () if no layer
-        has an attention window."""
+        """Return how many keys a query can attend to in each layer, with itself (None: all); () if all can."""
         return windows_of(self.model.config)
 
     @property
@@ -72,14 +69,12 @@ class Checkpoint:
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based indices of the attention layers in a hybrid model, such as Jamba; () if all layers have
-        attention."""
+        """Return the zero-based layers with attention in a hybrid model, such as Jamba; () if all layers have it."""
         return self.sets[0].attending
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return all attention heads of the model, layer by layer. For an encoder-decoder model, only the heads of the
-        encoder are returned."""
+        """Return all attention heads, layer by layer; of an encoder-decoder, only those of the encoder."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
@@ -122,8 +117,7 @@ class Checkpoint:
 
     @cached_property
     def token_types(self) -> int:
-        """Return how many token types (segment IDs) the model distinguishes; 0 or 1 if it does not distinguish the two
-        sentences of a pair."""
+        """Return the number of token types (segment IDs); 0 or 1 if the sentences of a pair are not distinguished."""
         if self.model.config.model_type == "xlnet":  # relative segments, without a table
             return 3
         return int(getattr(self.model.config, "type_vocab_size", None) or 0)
@@ -186,8 +180,7 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return an encoding whose token types are set to 0 if the model supports fewer types than its tokenizer
-        returns.
+        """Return an encoding with token types of 0 if the model has fewer types than its tokenizer returns.
 
         Raises CheckpointError if the model has no embedding for a token.
         """
@@ -205,8 +198,7 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Tokenize a target text for a decoder, with a start token and without an end token. Raises CheckpointError if
-        the model has no start token."""
+        """Tokenize a target text for a decoder, after a start token. Raises CheckpointError if there is none."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:
@@ -327,8 +319,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """Return the character span of a token without the white space around it. If the token is white space, return the
-    span of its last character."""
+    """Return the characters of a token without the white space around it; the last one if all is white space."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1
@@ -356,8 +347,7 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """Return the largest number of tokens that each position embedding table of a model supports; empty if the model
-    has no such tables.
+    """Return the longest input, in tokens, of each position embedding table; empty without such tables.
 
     RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """

@@ -34,10 +34,9 @@ RANDOM = "random weights"
 
 
 def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = False) -> Checkpoint:
-    """Return a checkpoint with the architecture and tokenizer of another checkpoint and with newly initialised random
-    weights.
+    """Return a checkpoint with the same architecture and tokenizer, and new random weights that depend on the seed.
 
-    Equal seeds yield equal weights. `classifier` also initialises the head.
+    If `classifier` is True, the classification head is also initialised.
     """
     how = "sdpa" if checkpoint.family.interceptable else "eager"
     config = copy.deepcopy(checkpoint.model.config)
@@ -91,8 +90,7 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classification head on pooled hidden states. `config.atlas_pooling` is the pooling
-    method, such as "cls" or "mean"."""
+    """A Transformer with a linear classifier on hidden states that `config.atlas_pooling` pools, such as "cls"."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -115,8 +113,7 @@ class PooledForSequenceClassification(nn.Module):
         self.base.set_attn_implementation(name)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, **options: Any) -> Any:
-        """Return the class scores (logits) for a batch of padded token IDs [batch, position]. `attention_mask` is 1 for
-        tokens and 0 for padding."""
+        """Return the logits of padded token IDs [batch, position]; `attention_mask` is 1 for tokens, 0 for padding."""
         mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
         outputs = self.base(input_ids, attention_mask=mask, **options)
         vector = pooled(
@@ -198,8 +195,7 @@ def padding_id(base: Checkpoint) -> int:
 
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
-    """Return a sequence classifier with the weights of an opened Transformer and the classification head that was saved
-    in a folder."""
+    """Return a classifier of an opened Transformer and the classification head that was saved in a folder."""
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)

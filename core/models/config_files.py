@@ -65,8 +65,7 @@ def heads_in(config: dict[str, Any]) -> int:
 
 
 def all_heads_in(config: dict[str, Any]) -> list[Head]:
-    """Return all attention heads that a model config specifies, layer by layer (encoder only for an encoder-decoder);
-    [] if it specifies none.
+    """Return all attention heads in a model config, layer by layer (of an encoder-decoder, the encoder's); [] if none.
 
     As in `head_sets`, layers of ALBERT hold `inner_group_num` attention layers each, and ConvBERT has one of
     `head_ratio` heads.

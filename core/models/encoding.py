@@ -63,7 +63,7 @@ class Encoding:
         return replace(self, **parts, separators=tuple(k for k in self.separators if k < length))
 
     def pieces(self, start: int, end: int, sentence: int = 0) -> tuple[int, ...]:
-        """Return the positions of all tokens that overlap the characters [start, end) of the first (0) or second (1)
+        """Return the positions of tokens that overlap the characters [start, end) of the first (0) or second (1)
         sentence.
 
         Raises InputError if the span is outside the text.

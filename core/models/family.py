@@ -104,8 +104,7 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """Return the properties of the model family with a `model_type`. An unknown family is inspected in the code of
-    transformers."""
+    """Return the properties of a model family by `model_type`; unknown families are inspected in transformers."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto  # 2.6 s of start-up

@@ -30,8 +30,7 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name to open this model with: its short name if the model is installed as a package, otherwise its
-        hub ID."""
+        """Return the name to open the model with: its short name if installed as a package, otherwise its hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -71,8 +70,7 @@ class Choice:
 
 
 def choices(own: Sequence[str] = ()) -> list[Choice]:
-    """Return all checkpoints that a user can select: bundled checkpoints, those on this machine, and published
-    models."""
+    """Return all checkpoints that a user can select: bundled, on this machine, and published."""
     packaged = config.packaged_checkpoints()
     real = {model.chosen: model for model in REAL_MODELS}
     found = [Choice(name, BUNDLED, _sizes(name)) for name in bundled_names() if name not in packaged]
@@ -112,11 +110,8 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """The state of a model download in this process: the fraction done (`share`), a description of the current step
-    (`doing`) and the error message if it failed.
-
-    `state` is "running", "stopping", "stopped", "failed" or "done".
-    """
+    """The state of a model download in this process: "running", "stopping", "stopped", "failed" or "done" (`state`),
+    the fraction done (`share`), the current step (`doing`), and the error message of a failure."""
 
     name: str
     state: str = "running"
@@ -159,8 +154,7 @@ def start(name: str) -> Fetch:
 
 
 def stop(name: str) -> None:
-    """Stop the download of a checkpoint. Downloaded data remain stored, so that a later download continues from
-    there."""
+    """Stop the download of a checkpoint. Downloaded data remain, and a later download continues from there."""
     state = _FETCHES.get(name)
     if state is not None and state.state == "running":
         state.state = "stopping"

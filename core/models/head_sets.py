@@ -15,8 +15,7 @@ Windows = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class HeadSet:
-    """A set of attention heads in a model. An encoder-decoder has three sets (encoder, decoder and cross-attention);
-    other models have one.
+    """A set of attention heads: that of a model, or the encoder, decoder or cross-attention of an encoder-decoder.
 
     Attributes:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
@@ -48,14 +47,12 @@ class HeadSet:
 
     @property
     def calls(self) -> Sequence[int]:
-        """Return the indices of the attention calls of this set of heads (such as the encoder) among all attention
-        calls in a forward pass."""
+        """Return the indices of the attention calls of this set among all attention calls in a forward pass."""
         return self.attending or range(self.first, self.first + self.layers * self.step, self.step)
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """Return the sets of attention heads that a model config describes. `attending` lists the layers that have
-    attention (empty: all layers).
+    """Return the sets of attention heads in a model config. `attending` lists the layers with attention (empty: all).
 
     Layers of ALBERT may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).
@@ -75,8 +72,7 @@ def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> t
 
 
 def attending_layers(model: Any) -> tuple[int, ...]:
-    """Return the zero-based indices of the attention layers in a hybrid model (Jamba, Qwen3-Next); () if all layers
-    have attention.
+    """Return the zero-based layers with attention in a hybrid model (Jamba, Qwen3-Next); () if all have it.
 
     Layers without attention contain no module that calls the attention interface of transformers.
     """
@@ -96,8 +92,7 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
-    """Return the set of attention heads for one stack, such as "encoder" ("" for a model with one stack). Raises
-    CheckpointError if there is no such set."""
+    """Return the heads of one stack, such as "encoder" ("" for a single stack). Raises CheckpointError if unknown."""
     for head_set in sets:
         if part in ("", head_set.part):
             return head_set
@@ -110,8 +105,7 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys, including itself, a query can attend to in each layer (None: no limit); () if no layer has
-    an attention window.
+    """Return how many keys a query can attend to in each layer, with itself (None: all); () without any limit.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer

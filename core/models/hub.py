@@ -32,8 +32,7 @@ class StoppedError(Exception):
 
 
 def download(name: str, revision: str | None, on_progress: Callable[[float, str], None] | None = None) -> Path:
-    """Download the configs, tokenizer files and safetensors weights of a model from the Hugging Face Hub, and return
-    their local folder.
+    """Download the configs, tokenizer files and safetensors of a model from the Hugging Face Hub; return their folder.
 
     An interrupted download continues where it stopped, and hashes are checked. Offline (Settings.offline), only earlier
     downloads are used. Raises CheckpointError with the answer of the hub and what to do.
@@ -212,8 +211,7 @@ class _Progress:
 
 
 def _reporting(progress: _Progress, counted: str) -> Any:
-    """Return a tqdm class that reports to `progress` and prints nothing. `counted` begins the description of the
-    counted bar."""
+    """Return a tqdm class that reports to `progress`, where `counted` begins the description of the bar."""
 
     class Reporting(tqdm):  # type: ignore[misc]  # tqdm brings no types
         def __init__(self, *arguments: Any, **options: Any) -> None:

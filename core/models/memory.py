@@ -24,8 +24,7 @@ def has_bfloat16() -> bool:
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    """Return the dtype in which to compute: float32 if the CPU would have to emulate the requested dtype, otherwise the
-    requested dtype."""
+    """Return the requested dtype, or float32 if the CPU would have to emulate the requested dtype."""
     native = dtype == torch.float64 or (dtype == torch.bfloat16 and has_bfloat16())
     return dtype if device.type != "cpu" or native else torch.float32
 
@@ -95,8 +94,7 @@ def refuse_whole_maps(subject: str, length: int, maps: int, device: str) -> None
 
 
 def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps: int = 0) -> str:
-    """Return a sentence about the memory that a checkpoint needs. Raises CheckpointError if the checkpoint does not fit
-    into memory."""
+    """Return a sentence on the memory that a checkpoint needs. Raises CheckpointError if it does not fit."""
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")

@@ -73,8 +73,7 @@ def refuse_held(folder: Path, name: str) -> None:
 
 
 def refuse_windows(config: Any, name: str) -> None:
-    """Raise CheckpointError if a config specifies an attention window that is longer than the largest input of the
-    model.
+    """Raise CheckpointError if a config has an attention window longer than the largest input of the model.
 
     After positions were stretched (Phi-3's 128k: a window of 262,144 of 131,072), such a window means no window.
     """
@@ -216,8 +215,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the tensors in weight files that a model does not use. Return a message about tensors that can be ignored,
-    as a tuple, which is empty if there are none.
+    """Check the tensors in weight files that a model does not use. Returns a message on those that can be ignored, or
+    ().
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.
@@ -251,8 +250,7 @@ def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: s
 
 
 def _is_buffer(key: str, tensors: Tensors) -> bool:
-    """Return whether a tensor contains positions or masks, which older versions of transformers saved with the
-    weights."""
+    """Return whether a tensor has positions or masks, which older versions of transformers saved."""
     kind, shape = next(
         (own for other, own in tensors.items() if other == key or other.endswith(f".{key}")), ("F32", ())
     )
@@ -456,8 +454,7 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Return how many bytes of memory the weights of a local checkpoint take after loading; 0 if the checkpoint cannot
-    be read."""
+    """Return the bytes of memory that the weights of a local checkpoint take; 0 if it cannot be read."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -469,10 +466,7 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """Return the torch device to use. "auto" selects the device in ATLAS_DEVICE, otherwise CUDA, MPS or the CPU.
-
-    Raises CheckpointError for a device that this machine lacks.
-    """
+    """Return a torch device ("auto": ATLAS_DEVICE, CUDA, MPS or CPU). Raises CheckpointError if it is missing."""
     chosen = config.settings().device if device == "auto" else device
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if chosen == "auto":
@@ -489,16 +483,14 @@ def choose_device(device: str) -> str:
 
 
 def local(name: str) -> Path:
-    """Return the folder of a checkpoint that is bundled, installed as a package, or stored in a folder. Nothing is
-    downloaded."""
+    """Return the folder of a checkpoint that is bundled, a package, or a folder, without any download."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()
 
 
 def locate(name: str, *, revision: str | None = None, on_progress: Progress | None = None) -> Path:
-    """Return the local folder of a checkpoint. A checkpoint with a hub ID (owner/model or owner/model@revision) is
-    downloaded if necessary."""
+    """Return the folder of a checkpoint; a hub ID (owner/model or owner/model@revision) is downloaded if necessary."""
     if name in config.packaged_checkpoints() or name in bundled_names():
         return local(name)
     if command := config.how_to_install(name):
@@ -700,8 +692,7 @@ _LANGUAGE = ("MaskedLM", "CausalLM", "LMHead", "PreTraining", "ConditionalGenera
 
 
 def saved_head(name: str, *, revision: str | None = None) -> HeadKind:
-    """Return which kind of output layer a checkpoint was saved with ("classifier", "language" or "none"), without
-    loading its weights.
+    """Return the saved output layer of a checkpoint, "classifier", "language" or "none", without loading weights.
 
     Raises the CheckpointErrors of `open_checkpoint`.
     """

@@ -11,11 +11,7 @@ from .family import FAMILIES
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the names of the attention stacks of a checkpoint: ("encoder", "decoder", "cross") for an encoder-decoder,
-    otherwise ("",).
-
-    ("",) also if the config cannot be read or the family has no record.
-    """
+    """Return the attention stacks of a checkpoint: ("encoder", "decoder", "cross") for three, otherwise ("",)."""
     try:
         folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
         file = next(folder / "config.json" for folder in folders if (folder / "config.json").is_file())

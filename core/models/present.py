@@ -51,11 +51,7 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """Return a number that depends on the files of a local checkpoint, to detect changes of the files. It is 0 for hub
-    IDs.
-
-    It is the cache key of opened checkpoints.
-    """
+    """Return a number that changes with the files of a local checkpoint, as a cache key; 0 for hub IDs."""
     try:
         folder = _local(name)
         if folder is None or not config.within(folder):
@@ -67,8 +63,7 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """Return the folder with the config of the model in a folder. For a LoRA adapter, return the folder of its base
-    model, or None if it is missing.
+    """Return the folder with the config of a model: for a LoRA adapter, that of its base model, or None if missing.
 
     Raises CheckpointError for an unreadable adapter.
     """

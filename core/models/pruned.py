@@ -20,7 +20,7 @@ _LAYER = re.compile(r"\.(\d+)\.(?:\w+\.)*?(?:attention|attn|self_attn)\.")
 
 
 def cut_heads(config: Any, name: str) -> dict[int, list[int]]:
-    """Return the zero-based attention heads of each layer that were pruned from a checkpoint, according to its config.
+    """Return the zero-based heads of each layer that the config of a checkpoint lists as pruned.
 
     Raises CheckpointError if the config names a layer or head that the model does not have.
     """

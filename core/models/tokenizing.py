@@ -33,8 +33,7 @@ _STUCK: "WeakSet[Any]" = WeakSet()  # tokenizers that exceeded the time limit; t
 
 
 def refuse_unbounded(folder: Path, name: str) -> None:
-    """Raise CheckpointError if a file of a checkpoint is too large or its config.json is implausible, before any file
-    is loaded."""
+    """Raise CheckpointError, before loading, if a file is too large or config.json is implausible."""
     for patterns, most in ((SETTINGS, LARGEST_SETTINGS), (VOCABULARIES, LARGEST_VOCABULARY)):
         for file in (file for pattern in patterns for file in folder.glob(pattern)):
             if file.stat().st_size > most:
@@ -47,8 +46,7 @@ def refuse_unbounded(folder: Path, name: str) -> None:
 
 
 def refuse_wild_rules(folder: Path, name: str) -> None:
-    """Raise CheckpointError if tokenizer.json contains rules that are nested too deeply or that can make a text much
-    longer."""
+    """Raise CheckpointError if rules in tokenizer.json are nested too deeply or can make a text much longer."""
     file = folder / "tokenizer.json"
     parsed = _parsed(file, name) if file.is_file() else None
     if not isinstance(parsed, dict):
@@ -112,8 +110,7 @@ _SPECIAL = ("bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cl
 
 
 def tokenizer_of(folder: Path, name: str, *, ours: bool) -> tuple[Any, tuple[str, ...]]:
-    """Load the tokenizer in a folder. Also returns a sentence for users if tokenizer.json was used instead of the
-    tokenizer class of transformers.
+    """Load the tokenizer in a folder. Also returns a sentence for users if it was loaded from tokenizer.json alone.
 
     transformers rebuilds some tokenizers from their vocabulary, without the normalizer and pre-tokenizer in
     tokenizer.json. If the rebuilt tokenizer splits probe texts differently, tokenizer.json is used, unless

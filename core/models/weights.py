@@ -69,8 +69,7 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
 
 
 def variant_of(file: Path) -> str | None:
-    """Return the variant in the name of a weight file, such as "fp16" for model.fp16.safetensors; None if it has no
-    variant."""
+    """Return the variant in a weight file's name, such as "fp16" in model.fp16.safetensors, or None."""
     match = _VARIANT.fullmatch(file.name)
     return match[1] if match else None
 
@@ -121,8 +120,7 @@ def has_tokenizer(folder: Path) -> bool:
 
 
 def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
-    """Return a tuple of numbers for each file, such as its size and modification time. It is used to detect that a file
-    has changed."""
+    """Return numbers for each file, such as size and modification time, that show whether it has changed."""
     statuses = [file.stat() for file in files]
     return tuple(
         (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns) for status in statuses
@@ -131,8 +129,7 @@ def marks_of(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(maxsize=64)
 def hash_of_files(files: tuple[Path, ...], marks: tuple[tuple[int, ...], ...]) -> str:
-    """Return the SHA-256 hash of the contents of several files. The hash is cached until `marks`, such as the sizes and
-    times of the files, changes."""
+    """Return the SHA-256 hash of several files, cached until `marks` (such as their sizes and times) changes."""
     digest = hashlib.sha256()
     for file in files:
         with open_in(file.parent, file.name) as stream:

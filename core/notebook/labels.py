@@ -28,15 +28,10 @@ FIRST = ("map_id", "class", "annotator", "checkpoint", "task", "row_id", "layer"
 
 
 def labels(db: str | Path | None = None, class_set: str = "bert", *, bundled: bool = False) -> pd.DataFrame:
-    """Load the current labels from a database as a data frame, one row per label, with the weights of the maps.
+    """Load the labels of attention maps as a data frame, one row per label, with the weights of the maps.
 
-    Args:
-        db: database file; None for that of the app.
-        bundled: return the bundled labels instead of those of a database.
-
-    Raises:
-        LockedError: the app has the database open.
-        InputError: the file does not exist.
+    They come from the database file `db` (None: that of the app), or from the bundled labels if `bundled` is True.
+    Raises LockedError if the app has the database open, and InputError if the file does not exist.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "bundled.duckdb" if bundled else Path(db or settings().database).expanduser()

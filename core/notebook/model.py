@@ -88,8 +88,7 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder from which studies open this checkpoint. A loaded model is saved as a copy first,
-        and its folder is returned."""
+        """Return the name or folder from which studies open this checkpoint; a loaded model is first saved."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
@@ -241,9 +240,8 @@ class Model:
     ) -> pd.DataFrame:
         """Measure the share of attention that each head gives to each category of keys, by the study `budget`.
 
-        Args:
-            texts: a sentence, a pair (a tuple of two) or a list of them; None for examples of the task.
-            options: of the study, such as limit=200, or pipeline="none" to leave out syntax.
+        `texts` is a sentence, a pair (a tuple of two) or a list of them, or None for examples of the task. `options`
+        are those of the study, such as limit=200, or pipeline="none" to leave out syntax.
         """
         inputs: dict[str, Any] = {"task": task} if texts is None else {"texts": rows_of(texts)}
         return study(BUDGET.name, self, progress=progress, **inputs, **options)
@@ -253,21 +251,18 @@ class Model:
     ) -> pd.DataFrame:
         """List the tokens that each head promotes and suppresses, with copying and relation scores.
 
-        Args:
-            task: whose examples are read.
-            pairs: CSV file with the columns relation, source and target; None for the bundled word pairs.
-            options: of the study, such as limit=30.
+        `task` names the examples, and `pairs` a CSV file with the columns relation, source and target (None: the
+        bundled word pairs). `options` are those of the study, such as limit=30.
         """
         file = {} if pairs is None else {"pairs_file": str(pairs)}
         return study(WRITES.name, self, progress=progress, task=task, **file, **options)
 
     def discover(self, *, task: str = "sst2", progress: bool = True, **options: Any) -> pd.DataFrame:
-        """Cluster attention maps without labels, test whether the clusters are stable, and compare them with the
-        pattern classes. Returns the rows of the study `discover`.
+        """Cluster attention maps without labels, test whether clusters are stable, and compare them with pattern
+        classes.
 
-        Args:
-            task: from whose examples maps are drawn.
-            options: of the study, such as maps=300.
+        Returns the rows of the study `discover` on examples of a task; `options` are those of the study, such as
+        maps=300.
         """
         rows = study(DISCOVER.name, task=task, progress=progress, checkpoints=(self.folder,), **options)
         return rows.assign(checkpoint=self.name)
@@ -277,9 +272,8 @@ class Model:
     ) -> pd.DataFrame:
         """Ablate each head in turn on a fine-tuned classifier, and return the changes of its metric.
 
-        Args:
-            method: how heads are ablated: disable (uniform attention), zero, mean, resample and others.
-            options: of the study, such as what="layers" or limit=200.
+        `method` says how: disable (uniform attention), zero, mean, resample and others. `options` are those of the
+        study, such as what="layers" or limit=200.
         """
         return study("ablation", self, task=task, method=method, progress=progress, **options)
 
@@ -372,7 +366,6 @@ class Model:
         """Register a hypothesis about a head, test it on other examples, and store both in your database.
 
         Args:
-            head: such as "L1H1".
             predicate: such as "offset"; docs/explanation/hypotheses.md lists them.
             parameters: of the predicate, such as {"offset": "first"}.
             thought: the examples that suggested the hypothesis, as task:split:limit:seed; without them SST-2, or what
@@ -456,21 +449,12 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return all scores of all heads of a checkpoint. They are read from the database or the bundled results, or else
-    measured now.
+    """Return all stored or bundled scores of the heads of a checkpoint, or measure a first set now.
 
-    If the app holds the database, stored results are omitted with a warning.
-
-    Args:
-        task: only scores on this task and those without a task; None for all.
-        measure: measure a first set (seconds) if nothing is stored or bundled.
-
-    Returns:
-        The columns of `core.atlas.scores.ScoreRow`. For a table of heads, use
-        `frame.pivot(index="layer", columns="head", values="value")` on one score.
-
-    Raises:
-        CheckpointError, InputError: from measuring.
+    If the app holds the database, stored results are omitted with a warning. `task` selects scores on this task and
+    those without a task (None: all), and `measure` says whether to measure (seconds) if nothing is stored or bundled.
+    Columns are those of `core.atlas.scores.ScoreRow`; `frame.pivot(index="layer", columns="head", values="value")` on
+    one score gives a table of heads. Measuring may raise CheckpointError or InputError.
     """
     path = settings().database.expanduser()
     if not path.is_file():

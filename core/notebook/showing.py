@@ -42,16 +42,11 @@ _SAVING = threading.Lock()
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """Create a checkpoint in eval mode from a copy of a loaded model.
+    """Create a checkpoint in eval mode from a copy of a loaded model, an object from `from_pretrained` of transformers.
 
     The copy shares the weights and has its own modes and attention function, so that other threads may use the model.
-
-    Args:
-        model: an object from `from_pretrained`.
-
-    Raises:
-        CheckpointError: `model` is no text Transformer of the transformers library, some of its weights are not in
-            memory, or its tokenizer is missing or has tokens without an embedding.
+    Raises CheckpointError if `model` is no text Transformer of transformers, some of its weights are not in memory, or
+    its tokenizer is missing or has tokens without an embedding.
     """
     if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
         model = model.module
@@ -131,8 +126,7 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
-    """Tokenise a text or pair of texts. If the tokenizer does not return character offsets, the tokens are not assigned
-    to words.
+    """Tokenise a text or pair of texts. Without character offsets of the tokenizer, tokens have no words.
 
     `most` is the largest number of tokens (None: that of the model). Raises InputError for an empty text.
     """
@@ -196,8 +190,7 @@ class MapsWidget(anywidget.AnyWidget):
         super().__init__(payload=payload, height=height, _esm=script_text())
 
     def save(self, file: str | Path, *, megabytes: float = 2) -> Path:
-        """Save the attention maps as one self-contained HTML file of at most `megabytes`. If not all maps fit, the file
-        lists what is missing."""
+        """Save the maps as one self-contained HTML file of at most `megabytes`, which lists any missing maps."""
         page = maps_page(
             self.panes, self.source, head=self.head, opened=self.view, note=self.note, most=int(megabytes * 1e6)
         )

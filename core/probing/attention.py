@@ -52,8 +52,7 @@ class Sentences:
         yield from every
 
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Return the attention maps [sentence, head, position, position] and embeddings [sentence, word, dim] (or
-        None), float32."""
+        """Return maps [sentence, head, position, position] and embeddings [sentence, word, dim] or None, as float32."""
         maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
@@ -70,8 +69,7 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Probe that scores the candidate governors of each word from attention. `dim` is the size of word embeddings (0:
-    none)."""
+    """Probe that scores the governors of each word from attention, and from embeddings of size `dim` (0: none)."""
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
@@ -103,8 +101,7 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a dependency probe and return it with the parameters of the epoch with the lowest dev loss. If no dev loss
-    is finite, it has its initial parameters."""
+    """Train a dependency probe; return it as at the lowest dev loss, or untrained if no dev loss is finite."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -137,8 +134,7 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate] in each sentence. Candidate 0 means no governor; candidate j + 1 is
-    word j."""
+    """Return log probabilities [word, candidate] of each sentence; candidate 0 is no governor, j + 1 is word j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():
@@ -148,15 +144,13 @@ def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarra
 
 
 def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
-    """Return the most likely governor of each word independently, as Clark et al. evaluate; the result may not be a
-    tree."""
+    """Return the most likely governor of each word, as Clark et al. evaluate; the result may not be a tree."""
     chosen = scores.argmax(-1)
     return np.where(chosen == 0, np.arange(len(chosen)), chosen - 1)
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return a random governor for each word. The distances between words and governors have the same distribution as
-    the gold distances."""
+    """Return random governors, at distances with the same distribution as between words and gold governors."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

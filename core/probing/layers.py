@@ -47,8 +47,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Scale:
-    """Standardises vectors by the mean and standard deviation of the train split, [layer, hidden]. A standard deviation
-    of 0 is stored as 1."""
+    """Standardises vectors by train mean and standard deviation, [layer, hidden]; a deviation of 0 becomes 1."""
 
     mean: Tensor
     deviation: Tensor
@@ -145,8 +144,7 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """Return the weights, with sum 1, of the mixture of layers that is best for a linear probe. The weights are trained
-    together with the probe."""
+    """Return the weights, with sum 1, of a mixture of layers, trained together with a linear probe of the mixture."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
@@ -162,8 +160,7 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return the weights of the layers in a mixture, as an array [1 + refits, layer]. The first row is fitted to all
-    sentences, and each other row to a bootstrap sample of sentences."""
+    """Return mixing weights [1 + refits, layer]: first of all sentences, then of bootstrap samples of sentences."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -180,10 +177,9 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return the labels of a control task (Hewitt and Liang 2019). Each word type gets one random label, drawn with the
-    label frequencies of the train split.
+    """Return control labels (Hewitt and Liang 2019), of train and then of the others: one random label per word type.
 
-    Labels of train come first, then those of the others.
+    Labels are drawn with their frequencies in the train split.
     """
     types = sorted({word_type for examples in (train, *others) for word_type in examples.types})
     drawn = np.random.default_rng(seed).choice(train.labels, len(types))
@@ -192,8 +188,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Return a baseline without vectors: for each word its most frequent train label; for unknown words the most
-    frequent label."""
+    """Return a baseline without vectors: each word's most frequent train label; for unknown words the most frequent of
+    all."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

@@ -42,8 +42,7 @@ class Ragged:
         return len(self.shapes)
 
     def put(self, number: int, value: np.ndarray) -> None:
-        """Write an array to the file at the index `number`. Raises ValueError if the array does not have the shape that
-        was declared for this index."""
+        """Write an array at the index `number`. Raises ValueError unless it has the shape declared for this index."""
         if value.shape != self.shapes[number]:
             raise ValueError(
                 f"Array {number} must have the shape {self.shapes[number]}; got {value.shape}. Reshape it."

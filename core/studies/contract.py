@@ -78,8 +78,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of one unit of work, and its provenance. Fields of the provenance that are None are filled
-    from the options of the job."""
+    """The partial result of a unit of work, and its provenance, whose None fields are filled from the job's options."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -87,8 +86,7 @@ class Done(Generic[P]):
 
 @dataclass(frozen=True)
 class Finished(Generic[O, P]):
-    """A finished run, as it is passed to `Study.keep`. A run that was imported from a file has rows but no partial
-    results."""
+    """A finished run, as passed to `Study.keep`. A run imported from a file has rows but no partial results."""
 
     run: str
     title: str
@@ -147,8 +145,7 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options requires of its checkpoint and examples. By default, the requirements do
-        not depend on the options."""
+        """Return what a job requires of its checkpoint and examples. By default, the options do not matter."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
@@ -169,8 +166,7 @@ class Study(Generic[O, P]):
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
-        """Return the units of work of the next round, or an empty list if the job is complete. The units must depend
-        only on the partial results so far, so that every number of workers gets the same units."""
+        """Return the units of the next round, or [] if the job is complete, based only on partial results so far."""
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:

@@ -62,8 +62,7 @@ def find_study(name: str) -> Study[Any, Any]:
 
 
 def section_of(study: str) -> str:
-    """Return the section of a head's page that shows the scores from this study, or "" if the study has no scores of
-    heads."""
+    """Return the section of a head's page for the scores of this study, or "" if the study has no head scores."""
     try:
         return find_study(study).section
     except JobError:

@@ -56,16 +56,14 @@ class First:
 
 
 class SortedBy:
-    """Marks a field that is a tuple of records. When partial results are merged, the tuples are concatenated and sorted
-    by the named fields."""
+    """Marks tuples of records that are joined and sorted by the named fields when partial results are merged."""
 
     def __init__(self, *names: str) -> None:
         self.key = attrgetter(*names)
 
 
 class MergedBy:
-    """Marks a tuple of records for merging partial results: records with the same key become one record. `order` gives
-    the order of the keys."""
+    """Marks tuples of records that are merged if they have the same key. `order` names a further field to sort by."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None
@@ -83,8 +81,7 @@ OfFirst = Annotated[T, First()]
 
 
 def merged(partials: Sequence[P]) -> P:
-    """Merge partial results by the rules that their field types declare. Raises JobError if fields that must be equal
-    differ."""
+    """Merge partial results as their field types declare. Raises JobError if fields that must be equal differ."""
     kind = type(partials[0])
     declared = _declared(kind)  # type: ignore[arg-type]  # a class can be hashed
     key = next((name for name, how in declared.items() if isinstance(how, Joined) and how.key), None)

@@ -17,8 +17,7 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return one number per example. The mean of these numbers is the metric of the task: accuracy or, for predicted
-    scores, Pearson's r."""
+    """Return one number per example, whose mean is the metric of the task: accuracy or, for scores, Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 

@@ -66,8 +66,7 @@ class Result:
         return record_of(cls, row)
 
     def as_row(self) -> dict[str, Any]:
-        """Convert the record to a row. Fields with default values are omitted, except those declared with
-        `stated()`."""
+        """Convert the record to a row without default values, except those of fields declared with `stated()`."""
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
         for known in known_fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
@@ -117,8 +116,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert rows to records of these classes, and skip all other rows. If a row matches several classes, the last one
-    is used."""
+    """Convert rows to records of these classes (the last class that matches), and skip all other rows."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # stored by an earlier version

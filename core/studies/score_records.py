@@ -15,8 +15,7 @@ def find_score(key: str) -> HeadScore:
 
 
 def label_of(key: str) -> str:
-    """Return the label under which a head score is displayed. For an unknown score, the label is made from the names in
-    `key`."""
+    """Return the label of a head score. For an unknown score, the label is made from the names in its key."""
     study, name, feature = _names(key)
     score = _score_of(key)
     label = score.label if score else f"{name} ({study})"

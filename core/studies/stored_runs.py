@@ -21,11 +21,10 @@ _BETWEEN = re.compile(r", | and ")
 
 
 def standing(run: Mapping[str, Any]) -> Standing:
-    """Compare the weights that a stored run used with the present weights of the same checkpoints on this machine. The
-    result is "present" if the weights are equal.
+    """Compare the weights that a stored run used with the present weights of its checkpoints on this machine.
 
-    Other results are "earlier" (the weights have changed), "unrecorded" (the run does not state its weights) and
-    "elsewhere" (no checkpoint is on this machine, or the run trained its models).
+    Return "present" (equal), "earlier" (changed), "unrecorded" (the run does not state its weights) or "elsewhere" (no
+    checkpoint is on this machine, or the run trained its models).
     """
     names, hashes = _names(run), hashes_of(run.get("weights_hash"))
     at_hand = [weights for name in names if (weights := present_weights(name))]

@@ -30,8 +30,7 @@ def pipeline_names() -> list[str]:
 
 
 def open_pipeline(name: str | None = None) -> "Language":
-    """Open a spaCy pipeline from a package name or folder, or the bundled one for None. Raises InputError if it is
-    missing and NoParserError if it has no tagger or parser."""
+    """Open a spaCy pipeline (None: the bundled one). Raises InputError, or NoParserError without a parser."""
     import spacy  # 2.6 s of start-up
 
     wanted = name or config.ENGLISH

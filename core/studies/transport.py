@@ -1,5 +1,4 @@
-"""Conversion of partial results to JSON and back: frozen dataclasses of numbers, text, arrays, records and
-accumulators.
+"""Conversion of partial results to JSON and back: frozen dataclasses of numbers, text, arrays and records.
 
 Arrays are restored bit for bit, and other values in their declared type. Accumulators have `packed` and `unpacked`.
 """

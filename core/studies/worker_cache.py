@@ -51,8 +51,7 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the attention scores of a model with random weights until every head has the same mean attention entropy as
-    the trained head in the same layer and position.
+    """Scale the scores of random weights until every head has the mean attention entropy of the trained head.
 
     Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
     families whose scores cannot be changed, are not scaled.

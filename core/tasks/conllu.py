@@ -168,8 +168,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences in one split of a treebank. Each sentence has at least two words and a single dependency
-    tree."""
+    """The usable sentences in one split of a treebank: at least two words, and a single dependency tree."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -177,8 +176,7 @@ class TreebankPart:
 
 
 def file_of(folder: str | Path | None, part: str) -> Path:
-    """Return the path of the CoNLL-U file for one split of a treebank. Raises InputError unless the folder has exactly
-    one such file."""
+    """Return the CoNLL-U file of one split of a treebank. Raises InputError unless the folder has exactly one."""
     files = sorted(config.inside(folder).glob(f"*-{part}.conllu")) if folder else []
     if len(files) != 1:
         raise InputError(
@@ -189,7 +187,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences in one split of a treebank. If `folder` is None, the bundled treebank is read.
+    """Read the usable sentences in one split of a treebank (`folder` None: of the bundled treebank).
 
     Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """
@@ -214,8 +212,7 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
 
 
 def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
-    """Raise InputError if a part-of-speech tag or a relation in some sentences does not belong to Universal
-    Dependencies."""
+    """Raise InputError if a part-of-speech tag or relation of a sentence is not of Universal Dependencies."""
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(

@@ -31,8 +31,7 @@ _NEGATION = re.compile(
 
 @dataclass(frozen=True)
 class Feature:
-    """A property that tokens of an input can have, such as belonging to a noun or being [CLS]. `special` is True for
-    special tokens."""
+    """A property of tokens, such as belonging to a noun or being [CLS]. `special` is True for special tokens."""
 
     name: str
     label: str
@@ -60,8 +59,7 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """Return the token feature with a name, such as "noun", "tag:JJ", "pos:ADJ" or "dep:amod". Raises InputError for
-    unknown names."""
+    """Return a token feature by name: "noun", "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for unknown names."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")
@@ -74,8 +72,7 @@ def feature_of(name: str) -> Feature:
 
 
 def feature_spans(feature: Feature, sentence: TaggedSentence) -> list[Span]:
-    """Return the character spans of all words in a sentence that have a feature; empty if the feature is a special
-    token."""
+    """Return the character spans of all words with a feature; empty if the feature is a special token."""
     if feature.name == "negation":
         return [match.span() for match in _NEGATION.finditer(sentence.text)]
     name = feature.name
@@ -111,8 +108,7 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Return whether a dependency label is equal to another label (`wanted`) or is one of its subtypes, as nsubj:pass
-    is of nsubj."""
+    """Return whether a dependency label equals `wanted` or is one of its subtypes, as nsubj:pass of nsubj."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

@@ -156,8 +156,7 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Rewrite a text so that "SST-2" becomes "SST-2-like" (same for other tasks), because the bundled samples only
-    imitate these tasks."""
+    """Rewrite "SST-2" as "SST-2-like" (and so for other tasks), because bundled samples only imitate the tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
@@ -203,8 +202,7 @@ def read_rows(
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """Return at most `limit` examples, sampled at random without replacement and in their original order. None returns
-    all examples."""
+    """Return at most `limit` examples (None: all), sampled without replacement, in their original order."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311
@@ -309,8 +307,7 @@ def _row(
 
 
 def parse_label(task: Task, value: str, place: str) -> int | float:
-    """Parse the label of an example in a task. Raises InputError if the label is invalid; `place` names the row in the
-    message."""
+    """Parse the label of an example. Raises InputError, which names its row as `place`, for an invalid label."""
     value = value.strip()
     if value == "-1":
         raise InputError(
@@ -372,8 +369,7 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return examples that a model was not trained on: the dev examples, and train examples that are unrelated to those
-    it learned from.
+    """Return examples that a model was not trained on: dev examples, and train examples unrelated to those it learned.
 
     A train example is unrelated if it shares no sequence of WORDS words with one that the model learned (`learned`);
     those with fewer words are left out.
@@ -396,8 +392,7 @@ _GENERIC = re.compile(r"^LABEL_\d+$", re.IGNORECASE)
 
 
 def label_order(task: Task, labels: dict[int, str] | None) -> tuple[int, ...]:
-    """Return, for each output of a checkpoint, the index of its label in Task.labels. The result is (0,) for a
-    regression task.
+    """Return, for each output of a checkpoint, the index of its label in Task.labels; (0,) for a regression task.
 
     `logits[:, [order.index(l) for l in ...]]` is then in the order of the task. Names (`labels`, by output) are
     compared without case, spaces, hyphens and underscores. Two generic names (LABEL_0, LABEL_1) have the order of the

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """A word with its part-of-speech tags and dependency label. `head` is the index of its syntactic head in the
-    sentence; a root is its own head."""
+    """A word with part-of-speech tags and dependency label. `head` is the index of its governor (a root: itself)."""
 
     text: str
     start: int

@@ -60,8 +60,7 @@ def shown(value: Number, digits: int = 1) -> str:
 
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
-    """Return the most frequent label of the training examples, and the metrics of always predicting this label for the
-    dev examples.
+    """Return the most frequent train label, and the metrics of always predicting this label for dev examples.
 
     For scores, the label is "mean", and the correlations are None.
     """

@@ -44,8 +44,7 @@ A_TOKEN = 40  # upper bound for characters of a token, as long as there is white
 
 
 def is_text_file(task: str) -> bool:
-    """Return whether a task name is the path of a .txt file, which contains running text instead of labelled
-    examples."""
+    """Return whether a task name is the path of a .txt file, which has running text instead of labelled examples."""
     return task.strip().lower().endswith(ENDING)
 
 
@@ -141,14 +140,12 @@ class OwnFile:
     labelled: bool = True
 
     def of(self, split: str) -> list[OwnRow]:
-        """Return the examples in the split "train" or "dev", in order. If the file has no splits, all examples are
-        returned."""
+        """Return the examples in the split "train" or "dev", in order; all examples if the file has no splits."""
         return [row for row in self.rows if row.split in (split, "")]
 
     @property
     def majority(self) -> float | None:
-        """Return the accuracy of a classifier that always predicts the most frequent dev label; None if labels are
-        scores."""
+        """Return the accuracy of always predicting the most frequent dev label; None for scores."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
@@ -252,8 +249,7 @@ def _labels(name: str, written: list[str]) -> tuple[str, ...]:
 
 
 def plain_label(label: str) -> str:
-    """Return a class label in lower case and without spaces, dashes and underscores, so that different spellings
-    compare equal.
+    """Return a class label in lower case without spaces, dashes and underscores, to compare different spellings.
 
     The sign of a number, a dash between digits and a single dash remain. 1.0, as pandas writes whole numbers, becomes
     1.
@@ -304,8 +300,8 @@ def _row(name: str, number: int, cells: dict[str, str], label: int | float, *, a
 def keep_rows(
     lines: str, folder: Path, name: str = "sentences", *, learned: bool = False, source: str = PASTED
 ) -> Path:
-    """Save sentences that a user pasted or uploaded as a custom task file, and return its path. The same sentences are
-    always saved to the same file.
+    """Save pasted or uploaded sentences as a custom task file, and return its path, which is the same for equal
+    sentences.
 
     `learned`: a model is trained on the list; otherwise labelled rows without a split are all dev. Raises InputError
     for an invalid list.

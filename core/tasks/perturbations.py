@@ -70,8 +70,7 @@ class PerturbationChoice:
 def perturb(
     kind: str, text: str, pair: str | None = None, *, seed: int = 0, choice: PerturbationChoice | None = None
 ) -> Perturbed:
-    """Return a perturbed copy of a sentence or pair of sentences. Raises InputError if the perturbation cannot be
-    applied to the text."""
+    """Return a perturbed copy of a sentence or pair. Raises InputError if the perturbation is not applicable."""
     check_choice("A perturbation", kind, PERTURBATIONS)
     given, how = Text(text, pair or None), PERTURBATIONS[kind]
     if how.pairs and given.pair is None:
@@ -93,8 +92,7 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name with its gender ("female", "male" or "either"). `origin` is the word list that contains the name; it
-    is None for "either"."""
+    """A first name with its gender ("female", "male" or "either") and its word list (`origin`; None for "either")."""
 
     name: str
     gender: str

@@ -50,8 +50,7 @@ _BY_DEPENDENCY = {
 
 
 def relation_of(name: str) -> Relation:
-    """Return the syntactic relation with a name, such as "object" or "dep:amod". Raises InputError for unknown
-    names."""
+    """Return a syntactic relation by name, such as "object" or "dep:amod". Raises InputError for unknown names."""
     if name in RELATIONS:
         return RELATIONS[name]
     kind, _, label = name.partition(":")
@@ -64,8 +63,7 @@ def relation_of(name: str) -> Relation:
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of words in a sentence between which a syntactic relation holds; empty for relations between two
-    sentences."""
+    """Return all pairs of words in a sentence that a relation holds between; empty for one between two sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":

@@ -55,8 +55,7 @@ class SentenceTable:
 
 
 def read_table(text: str, name: str = PASTED) -> SentenceTable:
-    """Read sentences from CSV, TSV or JSON Lines text, such as an uploaded file. Raises InputError that names the
-    invalid column, row or line."""
+    """Read sentences from CSV, TSV or JSON Lines text. Raises InputError that names the invalid column, row or line."""
     if "\0" in text:
         raise InputError(f"{name} must be text; it contains a NUL character. Remove this character.")
     text = plain_ends(text.lstrip("\ufeff"))
@@ -285,8 +284,7 @@ def read_given(text: str, name: str = PASTED) -> SentenceTable:
 
 
 def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
-    """Read the sentences or pairs of sentences in a text field or an upload. Raises InputError if there are none, too
-    many, or invalid ones."""
+    """Read sentences or pairs from a text field or upload. Raises InputError for none, too many, or invalid ones."""
     table = read_given(text, name)
     for number, cells in table.rows:
         if not cells[SENTENCE]:

@@ -54,15 +54,13 @@ def _system_error(error: Exception) -> OSError | None:
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Replace a file atomically. `write` gets the path of a new file and fills it. If this raises CheckpointError, the
-    old file is unchanged."""
+    """Replace a file at once by a new one that `write` fills. If this raises CheckpointError, the old one remains."""
     with replacing(path, CheckpointError) as part:
         write(part)
 
 
 def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace a folder by a new one. `fill` gets the path of a temporary folder and writes its content. If
-    CheckpointError is raised, the old folder is unchanged."""
+    """Replace a folder by a new one that `fill` fills. If this raises CheckpointError, the old folder remains."""
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)

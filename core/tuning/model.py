@@ -34,8 +34,7 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Create masks for pruning by magnitude. A mask is False for the weights of smallest magnitude, which are a
-    fraction `share` of all weights.
+    """Return masks that are False for the weights of smallest magnitude, a fraction `share` of all weights.
 
     `scope` is "global" (over all layers) or "layer" (within each layer). Raises InputError for an invalid share or
     scope, and for families whose layers share weights.

@@ -25,7 +25,7 @@ def test_a_sweep_and_another_beside_it(asked):
     assert worst["name"] == str(CARRIER)
     run = first["provenance"]["run"]
     said = asked("disable", "--operator", "zero", "--beside", run)
-    assert f"Significant (p < 0.05, corrected over all): {CARRIER}." in said
+    assert f"After correction for 12 ablations, the effects of ablating {CARRIER} are significant (p < 0.05)." in said
     assert "points. 1 of 12 changes are significant after correction." in said
     assert "Rank correlation with the other ablation: Spearman" in said
     assert "n = 12 (most harmful in both: L2H3" in said

@@ -33,9 +33,9 @@ def test_skipped_lines_stand_beside_the_table(tmp_path, capsys):
     assert [one["where"] for one in rows[0]["skipped_lines"]] == ["row 4", "row 5"]
     Ran("frame-heads", options, None, None, {}, rows, "table").show()
     said = capsys.readouterr()
-    assert "3 sentences read, 3 pass the filter; lines skipped: 2." in said.out
-    assert "skipped row 4: A row of annotations must be a JSON object" in said.err
-    assert "skipped row 5: A row of annotations must be one JSON object" in said.err
+    assert "The study read 3 sentences, of which 3 pass the filter, and skipped 2 lines." in said.out
+    assert "The study skipped row 4: A row of annotations must be a JSON object" in said.err
+    assert "The study skipped row 5: A row of annotations must be one JSON object" in said.err
 
 
 def test_a_missing_table_is_said_to_be_missing(tmp_path):

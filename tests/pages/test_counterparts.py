@@ -151,7 +151,7 @@ def test_development_opens_on_the_curves_that_ship(database):
     assert "facet" in curves
     app = opened("heads/development", run_of="seed 1", score="class diagonal")
     assert not app.exception
-    assert "In 2 runs from other seeds" in plain_text(app.markdown)
+    assert "In 2 training runs from other seeds" in plain_text(app.markdown)
     assert "n = 80 inputs" in plain_text(app.caption)
 
 

@@ -184,7 +184,8 @@ def test_shapley_values_are_ranked_summed_and_set_beside_orders():
     said = SHAPLEY.headline([result.as_row() for result in results])
     assert said.sentence == (
         "Head L2H1 contributes most to the logit difference in favour of the correct label: +1.50 logits. 1 of 4 heads "
-        "have a significantly negative contribution. Comparing pruning orders: the order by Shapley value keeps more."
+        "have a significantly negative contribution. When heads are pruned, the order by Shapley value "
+        "keeps more of the logit difference."
     )
     assert (said.n, said.of) == (8, "examples")
     low, high = student(whole.values[2]).expected
@@ -268,7 +269,9 @@ def test_named_edges_are_measured_where_the_answers_differ():
     for edge, values in zip(found, effects, strict=True):
         assert (edge.low, edge.high) == student(values[:8])
     said = EDGE_EFFECTS.headline([edge.as_row() for edge in found])
-    assert said.sentence == "Among 2 edges, L1H2>L2H2.q has the largest effect on the logit difference: -0.900."
+    assert (
+        said.sentence == "Among 2 edges, the edge L1H2>L2H2.q has the largest effect on the logit difference: -0.900."
+    )
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
     assert said.baseline == "On average, the logit differences for the two inputs of a pair are 2.00 apart."
@@ -468,8 +471,8 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
         "than the margin of 30%. All verdicts hold jointly with 95% confidence."
     )
     assert headline.baseline == ""
-    assert said_of_stability(whole).startswith("2 are stable (different from 0 in 90% of half-samples)")
+    assert said_of_stability(whole).startswith("2 edges are stable (different from 0 in 90% of half-samples)")
     assert said_of_stability(replace(whole, stable=0)) == (
-        "no edge is stable: none differs from 0 in 90 % of half-samples."
+        "No edge is stable, because none differs from 0 in 90 % of half-samples."
     )
     assert "Run the study again" in said_of_stability(replace(whole, level=None))

@@ -156,4 +156,4 @@ def test_only_pairs_without_words_need_a_classifier(tmp_path):
     with pytest.raises(InputError, match="is empty"):
         circuit.STUDY.needs_of({"pairs_file": str(file)})
     file.write_text("a man\tthe man")
-    assert not circuit.fills_words(circuit.STUDY.read({"checkpoint": "x", "task": "sst2", "pairs_file": str(file)}))
+    assert not circuit.names_words(str(file))

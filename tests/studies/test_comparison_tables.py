@@ -73,17 +73,18 @@ def test_a_curve_gives_each_head_the_scores_of_its_match_and_each_role_its_begin
     said = DEVELOPMENT.headline([result.as_row() for result in results])
     assert said.sentence == (
         "During training, heads come to attend mostly to one kind of token, in this order: previous token (5 heads, "
-        "half of them by step1), first token (5 heads, half of them by step3). The previous token comes first "
-        "(significant). Heads come to have one pattern class in most maps: vertical (2 heads, half of them by step0)."
+        "half of them by step1), first token (5 heads, half of them by step3). The role previous token "
+        "begins significantly earlier than the other roles. Heads come to have one pattern class in most maps: "
+        "vertical (2 heads, half of them by step0)."
     )
     level = DEVELOPMENT.results(options, stages(BEGINS | {"first": BEGINS["previous"]}))
     assert (
-        " This is the order in one run, without a test. Heads"
+        " This order is that of one training run and was not tested. Heads"
         in DEVELOPMENT.headline([one.as_row() for one in level]).sentence
     )
     never = DEVELOPMENT.results(options, stages(dict.fromkeys(SCORES, [[5] * 3] * 2)))
     assert DEVELOPMENT.headline([one.as_row() for one in never]).sentence == (
-        "No head attends mostly to the previous, next or first token or at separators in the last snapshot."
+        "In the last snapshot, no head attends mostly to the previous, next or first token or to separators."
     )
 
 

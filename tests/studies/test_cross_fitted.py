@@ -217,7 +217,7 @@ def test_parts_in_any_order_give_the_same_table(crossing, swept):
     [
         ({"settings": SMALL | {"keep": "best"}}, "Set keep=last"),
         ({"operator": "mean"}, "must be one of disable"),
-        ({"what": "groups"}, "heads or layers can be ablated"),
+        ({"what": "groups"}, "must be one of heads, layers"),
         ({"limit": 12, "folds": 20}, "fewer folds"),
     ],
 )

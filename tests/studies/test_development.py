@@ -165,7 +165,7 @@ def test_two_runs_from_other_seeds_ship_with_intervals_and_pattern_classes():
         assert all(point.low <= point.value <= point.high for point in measured)
         orders[seed] = RoleBeginnings.among([record.as_row() for record in development.role_records(points)])
     assert {order.score for order in orders["seed 0"]} > {"previous", "separator", "class vertical", "class diagonal"}
-    assert spread_sentence(orders).startswith("In 2 runs from other seeds")
+    assert spread_sentence(orders).startswith("In 2 training runs from other seeds")
 
 
 def test_runs_with_and_without_the_same_order_are_told():
@@ -174,8 +174,9 @@ def test_runs_with_and_without_the_same_order_are_told():
             RoleBeginnings(score=name, heads=1, first=0.0, snapshots=9, place=place) for name, place in places.items()
         ]
 
-    assert "same order: next, previous. Their medians differ by at most 2 snapshots" in spread_sentence(
-        {"a": run(previous=5, next=3, first=1), "b": run(previous=7, next=4)}
+    assert (
+        "same order: next, previous. The median beginnings of a role differ by at most 2 snapshots"
+        in spread_sentence({"a": run(previous=5, next=3, first=1), "b": run(previous=7, next=4)})
     )
     assert "same order: first, previous and next." in spread_sentence(
         {"a": run(previous=5, next=5, first=1), "b": run(next=7, previous=7, first=1)}
@@ -183,7 +184,7 @@ def test_runs_with_and_without_the_same_order_are_told():
     assert "do not begin in the same order" in spread_sentence(
         {"a": run(previous=5, next=3), "b": run(previous=2, next=4)}
     )
-    assert spread_sentence({"a": run(previous=5), "b": run(next=3)}) == "The runs have no role in common."
+    assert spread_sentence({"a": run(previous=5), "b": run(next=3)}) == "The training runs have no head role in common."
 
 
 @pytest.mark.thorough

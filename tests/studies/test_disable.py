@@ -198,7 +198,7 @@ def test_wrong_options_are_said_before_anything_runs(options):
         planned(STUDY, options | {"limit": 1})
     with pytest.raises(InputError, match="The option limit of the study disable cannot be 'many'"):
         planned(STUDY, options | {"limit": "many"})
-    with pytest.raises(InputError, match="per example or per token"):
+    with pytest.raises(InputError, match="must be one of example, token"):
         planned(IMPORTANCE, options | {"reading": "head"})
     with pytest.raises(InputError, match="pruning order must be one of"):
         planned(PRUNE, options | {"orders": ["luck"]})

@@ -174,8 +174,8 @@ def test_the_picture_is_the_relation_score_and_compares_with_every_other_place()
     assert by_difference[0]["difference"] == pytest.approx((found.score - np.mean(others, axis=0)).max())
     first = by_difference[0]
     assert headline(found, "cook", "angry") == (
-        f"{first['name']} attends from “cook” to “angry” (weight {first['score']:.2f}). At the same distance elsewhere "
-        f"in the sentence, the mean weight is {first['same_distance']:.2f}."
+        f"Head {first['name']} attends from “cook” to “angry” (weight {first['score']:.2f}). "
+        f"At the same distance elsewhere in the sentence, the mean weight is {first['same_distance']:.2f}."
     )
 
 

@@ -33,14 +33,14 @@ def test_a_headline_says_where_the_model_is_not_above_a_constant():
     assert said(rows(0.84)) == ""
     above = finetune.STUDY.headline(rows(0.84))
     assert above.sentence == (
-        "After fine-tuning on SST-2, accuracy is 84.0. This is significantly above a constant prediction."
+        "After fine-tuning on SST-2, accuracy is 84.0. This score is significantly above a constant prediction."
     )
     assert above.baseline == "The best constant prediction scores 51.7.", "of dev, not of train: never below one half"
     assert said(rows(0.54)).startswith(
         "an accuracy of 54.0 (95 % CI 48.3 to 59.6, n = 300 examples) is not significantly above"
     )
     assert finetune.STUDY.headline(rows(0.54)).sentence == (
-        "After fine-tuning on SST-2, accuracy is 54.0. This is not significantly above a constant prediction."
+        "After fine-tuning on SST-2, accuracy is 54.0. This score is not significantly above a constant prediction."
     )
 
 

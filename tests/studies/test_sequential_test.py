@@ -145,16 +145,16 @@ def test_the_verdict_says_what_is_clipped_and_how_many_rows_it_takes(options):
     ]
     assert whole["does not matter"] == 0
     said = verdict_sentence(SequentialTestSummary.of(whole))
-    assert "An example's loss counts at most 0.69" in said
+    assert "The loss of an example is clipped at 0.69" in said
     assert "fewer than 5.0% of the examples" in said
-    assert "To show that a head does not matter takes 134 examples; there are 64." in said
+    assert "At least 134 examples are needed to show that a head does not matter, but only 64 are available." in said
     before = {name: value for name, value in whole.items() if name not in ("clip", "fewest", "hopeless")}
     assert whole["hopeless"] == 0  # all rows are taken
     assert (
-        "11 are undecided (2 of them stopped for futility: with all examples, the chance of a verdict is below 5%)"
-        in (verdict_sentence(SequentialTestSummary.of(whole | {"hopeless": 2})))
-    )
-    assert "counts at most" not in verdict_sentence(
+        "11 are undecided. The test of 2 undecided heads was stopped for futility, because the chance of a verdict "
+        "with all examples is below 5%."
+    ) in verdict_sentence(SequentialTestSummary.of(whole | {"hopeless": 2}))
+    assert "is clipped at" not in verdict_sentence(
         SequentialTestSummary.of(before)
     )  # of races of before, that clipped nothing
 
@@ -169,7 +169,7 @@ def test_a_test_that_took_more_than_ablating_every_head_says_so(options, passes,
         row for row in rows_of("sequential-test", options | {"limit": 64, "survivors": False}) if row["kind"] == "race"
     ]
     said = verdict_sentence(SequentialTestSummary.of(whole | {"passes": passes, "passes_full": 1000.0}))
-    assert f"{says} ablating every head on all examples ({passes:,.0f} against 1,000 forward passes)" in said
+    assert f"{says} ablating every target on all examples ({passes:,.0f} instead of 1,000 forward passes)" in said
 
 
 @pytest.mark.thorough
@@ -181,10 +181,10 @@ def test_without_survivors_no_metric_is_swept(options):
 @pytest.mark.thorough
 def test_verdicts_of_earlier_versions_are_told_from_todays(options):
     (whole,) = [row for row in rows_of("sequential-test", options | {"limit": 64}) if row["kind"] == "race"]
-    assert "any verdict wrong in at most 5%" in verdict_sentence(SequentialTestSummary.of(whole))
+    assert "At most 5% of such tests have a wrong verdict" in verdict_sentence(SequentialTestSummary.of(whole))
     earlier = verdict_sentence(SequentialTestSummary.of(whole | {"intervals": "at looks"}))
     assert "Run the test again" in earlier
-    assert "at most 5%" not in earlier
+    assert "At most 5%" not in earlier
 
 
 @pytest.mark.parametrize(

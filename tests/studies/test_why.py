@@ -90,7 +90,7 @@ def test_the_atlas_takes_four_sorts_and_the_headline_names_the_largest(rows):
     assert "in the 36 heads" in sentence
     assert "position in head L2H2" in sentence
     (median,) = (one for one in RemovalAgreement.among(rows) if one.kind == "removal, median" and one.scale == "held")
-    said = f"rank correlation {median.agreement:.2f} ({median.low:.2f} to {median.high:.2f}), median over heads"
+    said = f"over heads of {median.agreement:.2f} (95 % CI {median.low:.2f} to {median.high:.2f}) with the predicted"
     assert said in sentence
     assert ("may carry the same information" in sentence) == (median.agreement < 0.8)
 

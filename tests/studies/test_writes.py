@@ -174,7 +174,7 @@ def test_rows_are_whole_and_relations_without_single_tokens_have_a_note(tmp_path
         most = effects[: len(tokenizer)].topk(writes.LISTED).indices
         assert row["by_weights"] == ", ".join(tokenizer.decode([k]).strip() for k in most.tolist())
     assert f"of {len(copying)} heads of atlas-decoder" in writes.STUDY.headline(rows).sentence
-    assert writes.STUDY.warnings(rows) == ["Hidden states are read by the language-model head, exactly."]
+    assert writes.STUDY.warnings(rows) == ["Hidden states are converted to logits by the language-model head, exactly."]
 
 
 @pytest.mark.parametrize(

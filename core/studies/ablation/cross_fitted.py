@@ -1,9 +1,9 @@
 """Cross-fitted ablation: every head (or layer) in turn, over all training examples.
 
-The training examples are divided into folds. For each fold, a model is fine-tuned on the other folds and ablated on
-this fold, so no example is tested by a model that was trained on it or on one of its sentences. All models start from
-the same weights. The result has the rows of `disable` over all examples, with the number of folds that agree in sign,
-and one row per fold. Confidence intervals refer to examples, not to other models.
+For each fold of the training examples, a model is fine-tuned on the other folds and ablated on this fold, so no example
+is tested by a model that was trained on it or on one of its sentences. All models start from the same weights. The
+result has the rows of `disable` over all examples, with the number of folds that agree in sign, and one row per fold.
+Confidence intervals refer to examples, not to other models.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import capture
-from ...errors import InputError, check_choice
+from ...errors import check_choice
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ..contract import Flag, Unit
@@ -52,8 +52,7 @@ class CrossFittedOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """Ablation results from cross-fitting, for which each example is evaluated with a model that was not trained on it.
-    The fold of each example is also given."""
+    """Ablation results in which every example was evaluated with a model that was not trained on it."""
 
     rows: Positions
     folds: PerExample
@@ -72,11 +71,7 @@ class CrossFittedAblation(cross_fitting.CrossFittedStudy[CrossFittedOptions, Cro
 
     def units(self, options: CrossFittedOptions) -> list[Unit]:
         check_choice("The ablation method", options.operator, capture.interventions.OPERATORS)
-        if options.what not in TARGETS:
-            raise InputError(
-                f"Only {' or '.join(TARGETS)} can be ablated in a cross-fitted ablation; got "
-                f'"{options.what}". Choose one of them.'
-            )
+        check_choice("The target of a cross-fitted ablation", options.what, TARGETS)
         return super().units(options)
 
     def more(self, options: CrossFittedOptions, partials: Sequence[CrossFitted]) -> list[Unit]:

@@ -26,22 +26,12 @@ from .records import CrossFittedPart, PruneStep
 class CrossFittedPruneOptions(cross_fitting.CrossFitting):
     """Options of cross-fitted pruning: how examples are divided into folds and in which orders heads are pruned."""
 
-    orders: Annotated[
-        tuple[str, ...],
-        Flag(
-            "order in which heads are pruned: importance (computed once), recomputed (importance, computed again "
-            "after each step), sweep (effect of ablating each head) or random; repeat the option for several orders",
-            name="--order",
-        ),
-    ] = (
-        "importance",
-        "random",
-    )
+    orders: prune.Orders = ("importance", "random")
     order_rows: Annotated[
         int, Flag("number of training examples that determine the pruning order of each model", least=2)
     ] = 500
     steps: Annotated[int, Flag("number of pruning steps; 5 removes a fifth of the heads at a time", least=1)] = 5
-    random_orders: Annotated[int, Flag("number of random pruning orders", least=1)] = 2
+    random_orders: prune.RandomOrders = 2
     dtype: Dtype = "float32"
 
 
@@ -54,8 +44,7 @@ class PartCurves:
 
 
 class CrossFittedPrune(cross_fitting.CrossFittedStudy[CrossFittedPruneOptions, PartCurves]):
-    """Prune heads and evaluate on all training examples. Each example is evaluated with a model that was fine-tuned
-    without it."""
+    """Prune heads and evaluate every training example with a model that was fine-tuned without it."""
 
     name, options, partial = "cross-fitted-prune", CrossFittedPruneOptions, PartCurves
     question = "How many heads can be removed, tested on all train examples?"
@@ -103,7 +92,7 @@ def _pruning(options: CrossFittedPruneOptions, folder: str = "-") -> prune.Prune
 
 
 def _together(curves: Sequence[prune.Curve]) -> prune.Curve:
-    """Join one order's curves of all folds. It names no heads if the orders of the models differ."""
+    """Join the pruning curves of all folds for one order. No heads are named if the models rank heads differently."""
     first = curves[0]
     heads = first.heads if all(curve.heads == first.heads for curve in curves) else ()
     gold, plain = (np.concatenate([getattr(curve, side) for curve in curves]) for side in ("gold", "plain"))

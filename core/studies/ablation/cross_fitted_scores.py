@@ -131,7 +131,7 @@ STUDY = CrossFittedScores()
 
 
 def _over_all_rows(task: Task, tested: TestedModels) -> TunedRun:
-    """Return the joint score of all folds' models; `train_rows` is their smallest number of examples."""
+    """Score the predictions of all cross-fitting folds together. `train_rows` is the smallest training set."""
     gold, predicted, constant = tested.gold, tested.predicted, tested.constant
     answer, best_constant = majority(task, gold, gold)
     score = TunedRunScore(

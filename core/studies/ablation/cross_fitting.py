@@ -47,8 +47,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model fine-tuned on all cross-fitting folds except the one with index `number`, and the score of a constant
-    prediction on that fold."""
+    """A model trained on all cross-fitting folds but fold `number`, and a constant prediction's score on that fold."""
 
     number: int
     folder: str
@@ -98,8 +97,7 @@ class CrossFittedStudy(Study[O, P]):
         return Done(partial, facts)
 
     def on_fold(self, options: O, fold: Fold, of: TrainingUnit) -> tuple[P, str]:
-        """Test a model on the fold that was left out of its training. Return the partial result and the number format
-        used (such as float32)."""
+        """Test a model on its held-out fold. Return the partial result and the number format used, such as float32."""
         raise NotImplementedError
 
 
@@ -111,8 +109,7 @@ def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **ab
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the training recipe. Raises InputError for a recipe that keeps the best epoch, because this epoch would be
-    chosen on the held-out fold."""
+    """Return the training recipe. Raises InputError if it keeps the best epoch, chosen on the held-out fold."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -123,7 +120,7 @@ def recipe_of(options: CrossFitting) -> Recipe:
 
 
 def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
-    """Return a fine-tuning on all examples, which determines each fold's size and folder."""
+    """Return the options of a fine-tuning on all examples, which determine the size and the folder of each fold."""
     settings = options.settings if options.limit is None else options.settings | {"train_limit": options.limit}
     return finetune.FinetuneOptions(
         checkpoint=options.checkpoint,
@@ -201,8 +198,7 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Score a model on the fold that it was not trained on. The result also has the score of a constant prediction, for
-    comparison."""
+    """Score a model, and a constant prediction for comparison, on the fold that the model was not trained on."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

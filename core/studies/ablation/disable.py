@@ -107,11 +107,10 @@ class Ablations:
     """Predictions for some examples, with and without ablation.
 
     Attributes:
-        plain: without ablation. *Shape:* (example,).
-        changed: under every ablation. *Shape:* (target, example).
+        plain, changed: without ablation and under each ablation. *Shape:* (example,), (target, example).
         grouped: the ablation targets if they depend on the checkpoint's maps, otherwise empty.
-        in_float32: what was computed again if the checkpoint runs in lower precision. A unit of the second round has
-            nothing else.
+        in_float32: predictions recomputed in float32 if the checkpoint runs in lower precision. A unit of the second
+            round has nothing else.
         moved: largest change of a logit in any ablation; None in results of earlier versions.
     """
 
@@ -154,8 +153,7 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
     p_is_corrected = True
 
     def read(self, given: Mapping[str, Any]) -> DisableOptions:
-        """Validate the options. Named heads form groups, which are ablated together. Raises InputError if the options
-        also name another kind of ablation target."""
+        """Validate the options. Raises InputError if heads are named together with another kind of ablation target."""
         what, heads = str(given.get("what", "heads")), str(given.get("heads") or "")
         if setup.has_parts("groups" if heads else what, heads) and given.get("operator") in (None, "disable"):
             given = {**given, "operator": "zero"}  # the only operator for parts
@@ -211,8 +209,7 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest errors that low precision may cause, compared with float32: in a mean ablation effect, and in its t
-    statistic."""
+    """The largest errors of low precision, compared with float32, in a mean ablation effect and in its t statistic."""
 
     effect: float
     t: float
@@ -239,8 +236,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Find the ablation targets whose corrected p-value could become significant within the measured error of
-    low-precision arithmetic."""
+    """Find the low-precision ablation effects that may be significant, given the measured error of low precision."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -249,8 +245,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Combine the changes of all ablation targets: in float32 for targets where every example was computed in float32,
-    and in low precision for the others."""
+    """Take the effects of an ablation target from float32 if all examples have it, and otherwise from low precision."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -265,10 +260,9 @@ def check_within(within: float) -> None:
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
     """Group near-duplicate heads, and return each group, its single heads and random heads as ablation targets."""
     checkpoint = opened.checkpoint
-    key = (opened.checkpoint.name, opened.checkpoint.weights_hash, opened.task.key, data, seed, within)
+    key = (checkpoint.name, checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
         _KNOWN.clear()  # a worker meets one job at a time
-        checkpoint = opened.checkpoint
         rows = read_rows(opened.task, "train", folder=data, limit=GROUP_ROWS, seed=seed)
         shape = (checkpoint.layers, checkpoint.heads, checkpoint.attending)
         distances = scoring.distances.HeadDistances(*shape, queries=QUERIES, seed=seed)
@@ -308,8 +302,7 @@ Contrasts = dict[str, Contrast]  # by metric
 
 
 def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Select the ablation targets that disable a whole group of near-duplicate heads at once. Return these targets and
-    the model's predictions under each ablation."""
+    """Select the ablation targets that are whole groups of near-duplicate heads, with their predictions."""
     places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
     return [variants[k] for k in places], changed[places]
 
@@ -345,8 +338,7 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Predict some examples with and without ablation. Return the predictions and the number format used (such as
-    float32)."""
+    """Predict some examples with and without ablation. Also return the number format used, such as float32."""
     checkpoint, gold = opened.checkpoint, np.array([row.label for row in rows])
     shape, positions = (checkpoint.layers, checkpoint.heads), np.array(unit.positions)
     grouped = list[AblationTarget]()
@@ -380,8 +372,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Find the ablation targets whose effects in low precision might be significant, so that they must be recomputed in
-    float32."""
+    """Find the ablation targets that must be recomputed in float32, because their effects may be significant."""
     return tuple(_Table(options, task_of(options.task), merged).near()) if merged.in_float32 else ()
 
 

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 
 from ... import capture
 from ...attention import Head
-from ...errors import InputError
+from ...errors import check_choice
 from ...scoring import effects
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
@@ -97,11 +97,7 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
     said_at = 8
 
     def units(self, options: ImportanceOptions) -> list[Unit]:
-        if options.reading not in READINGS:
-            raise InputError(
-                f'Importance must be averaged per {" or per ".join(READINGS)}; got "{options.reading}". '
-                "Choose one of them."
-            )
+        check_choice("The unit over which importance is averaged", options.reading, READINGS)
         return super().units(options)
 
     def on_examples(
@@ -197,7 +193,7 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
             ),
             first.n,
             "examples",
-            "The gradient is an estimate without an interval."
+            "Gradient importance is an estimate without a confidence interval."
             + (
                 f" Gradient importance has these rank correlations with the effect of zeroing each head: {agreements}."
                 if agreements

@@ -40,8 +40,7 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Align the token positions of two inputs. Within two aligned words, tokens are matched from the end of the words
-    backwards."""
+    """Align the token positions of two inputs. The tokens of two aligned words are matched from the end backwards."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:
@@ -66,10 +65,8 @@ def aligned(
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """The difference between the logits of two classes on two inputs, A and B.
-
-    `choices` holds both outputs, starting with the one predicted for A; (0,) for a score.
-    """
+    """The difference between the logits of two classes on two inputs, A and B. `choices` holds both outputs, starting
+    with the one predicted for A; (0,) for a score."""
 
     choices: tuple[int, ...]
     first: float
@@ -81,8 +78,8 @@ class LogitDifference:
         return logits[..., self.choices[0]] - logits[..., self.choices[1]]
 
     def whole(self) -> float:
-        """Return the logit difference on A minus that on B. Effects are divided by this value. Raises InputError if it
-        is close to 0."""
+        """Return the logit difference on A minus that on B, by which effects are divided. Raises InputError if it is
+        near 0."""
         if abs(self.first - self.second) < 1e-3:
             raise InputError(
                 "The logit differences of the two inputs must differ; they differ by only "

@@ -97,8 +97,7 @@ class Knocked:
 
 
 class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
-    """Remove attention edges (to separators, on diagonals, across sentences) in one layer at a time, and measure how
-    the predictions change."""
+    """Remove attention edges in one layer at a time, such as edges to separators, and measure changed predictions."""
 
     name, options, partial = "knockout", KnockoutOptions, Knocked
     kinds = (Unmodified, EdgeCut, LinkContrast)
@@ -180,7 +179,7 @@ class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
         ]  # fmt: skip
 
     def headline(self, rows: Sequence[Row]) -> Headline:
-        return cut_headline(rows, [(f"{cut.edges} ({cut.name})", cut) for cut in EdgeCut.among(rows)])
+        return cut_headline(rows, [(f"attention edges ({cut.name})", cut) for cut in EdgeCut.among(rows)])
 
 
 STUDY = KnockoutStudy()
@@ -200,8 +199,7 @@ def layers_of(layers: int, attending: Sequence[int] = ()) -> list[list[int]]:
 
 
 def is_of_words(kind: str) -> bool:
-    """Return True if the edges of this kind connect two classes of words, such as "noun-adjective". Raises InputError
-    if a word class is unknown."""
+    """Return True if edges of this kind connect two word classes. Raises InputError for an unknown word class."""
     first, dash, other = kind.partition("-")
     if not dash:
         return False
@@ -241,10 +239,9 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Return the logit of one label minus that of another after attention edges are cut. The labels are the most likely
-    and the second most likely label of the unmodified model.
+    """Compute the logit of the likeliest label minus that of the second likeliest label, per example.
 
-    `logits` are computed with links cut, [example, label], and `plain` without; `plain` determines both labels.
+    `logits` [example, label] are computed with edges cut and `plain` without; `plain` determines both labels.
     """
     if plain.shape[-1] == 1:
         return logits[:, 0].double().numpy()
@@ -254,8 +251,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare cutting the first kind of attention edge in `moved` with cutting each of the other kinds. A paired t
-    interval shows whether the first kind changes the logits more."""
+    """Compare cutting the first kind of attention edge with cutting each other kind, by paired t intervals."""
     names = list(moved)
     found = []
     for name in names[1:]:

@@ -178,9 +178,9 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
         under_some = [name for name in under if name not in under_all]
         return [
             [row for row in rows if row.get(OperatorAgreement.BY) in OperatorAgreement.KINDS],
-            f"The loss rises significantly (p < {SIGNIFICANT}, corrected over heads and methods) under every one of "
-            f"{len(operators)} ablation methods for {', '.join(under_all) or 'no head'}, and under only some of them "
-            f"for {', '.join(under_some) or 'no head'}.",
+            f"Under all {len(operators)} ablation methods, ablating {', '.join(under_all) or 'no head'} raises the "
+            f"loss significantly (p < {SIGNIFICANT}, corrected over heads and methods). Under only some methods, "
+            f"ablating {', '.join(under_some) or 'no head'} raises the loss significantly.",
         ]
 
 

@@ -136,8 +136,8 @@ class PerturbStudy(setup.ExampleStudy[PerturbOptions, Perturbations]):
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
         return [
-            f"{perturbation.kind} {perturbation.name}: {perturbation.note} ({perturbation.n} of "
-            f"{perturbation.of_rows})."
+            f"The {perturbation.kind} {perturbation.name} was not evaluated: {perturbation.note} ({perturbation.n} of "
+            f"{perturbation.of_rows} examples)."
             for perturbation in Perturbation.among(rows)
             if perturbation.note
         ]

@@ -33,29 +33,27 @@ if TYPE_CHECKING:
     from ...capture.sweeping import Sweep
 
 ORDERS = ("importance", "recomputed", "sweep", "random")
+Orders = Annotated[
+    tuple[str, ...],
+    Flag(
+        "order in which heads are pruned: importance (computed once), recomputed (importance, computed again after "
+        "each step), sweep (effect of ablating each head) or random; repeat the option for several orders",
+        name="--order",
+    ),
+]
+RandomOrders = Annotated[int, Flag("number of random pruning orders", least=1)]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class PruneOptions(AblationOptions):
     """Options of head pruning: the pruning orders, the number of steps, and the examples."""
 
-    orders: Annotated[
-        tuple[str, ...],
-        Flag(
-            "order in which heads are pruned: importance (computed once), recomputed (importance, computed again "
-            "after each step), sweep (effect of ablating each head) or random; repeat the option for several orders",
-            name="--order",
-        ),
-    ] = (
-        "importance",
-        "sweep",
-        "random",
-    )
+    orders: Orders = ("importance", "sweep", "random")
     order_rows: Annotated[int | None, Flag("number of training examples that determine the pruning order", least=2)] = (
         500
     )
     steps: Annotated[int, Flag("number of pruning steps; 10 removes 10 % of the heads at a time", least=1)] = 10
-    random_orders: Annotated[int, Flag("number of random pruning orders", least=1)] = 5
+    random_orders: RandomOrders = 5
     reading: Reading = "example"
     normalize: Normalize = True
     operator: Annotated[str, Flag("ablation method for pruned heads: zero or disable (uniform attention)")] = "zero"
@@ -118,8 +116,7 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """Return the names of the pruning orders. Raises InputError if the number of orders, steps or random orders is
-    0."""
+    """Return the names of the pruning orders. Raises InputError if there is no order, no step or no random order."""
     check_choice("A pruning order", options.orders, ORDERS)
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
@@ -154,8 +151,7 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Compute the pruning curve of one order of heads, which is determined on the examples `learned`. Return the curve
-    and the number format used (such as float32)."""
+    """Prune heads in one order, determined on the examples `learned`. Return the curve and the number format used."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])
@@ -184,8 +180,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in the pruning order called `name`. Orders that depend on measurements use the examples
-    `learned`."""
+    """Rank all heads in the pruning order called `name`. Measured orders are determined on the examples `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):
@@ -201,7 +196,6 @@ def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence
     recomputed = options.steps if name == "recomputed" else 1
     import torch  # 1.3 s of start-up
 
-    checkpoint = opened.checkpoint
     encodings, labels = opened.encoded(learned), opened.outputs(learned)
     mask, gone = torch.ones(checkpoint.layers, checkpoint.heads), []  # type: ignore[var-annotated]
     for step in range(recomputed):

@@ -35,8 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define, for every ablation method, the scores of an ablation study by which heads can be ranked. Each template is
-    a name, a label and a formula with a placeholder for the method."""
+    """Define one head score per ablation method and template (name, label and formula, with a place for the method)."""
     return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
 
 
@@ -353,8 +352,7 @@ class SplitHalf(Result):
 
     @property
     def gain(self) -> Estimate:
-        """Return how much the best ablation target improves the metric on the held-out half of the examples, or NaN if
-        this was not measured."""
+        """Return the gain of the best ablation target on the held-out half of the examples; NaN if not measured."""
         return Estimate(float("nan") if self.held_out is None else self.held_out, self.low, self.high)
 
 
@@ -521,8 +519,7 @@ class Changed(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeCut(Changed):
-    """The effect of removing one kind of attention edge in a layer. If `layer` is None, the edges are removed in all
-    layers."""
+    """The effect of removing one kind of attention edge in one layer, or in all layers if `layer` is None."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cut",)
     edges: str
@@ -644,7 +641,7 @@ def ablation_headline(rows: Sequence[Row]) -> Headline:
         sentence = f"No ablation changes {metric}: all {len(told)} changes are 0."
     elif not significant:
         sentence = (
-            f"No ablation changes {metric} significantly. Ablating {largest.name} changes it most, by "
+            f"No ablation changes {metric} significantly. Ablating {largest.name} changes {metric} most, by "
             f"{100 * change.value:+.1f} points."
         )
     else:
@@ -747,19 +744,22 @@ def _variant_row(variant: AblatedTarget) -> Row:
 def ablation_sentence(rows: Sequence[Row]) -> str:
     """Describe the significant effects of an ablation in sentences, and the best target on held-out examples."""
     variants = AblatedTarget.among(rows)
-    significant = [variant.name for variant in variants if variant.p < SIGNIFICANT]
-    sentence = f"Significant (p < {SIGNIFICANT}, corrected over all): {', '.join(significant) or 'none'}."
+    significant = ", ".join(variant.name for variant in variants if variant.p < SIGNIFICANT)
+    effects = f"the effects of ablating {significant} are significant" if significant else "no effect is significant"
+    sentence = f"After correction for {len(variants)} ablations, {effects} (p < {SIGNIFICANT})."
     for untouched in Unmodified.among(rows):
         if untouched.effect_within is not None:
             sentence += (
-                f" {untouched.in_float32} of {len(variants)}, including every significant one, were computed again in "
-                f"float32; the others' effects are within {100 * untouched.effect_within:.2f} points of it."
+                f" {untouched.in_float32} of {len(variants)} effects, including every significant effect, were "
+                "computed again in float32. The other effects differ from float32 by at most "
+                f"{100 * untouched.effect_within:.2f} points."
             )
     for half in SplitHalf.among(rows):
         if half.chosen is None or half.held_out is None:
             continue
         sentence += (
-            f" The best on one half of the examples: {100 * half.chosen:+.1f} there and {100 * half.held_out:+.1f} on "
-            f"the other half (most often {half.name}, in {half.same:.0%} of the splits)."
+            f" The best ablation on one half of the examples changes the score by {100 * half.chosen:+.1f} points on "
+            f"this half and by {100 * half.held_out:+.1f} points on the other half. In {half.same:.0%} of the random "
+            f"splits, the best ablation is that of {half.name}."
         )
     return sentence

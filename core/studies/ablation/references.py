@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pydantic.dataclasses
 
 from ... import capture
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...tasks.glue import TaskRow, read_rows
 from ..options import DrawnRows, MeanBy, Reference
 from .setup import ExampleOptions, Opened
@@ -41,10 +41,8 @@ def check(operator: str, options: ReferenceOptions) -> None:
             f'The ablation method "{operator}" needs at least two reference examples; got '
             f"{max(0, options.reference)}. Use more reference examples."
         )
-    if operator == "mean" and options.mean_by not in MEANS:
-        raise InputError(
-            f'Mean ablation can average outputs by {", ".join(MEANS)}; got "{options.mean_by}". Choose one of them.'
-        )
+    if operator == "mean":
+        check_choice("The grouping for mean ablation", options.mean_by, MEANS)
     if operator == "resample" and options.draws < 1:
         raise InputError(
             f"Resample ablation must draw at least one example for each input; got {options.draws}. Raise the "
@@ -53,8 +51,7 @@ def check(operator: str, options: ReferenceOptions) -> None:
 
 
 def sources(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Create what supplies replacements for head outputs, once per random draw. Return [None] if the ablation method
-    needs none."""
+    """Create the replacements for head outputs, one per random draw; [None] if the ablation method needs none."""
     check(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
@@ -95,8 +92,7 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """Average the outputs of a model over draws of replacement outputs. Return the log of the mean probabilities of a
-    classifier, or the mean of the scores of a regression model."""
+    """Average model outputs over draws: the log of the mean probabilities of classes, or the mean of scores."""
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

@@ -73,8 +73,7 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One fine-tuning run of a Latin square design over three random seeds, with the importance of each head on each
-    half of the dev split."""
+    """One run in a Latin square of three random seeds, with head importance [half of the dev split, layer, head]."""
 
     seeds: Seeds
     tuned: TunedRun
@@ -89,8 +88,8 @@ class SeedRuns:
 
 
 class SeedStudy(Study[SeedsOptions, SeedRuns]):
-    """Measure how much of the variance of a score is due to the initial weights of the output layer, the training
-    examples and the batch order."""
+    """Measure the share of the variance of scores due to the initial weights, the training examples and the batch
+    order."""
 
     name, options, partial, arguments = "seeds", SeedsOptions, SeedRuns, TrainingUnit
     question = "How much do scores and important heads vary with the random seed?"
@@ -158,7 +157,7 @@ def _largest_source(sources: Sequence[SeedSource]) -> str:
         return "The scores have no variance that could be divided among the seeds."
     most = max(known, key=lambda source: defined(source.share))
     sure = "is significant" if defined(most.p) < SIGNIFICANT else "is not significant"
-    return f"The seed of the {SEED_WORDS[most.name]} accounts for {most.share:.0%} of the variance, which {sure}."
+    return f"The seed of the {SEED_WORDS[most.name]} accounts for {most.share:.0%} of their variance, which {sure}."
 
 
 def _sampled(options: SeedsOptions) -> int:
@@ -389,11 +388,10 @@ def by_chance(heads: int, top: int) -> float:
 
 
 def overlap(chosen: Bool[np.ndarray, "run head"], pairs: Sequence[tuple[int, int]] | None = None) -> Estimate:
-    """Compute which fraction of the most important heads two runs share, averaged over pairs of runs, with a jackknife
-    confidence interval.
+    """Compute the mean fraction of the most important heads that two runs share, with a jackknife confidence interval.
 
-    The interval is Student's t on the jackknife over runs, because pairs that share a run are dependent; fewer than
-    FEWEST_RUNS runs have no interval. `pairs` selects pairs of runs (None: all). n is the number of pairs.
+    The interval is Student's t on the jackknife over runs, because pairs that share a run are dependent. Fewer than
+    FEWEST_RUNS runs have no interval. `pairs` selects pairs of runs (None: all), and n is their number.
     """
     runs, top = len(chosen), int(chosen[0].sum())
     pairs = [(i, j) for i in range(runs) for j in range(i)] if pairs is None else pairs

@@ -41,8 +41,7 @@ class SeparatorsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """For each layer and example: gradients of the loss and attention weights at separator tokens. Also holds the
-    predictions.
+    """Gradients of the loss and attention weights at separator tokens [layer, example], with the model's predictions.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible

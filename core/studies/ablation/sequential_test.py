@@ -16,7 +16,7 @@ import pydantic.dataclasses
 
 from ... import capture
 from ...config import command_line
-from ...errors import InputError, InterventionError
+from ...errors import InputError, InterventionError, check_choice
 from ...interval import estimate_of, finite
 from ...scoring import effects
 from ...scoring.corrections import ALPHA
@@ -138,16 +138,12 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def read(self, given: Mapping[str, Any]) -> SequentialTestOptions:
-        """Validate the options. If heads are named, they are ablated as groups. Raises InputError if the options name
-        heads and also another kind of ablation target."""
+        """Validate the options. Raises InputError if heads are named together with another kind of ablation target."""
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
         references.check(capture.interventions.known_operator(options.operator), options)
-        if options.what not in TARGETS:
-            raise InputError(
-                f'A sequential test can only ablate {", ".join(TARGETS)}; got "{options.what}". Choose one of them.'
-            )
+        check_choice("The target of a sequential test", options.what, TARGETS)
         if has_parts(options.what, options.heads):
             raise InputError(
                 f'A sequential test can only ablate heads, alone or in groups; got "{options.heads[:60]}". '
@@ -161,8 +157,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of work for the next interim analysis. After the last analysis, return units that measure
-        how the metric of the task changes if the heads found to have an effect are ablated."""
+        """Return the units of the next interim analysis, or of the final measurement of the metric for heads that
+        matter."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -249,8 +245,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
             f"margin. For {summary.open} {targets}, the test is undecided.",
             summary.n,
             "examples",
-            f"The margin is a change in loss of {summary.margin:.4f}. By default, it is 5 % of the loss of the best "
-            f"constant prediction. All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
+            f"The margin is a change in loss of {summary.margin:.4f}. The default margin is 5 % of the loss of the "
+            f"best constant prediction. All verdicts hold jointly with {100 * (1 - summary.alpha):.0f} % confidence.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -341,14 +337,13 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the effects of exact ablation on the loss, which is clipped, as [target, example]. Examples are in the
-        order in which they were sampled. Effects are NaN where not measured."""
+        """Return the exact ablation effects on the clipped loss [target, example] in sampling order; NaN if not
+        measured."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return first-order (gradient) estimates of the ablation effects, as [target, example], with examples in
-        sampling order. Effects without an estimate are NaN."""
+        """Return gradient estimates of the ablation effects [target, example] in sampling order; NaN where missing."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:
@@ -367,8 +362,7 @@ class SequentialTestState:
         return standings(self.exact, self.rules)
 
     def next(self) -> NextStep:
-        """Return the ablation targets and examples to measure next. Raises InterventionError if the ablation of heads
-        did not change the loss of any example in the first round."""
+        """Return the targets and examples to measure next. Raises InterventionError if no ablation changed the loss."""
         if self.has_begun and (np.abs(self.exact[:, : self.rules.first]) < LEAST).all():
             raise InterventionError(
                 "Ablating a head must change the loss of at least one example; the method "
@@ -379,8 +373,7 @@ class SequentialTestState:
 
     @cached_property
     def left(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ablation targets found to have an effect, and the examples on which their effect on the metric is
-        not measured yet."""
+        """Return the targets that matter, and the examples on which their effect on the metric is not measured yet."""
         matter = np.flatnonzero([verdict == "matters" for verdict in self.standings.verdicts])
         if not self.options.survivors or not len(matter):
             return matter[:0], matter[:0]
@@ -466,40 +459,42 @@ def _metrics(state: SequentialTestState) -> dict[int, list[Metric]]:
 
 def verdict_sentence(summary: SequentialTestSummary) -> str:
     """Describe the result of a sequential test in sentences."""
+    targets = SWEPT_SAID.get(summary.what, "targets")
     futile = (
-        f" ({summary.hopeless} of them stopped for futility: with all examples, the chance of a verdict is below "
-        f"{HOPELESS:.0%})"
+        f" The test of {summary.hopeless} undecided {targets} was stopped for futility, because the chance of a "
+        f"verdict with all examples is below {HOPELESS:.0%}."
         if summary.hopeless
         else ""
     )
     if summary.intervals == INTERVALS:
         error = (
-            f", with any verdict wrong in at most {summary.alpha:.0%} of such tests (over all heads and "
-            "interim analyses)"
+            f" At most {summary.alpha:.0%} of such tests have a wrong verdict, over all {targets} and interim analyses."
         )
     else:
         error = (
-            ". These intervals are from an earlier version and miss the mean too often if few examples carry an "
-            "effect. Run the test again"
+            " The intervals are from an earlier version and miss the mean too often if few examples have an effect. "
+            "Run the test again."
         )
     clipping = ""
     if summary.clip is not None:
         clipping = (
-            f" An example's loss counts at most {summary.clip:.3g}, so an effect on fewer than "
+            f" The loss of an example is clipped at {summary.clip:.3g}, so an effect on fewer than "
             f"{summary.margin / summary.clip:.1%} of the examples lies within the margin."
         )
         if summary.fewest is not None and summary.fewest > summary.n:
             clipping += (
-                f" To show that a head does not matter takes {summary.fewest:,} examples; there are {summary.n:,}."
+                f" At least {summary.fewest:,} examples are needed to show that a head does not matter, but only "
+                f"{summary.n:,} are available."
             )
     share = summary.passes / summary.passes_full
     compared = f"{1 / share:.1f} times less computation than" if share <= 1 else f"{share:.1f} times the computation of"
     rho = "undefined" if summary.gradient_spearman is None else f"{summary.gradient_spearman:.2f}"
     return (
-        f"At a margin of {summary.margin:.4g} {summary.loss}: {summary.matters} matter, {summary.does_not_matter} do "
-        f"not, {summary.open} are undecided{futile}{error}.{clipping} It took {summary.evaluations:,} of "
-        f"{summary.evaluations_full:,} evaluations of an example, {compared} ablating every head on all examples "
-        f"({summary.passes:,.0f} against {summary.passes_full:,.0f} forward passes). On the examples of the first "
-        f"interim analysis, first-order effects rank the heads with a correlation of {rho} with exact effects and "
-        f"have the wrong sign for {summary.gradient_wrong_signs} of the heads that matter."
+        f"With a margin of {summary.margin:.4g} {summary.loss}, {summary.matters} {targets} matter, "
+        f"{summary.does_not_matter} do not matter and {summary.open} are undecided.{futile}{error}{clipping} The test "
+        f"took {summary.evaluations:,} of {summary.evaluations_full:,} evaluations of an example, {compared} ablating "
+        f"every target on all examples ({summary.passes:,.0f} instead of {summary.passes_full:,.0f} forward passes). "
+        f"On the examples of the first interim analysis, first-order effects have a rank correlation of {rho} with "
+        f"exact effects. First-order effects have the wrong sign for {summary.gradient_wrong_signs} of the {targets} "
+        "that matter."
     )

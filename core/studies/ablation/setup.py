@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return dev examples and train examples without sentences from the fine-tuning data. Raises InputError if these
-    data are unknown."""
+    """Return dev and train examples without sentences from the fine-tuning data. Raises InputError if it is unknown."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -102,8 +101,7 @@ class Opened:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier that the options name, in float32. The option `dtype` applies only to layers that are
-    computed again after an ablation."""
+    """Open the classifier that the options name in float32. `dtype` applies only to recomputed layers."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
@@ -127,8 +125,7 @@ class ExampleStudy(Study[O, P]):
     def on_examples(
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
-        """Measure the classifier on some examples. Return the partial result, and the number format (such as float32)
-        if it differs from that of the checkpoint."""
+        """Measure the classifier on some examples. Also return the number format if it is not the checkpoint's."""
         raise NotImplementedError
 
 
@@ -238,8 +235,7 @@ def has_parts(what: str, heads: str) -> bool:
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert heads named in the options to groups that are ablated together. Raises InputError if the options also
-    name another kind of ablation target."""
+    """Convert heads that the options name to groups. Raises InputError if they also name another kind of target."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given

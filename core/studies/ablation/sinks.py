@@ -172,8 +172,7 @@ class MassiveLayer(Result):
 
 
 class SinksStudy(Study[SinksOptions, SinkPartial]):
-    """Find attention sinks, and test by exact ablation whether each does nothing (no-op), adds a constant, or
-    broadcasts information about the input."""
+    """Find attention sinks, and test whether each sink is a no-op, adds a constant, or broadcasts input information."""
 
     name, options, partial, arguments = "sinks", SinksOptions, SinkPartial, ExampleUnit
     question = "What do attention sinks do?"
@@ -393,13 +392,8 @@ def sink_of(found: SinkPartial, head: Head) -> int | None:
 def joint_intervals(effects: np.ndarray) -> np.ndarray:
     """Compute the mean of each effect with confidence intervals that hold jointly at 95 % (Bonferroni).
 
-    If only one effect differs from 0, the interval is the range of the effects.
-
-    Args:
-        effects: not negative. *Shape:* (target, effect, example).
-
-    Returns:
-        *Shape:* (target, effect, 3).
+    `effects` are not negative and have the shape (target, effect, example). The result has the shape (target, effect,
+    3). If only one effect differs from 0, the interval is the range of the effects.
     """
     targets, kinds, n = effects.shape
     flat = effects.reshape(targets * kinds, n)
@@ -414,8 +408,7 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as no-op, constant or broadcast, from the confidence intervals of three effects on the
-    output."""
+    """Classify an attention sink as no-op, constant or broadcast, from the confidence intervals of three effects."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

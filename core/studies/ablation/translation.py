@@ -101,7 +101,7 @@ def read_translations(
             )
         rows.append(Translation(source.strip(), target.strip(), links, number))
     if not rows:
-        raise InputError(f"A translation file must have at least one row; {path} has none. Add rows.")
+        raise InputError(f"A translation file must have at least one line of text; {path} has none. Add lines.")
     return rows[:limit]
 
 
@@ -304,18 +304,18 @@ class TranslationStudy(Study[TranslationOptions, TranslationPartial]):
         sentences = []
         if zeroed := ZeroedHead.among(rows):
             matter = [head.name for head in sorted(zeroed, key=lambda head: head.value) if head.p < SIGNIFICANT]
+            named = f": {', '.join(matter[:8])}{' ...' if len(matter) > 8 else ''}" if matter else ""
             sentences.append(
-                f"Zeroed alone, {len(matter)} of {len(zeroed)} heads change the number of exact translations "
-                f"significantly (p < {SIGNIFICANT}, corrected over heads): {', '.join(matter[:8]) or 'none'}"
-                f"{' ...' if len(matter) > 8 else ''}."
+                f"For {len(matter)} of {len(zeroed)} heads, zeroing only this head changes the number of exact "
+                f"translations significantly (p < {SIGNIFICANT}, corrected over heads){named}."
             )
         best = next((head for head in AlignedHead.among(rows) if head.best), None)
         if best is not None:
             sentences.append(
-                f"{best.name}, chosen on training examples, attends most to the word that it translates for "
-                f"{best.value:.0%} of words (95 % CI {best.low:.0%} to {best.high:.0%}, n = {best.n} sentences). "
-                f"Positions alone find {best.baseline:.0%}; the difference is {best.above:+.0%} (95 % CI "
-                f"{best.above_low:+.0%} to {best.above_high:+.0%})."
+                f"Head {best.name}, which was chosen on training examples, attends most to the aligned source word for "
+                f"{best.value:.0%} of the words (95 % CI {best.low:.0%} to {best.high:.0%}, n = {best.n} sentences). A "
+                f"guess from positions is right for {best.baseline:.0%} of the words. The difference is "
+                f"{best.above:+.0%} (95 % CI {best.above_low:+.0%} to {best.above_high:+.0%})."
             )
         return [[*untouched, *(step.columns(*names) for step in PrunedColumn.among(rows))], " ".join(sentences)]
 

@@ -24,8 +24,7 @@ T = TypeVar("T", bound=Sums)
 
 
 class Attending(Study[A, Pieces[T]], Generic[A, T]):
-    """Base class of studies that observe attention during forward passes. The partial result of a chunk of inputs is a
-    sum over these inputs."""
+    """Base class of studies that observe attention in forward passes and sum the measurements over chunks of inputs."""
 
     arguments = ChunkUnit
     looks_at_maps = True
@@ -64,8 +63,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Take additional measurements on the inputs just processed, if the study needs any. `start` is the index of
-        the first of these inputs."""
+        """Take further measurements on the inputs that were just processed. The first of them has the index `start`."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
@@ -102,8 +100,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Create one score per head. If nothing was measured, create a single score without a value instead, whose note is
-    the text `otherwise`."""
+    """Create one score per head or, if nothing was measured, one score without a value whose note is `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -111,15 +108,15 @@ def of_heads(
 
 
 def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) -> S:
-    """Return a copy of a head's score with two more values: its baseline, and the difference from that baseline."""
+    """Copy the score of a head, and add its baseline and its difference from the baseline."""
     above, low, high = ends(effect, layer, head)
     baseline = None if score.value is None else score.value - above
     return replace(score, baseline=baseline, effect=above, effect_low=low, effect_high=high)
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy a score and add its contrast: the log attention weight that is not explained by other properties of the
-    tokens, such as their position. If `contrast` is None, return the score unchanged."""
+    """Copy a score, and add its contrast unless that is None: the log attention weight that other properties of the
+    tokens, such as their position, do not explain."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)

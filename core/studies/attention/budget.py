@@ -47,8 +47,7 @@ WITHOUT = "none"  # the value for "no pipeline"
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class BudgetOptions(AttendingOptions):
-    """Options of the study of how heads divide their attention among kinds of tokens. For a language without a spaCy
-    parser, set `pipeline` to "none"."""
+    """Options for measuring how heads divide their attention. For a language without a parser, `pipeline` is "none"."""
 
     pipeline: Pipeline = None
     parts_of_speech: Annotated[

@@ -166,8 +166,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Add two results to the score of a head. The contrast is how much its attention exceeds the attention expected
-    from distance and word classes, and p is a p value for the excess."""
+    """Add to a score its contrast (attention beyond what distance and word classes predict) and the p-value."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head

@@ -57,8 +57,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     gives = "effective attention"
 
     def units(self, options: EffectiveOptions) -> list[Unit]:
-        """Divide the inputs into small chunks, because effective attention is slow to compute. It needs a singular
-        value decomposition per head."""
+        """Divide the inputs into small chunks, because effective attention needs a singular value decomposition per
+        head."""
         all_units = []
         for unit in super().units(options):
             whole: ChunkUnit = unit.arguments
@@ -112,7 +112,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         lengths = LengthCorrelation.among(rows)
         lowest = f"Head {least.name} has the lowest correlation{on}: r = {least.value:.2f}"
         if any(length.mean > EQUAL for length in lengths):  # the interval of a mean that is mostly of ones misleads
-            lowest = "r is the mean over heads and over the longer inputs; its confidence interval was not measured"
+            lowest = "The correlation r is the mean over heads and longer inputs, without a confidence interval"
             interval = ""
         return Headline(
             by_length(lengths, over) or f"Raw and effective attention correlate with r = {mean:.2f} on average{over}.",
@@ -131,11 +131,11 @@ def by_length(lengths: Sequence[LengthCorrelation], over: str = "") -> str:
     equal = max((length.length_to for length in lengths if length.mean > EQUAL), default=0)
     longer = [length for length in lengths if length.length_from > equal]
     if not longer:
-        return f"Raw and effective attention are equal: no input is longer than {equal} tokens." if equal else ""
+        return f"Raw and effective attention are equal on all inputs, of up to {equal} tokens." if equal else ""
     inputs = sum(length.n for length in longer)
     mean = sum(length.n * length.mean for length in longer) / inputs
-    found = f"r = {mean:.2f} on average{over}"
+    found = f"their mean correlation is r = {mean:.2f}{over}"
     if not equal:
         return f"Raw and effective attention differ on all {inputs} inputs: {found}."
     on = "the longer input" if inputs == 1 else f"the {inputs} longer inputs"
-    return f"Raw and effective attention are equal on inputs of up to {equal} tokens. On {on}, they differ: {found}."
+    return f"Raw and effective attention are equal on inputs of up to {equal} tokens. On {on}, the two differ: {found}."

@@ -1,5 +1,4 @@
-"""Heads that attend to nouns, verbs, subjects, negation, [CLS] and other features (Kovaleva et al. 2019, 4.4, Figs 6,
-7).
+"""Heads that attend to nouns, verbs, [CLS] and other token features (Kovaleva et al. 2019, section 4.4, Figs 6 and 7).
 
 baseline: mean over equally many random tokens at similar positions (for [CLS], separators and the first word of a
 causal model, uniform attention). effect: value minus baseline. contrast: mean log weight corrected for query and
@@ -138,8 +137,7 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Compute one score per head, feature and definition. If a feature occurs in no input, it gets one record with a
-    note and without a value."""
+    """Compute one score per head, feature and definition. A feature that is in no input gets a note without a value."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
@@ -162,8 +160,7 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
-    """Subtract the scores of the second checkpoint from those of the first, paired by input. Return an empty list if
-    the checkpoints have different numbers of heads."""
+    """Subtract the scores of two checkpoints, paired by input. Return [] if they have different numbers of heads."""
     if first.means.sums.shape != second.means.sums.shape:
         return []
     scores = []

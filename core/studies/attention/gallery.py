@@ -56,8 +56,7 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Compute one score (or NaN) for every input and head. Raises InputError if the score can only be computed over
-    several inputs."""
+    """Compute one score (or NaN) for every input and head. Raises InputError for a score that needs several inputs."""
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
         run_norms(checkpoint, encodings, [scores])

@@ -62,8 +62,7 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of attention head statistics, and of distances between heads. `rows` is the number of rows of attention maps
-    over which the distances are summed."""
+    """Sums of head statistics, and of distances between heads over `rows` rows of attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -71,8 +70,7 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of how heads divide their attention among kinds of tokens. `syntax` is True if attention to syntactic heads
-    and dependents was measured.
+    """Sums of the attention that heads give to kinds of tokens, including syntactic heads and dependents if `syntax`.
 
     `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
     """
@@ -86,8 +84,7 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums over inputs of raw and effective attention to each type of token, and of the correlation r between them.
-    Effective attention leaves out the part of the weights that cannot change a head's output.
+    """Sums of raw and effective attention to each type of token, and of the correlation r between raw and effective.
 
     `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared.
     """
@@ -105,8 +102,7 @@ class RoleSums(Sums):
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums of norm-based attention to linguistic features, of norm-based statistics of heads, and of vector norms by
-    type of token."""
+    """Sums of norm-based attention to linguistic features, of its statistics, and of vector norms by type of token."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -114,8 +110,7 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums of distances between heads, of mean attention maps, and of measurements of how often heads repeat the
-    pattern of another head.
+    """Sums of distances between heads, of attention maps, and of how often heads repeat the pattern of another head.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).

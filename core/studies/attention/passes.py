@@ -40,14 +40,13 @@ class Prepared:
 
 
 class Measurement(Protocol):
-    """Accumulates one kind of measurement on one checkpoint. `tags` is True if the measurement requires words with
-    part-of-speech tags."""
+    """Accumulates one kind of measurement on one checkpoint. `tags` states whether it needs part-of-speech tags."""
 
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over all inputs measured so far. `at` gives the checkpoint and the task of these inputs, and
-        the index of the first one."""
+        """Return the sums over all inputs so far. `at` names their checkpoint, their task and the index of the first
+        input."""
 
 
 @runtime_checkable

@@ -61,21 +61,19 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the part of the log attention weight that other factors (such as the position of tokens) do not
-        explain, with a confidence interval."""
+        """Return the log attention weight that other factors, such as token positions, do not explain, with its
+        interval."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the scores of single heads that have a value. Rows that only state why a value is missing are
-        skipped."""
+        """Return the scores of single heads that have a value, without rows that only state why a value is missing."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RelationScore(Score):
-    """The score of a head for one syntactic relation and direction. `accuracy` is how often its largest weight is on
-    the related word."""
+    """The score of a head for a syntactic relation. `accuracy`: how often its largest weight is on the related word."""
 
     accuracy: float | None = None
     accuracy_low: float | None = None
@@ -88,8 +86,7 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test accuracy of one head for one dependency relation and direction. The head is the most accurate one on the
-    dev examples."""
+    """The test accuracy of the head that predicts one dependency relation and direction best on the dev split."""
 
     distance: int | None = None
     dev: float | None = None
@@ -128,8 +125,7 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """One statistic of an attention head. A record of the statistic "place" also has the coordinates of the head in the
-    similarity plot."""
+    """One statistic of a head. The statistic "place" also has the coordinates of the head in the similarity plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -224,8 +220,7 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """Describes how a head belongs to a group of similar heads. `value` is the number of the group, or a measure of how
-    clearly the head belongs to it; `statistic` states which."""
+    """The number of the group of similar heads to which a head belongs, or how clearly it belongs (see `statistic`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -296,8 +291,7 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """The correlation between the head similarities measured on one checkpoint and task, and those measured on
-    another."""
+    """The correlation between the head similarities of two combinations of checkpoint and task."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str

@@ -138,12 +138,10 @@ def _distances(sums: PatternSums) -> np.ndarray:
 
 
 def _facts(sums: PatternSums) -> Row:
-    """Return the columns that say which checkpoint and task a record is about."""
     return {"checkpoint": sums.at.checkpoint, "task": sums.at.task}
 
 
 def _head(sums: PatternSums, number: int) -> Row:
-    """Return the columns that name a head, from its number among those that exist."""
     head = sums.names[number]
     return {"layer": head.layer, "head": head.head, "name": str(head)}
 

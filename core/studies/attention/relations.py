@@ -1,5 +1,4 @@
-"""Heads that attend from verb to subject, pronoun to noun, word to the same word, and so on (Kovaleva et al. 2019,
-4.5).
+"""Heads that attend along relations, such as verb to subject or pronoun to noun (Kovaleva et al. 2019, section 4.5).
 
 value: mean weight over links, with a bootstrap over inputs. baseline: weight of the same head at the same distance
 elsewhere (between sentences: on the other words). contrast: mean log weight corrected for query, key and distance (0:
@@ -53,8 +52,7 @@ class RelationsOptions(AttendingOptions):
 
 
 class Relations(Attending[RelationsOptions, RelationSums]):
-    """Measure attention along links between words, compared with attention to other words at the same distance
-    (Kovaleva et al., 4.5)."""
+    """Measure attention along links between words, compared with words at the same distance (Kovaleva et al., 4.5)."""
 
     name, options, partial = "relations", RelationsOptions, Pieces[RelationSums]
     question = "Which heads attend along syntactic relations?"

@@ -100,8 +100,8 @@ class RolesOptions(AttendingOptions):
 
 
 class Roles(Attending[RolesOptions, RoleSums]):
-    """Test which heads have a role, such as attending to the previous token. Tests are done with and without attention
-    to the first token, and corrected over heads and roles (Pande et al. 2021)."""
+    """Test heads for roles such as attending to the previous token, with and without the first token (Pande et al.
+    2021)."""
 
     name, options, partial = "roles", RolesOptions, Pieces[RoleSums]
     kinds = (RoleScore,)
@@ -171,11 +171,11 @@ class Roles(Attending[RolesOptions, RoleSums]):
         scores = [score for score in RoleScore.of_heads(rows) if score.has and score.statistic == score.role]
         counts = {role: sum(score.role == role for score in scores) for role in dict.fromkeys(s.role for s in scores)}
         heads, n = len({score.name for score in scores}), max(int(score.n or 0) for score in RoleScore.of_heads(rows))
-        counted = ", ".join(f"{count} {role}" for role, count in counts.items())
+        counted = ", ".join(f"{count} for the role {role}" for role, count in counts.items())
         heads_have = "1 head has" if heads == 1 else f"{heads} heads have"
-        counted = f": {counted}" if counted else ""
+        counted = f" The number of heads is {counted}." if counted else ""
         return Headline(
-            f"{heads_have} a role, such as attending to the previous token{counted}.",
+            f"{heads_have} a role, such as attending to the previous token.{counted}",
             n,
             "inputs",
         )

@@ -1,5 +1,4 @@
-"""Statistics of heads that do not depend on the words, and distances between heads (Clark et al. 2019, section 3, Fig
-6).
+"""Statistics of heads that do not depend on words, and distances between heads (Clark et al. 2019, section 3, Fig 6).
 
 Rows with the statistic "place" have the position of the head in a plot of head distances (x, y), its most frequent
 behaviour (`kind`), and its mean Jensen-Shannon distance to all other heads. `stress` measures how well the plot
@@ -106,7 +105,7 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         others = picked(Score.of_heads(rows), checkpoint=places[0].checkpoint, task=places[0].task)
         inputs = max((int(score.n or 0) for score in others if score.statistic != "place"), default=mine[0].n)
         task = task_name(places[0].task)
-        return Headline(f"Among the {len(mine)} heads of the model, {counted} on {task}.", inputs, "inputs")
+        return Headline(f"On {task}, among the {len(mine)} heads of the model, {counted}.", inputs, "inputs")
 
 
 STUDY = Statistics()

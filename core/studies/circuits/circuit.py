@@ -135,8 +135,7 @@ class CircuitPartial:
 
 
 class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
-    """Find the edges between model components that cause the difference in logits between two inputs. The error rate
-    over all edges is controlled."""
+    """Find the edges between components that cause the logit difference between two inputs, with a joint error rate."""
 
     name, options, partial, arguments = "circuit", CircuitOptions, CircuitPartial, ExampleUnit
     question = "Which connections does the prediction depend on?"
@@ -148,8 +147,7 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         return f"Circuit of {options.checkpoint}, {options.pairs_file or options.kind}"
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job requires: a classifier and labelled examples, or nothing if a language model predicts the
-        words in a file of pairs."""
+        """Return what a job requires: a classifier and labels, or nothing if the file of pairs names words."""
         return frozenset() if names_words(options.get("pairs_file")) else self.needs
 
     def units(self, options: CircuitOptions) -> list[Unit]:
@@ -295,11 +293,11 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         (summary,) = CircuitSummary.among(rows)
         return [
             [edge.columns(*of_edge) for edge in edges],
-            f"effect: {edges[0].estimator}",
+            f"The column effect contains the {edges[0].estimator}.",
             [mean.columns(*of_mean) for mean in EdgeMean.among(rows) if mean.name in shown],
-            "effect: mean, not clipped",
-            f"{summary.matter} of {summary.raced} edges matter by more than {summary.margin:.3f} logits, "
-            f"{summary.open} are undecided; {said_of_stability(summary)}",
+            "The column effect contains the mean, which is not clipped.",
+            f"{summary.matter} of {summary.raced} edges change the logit difference by more than {summary.margin:.3f} "
+            f"logits, and {summary.open} edges are undecided. {said_of_stability(summary)}",
         ]
 
 
@@ -363,8 +361,7 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the indices of random edges that attribution did not select. They are used to estimate how many edges
-        have an effect although attribution missed them."""
+        """Return random edges that attribution did not propose, which show how many edges with an effect it misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
@@ -376,15 +373,13 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute difference in logits between the two inputs of a pair. Margins are stated as
-        fractions of this scale."""
+        """Return the mean absolute logit difference between the inputs of a pair, the unit of margins."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the margin and the clipping limit of the sequential test, both in logits, and its significance
-        level."""
+        """Return the margin and the clipping limit of the sequential test, in logits, and its significance level."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
@@ -436,8 +431,7 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate, such as the strongest edges, random edges, or all edges except those that lead
-    into one layer. Each circuit is a tuple (order, number of edges, random draw or layer)."""
+    """List the circuits to evaluate, such as the strongest edges, as (order, number of edges, random draw or layer)."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -541,11 +535,11 @@ def _missed(state: "CircuitState") -> tuple[float | None, float | None, float | 
 def said_of_stability(circuit: CircuitSummary) -> str:
     """Describe in one sentence how many edges of the circuit were found in most random halves of the input pairs."""
     if circuit.level is None:
-        return "an earlier version chose stable edges by an invalid rule. Run the study again."
+        return "An earlier version chose stable edges by an invalid rule. Run the study again."
     if not circuit.stable:
-        return "no edge is stable: none differs from 0 in 90 % of half-samples."
+        return "No edge is stable, because none differs from 0 in 90 % of half-samples."
     return (
-        f"{circuit.stable} {'is' if circuit.stable == 1 else 'are'} stable (different from 0 in "
+        f"{circuit.stable} {'edge is' if circuit.stable == 1 else 'edges are'} stable (different from 0 in "
         f"{circuit.threshold:.0%} of half-samples). At most {circuit.bound:.1f} of them is expected to have no effect."
     )
 
@@ -578,21 +572,13 @@ def columns_of(path: str) -> list[list[str]]:
 
 
 def names_words(path: str | None) -> bool:
-    """Return True if every line of a file of input pairs also has a correct word and a wrong word. The logits of the
-    two words in a language model are then compared."""
+    """Return True if every line of a file of input pairs also has a correct word and a foil (a wrong word)."""
     return path is not None and len(columns_of(path)[0]) == WITH_WORDS
 
 
-def fills_words(options: "CircuitOptions") -> bool:
-    """Return True if the options name a file of input pairs for a language model, which gives a correct and a wrong
-    word for each pair."""
-    return names_words(options.pairs_file)
-
-
 def opened_model(options: "CircuitOptions") -> setup.Opened:
-    """Load the classifier, or a language model if the expected answers to the input pairs are words. Raises
-    CheckpointError if the model is missing."""
-    if not fills_words(options):
+    """Load the classifier, or a language model if the pairs name words. Raises CheckpointError if it is missing."""
+    if not names_words(options.pairs_file):
         return setup.opened(options)
     model = studies.worker_cache.get_checkpoint(options.checkpoint, head="language")
     return setup.Opened(model, task_of(options.task), ())
@@ -605,8 +591,7 @@ def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encodin
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Return the position at which a language model predicts the word. Raises InputError if an encoder's text does not
-    have exactly one mask."""
+    """Return the position of the word that a model predicts. Raises InputError unless an encoder sees one [MASK]."""
     if checkpoint.causal:
         return len(encoding) - 1
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
@@ -633,8 +618,8 @@ def piece_of(checkpoint: "Checkpoint", word: str) -> int:
 def word_differences(
     checkpoint: "Checkpoint", sides: "Sequence[Sequence[Encoding]]", words: Sequence[tuple[str, str]]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the logit of the correct word minus the logit of its foil (the wrong word), for both inputs of every
-    pair. Also return their token IDs.
+    """Compute the logit of the correct word minus that of its foil for both inputs of every pair, and find their token
+    IDs.
 
     `sides` holds the encodings of all A, then of all B. Raises InputError for a word that is not a single token or
     equals its foil.
@@ -659,13 +644,11 @@ def word_differences(
 
 @dataclass(frozen=True)
 class PairSet:
-    """Pairs of inputs A and B whose logit differences m(A) and m(B) are far enough apart. Each array has one element
-    per pair.
+    """Pairs of inputs A and B whose logit differences m(A) and m(B) are far enough apart, as arrays over pairs.
 
     Attributes:
         firsts: position of A in the task, or its line in a file of pairs.
         seconds: position of B; -1 if B was created from A, or both are in a file.
-        first_m, second_m: m(A) and m(B).
         answer, rival: outputs whose logits are subtracted (token IDs for a language model); rival is -1 for a score.
         same: whether A and B have the same answer.
         under_floor: number of pairs left out because their m differ by less than FLOOR.
@@ -687,8 +670,7 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """The indices of the input pairs used to test edges, of those used to evaluate circuits, and of those used as
-    controls."""
+    """The indices of the input pairs that test edges, of those that evaluate circuits, and of the controls."""
 
     deciding: np.ndarray
     judging: np.ndarray
@@ -696,8 +678,7 @@ class Division:
 
 
 def check(options: "CircuitOptions") -> None:
-    """Raise InputError if the options of a circuit search are incompatible with the way its pairs of inputs are
-    created."""
+    """Raise InputError for an unknown kind of pair or answer, or for too few pairs of inputs."""
     check_choice("The kind of pair", options.kind, PAIR_KINDS)
     check_choice("Answers", options.answers, ANSWERS)
     if options.pairs < 12:
@@ -718,7 +699,7 @@ def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:
 def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
     """Create all pairs of inputs with their logit differences. Raises InputError if no pair can be created."""
     every = texts_of(options)
-    if fills_words(options):
+    if names_words(options.pairs_file):
         words = [(parts[2], parts[3]) for parts in columns_of(options.pairs_file or "")]
         sides = [
             [encoded(opened.checkpoint, texts) for texts in side if texts is not None]
@@ -783,8 +764,7 @@ def _answers(logits: np.ndarray) -> np.ndarray:
 def other_text(
     options: "CircuitOptions", opened: setup.Opened, text: tuple[Texts, Texts | None], number: int
 ) -> Texts | None:
-    """Create the text of input B from input A, or read it from the file of pairs. Return None if input A cannot be
-    changed in this way."""
+    """Create the text of input B, or read it from the file of pairs. Return None if input A cannot be changed."""
     if text[1] is not None:
         return text[1]
     row = TaskRow(str(number), text[0][0], text[0][1], 0)
@@ -853,7 +833,7 @@ def run_inputs(
     else:
         a, b = ([encoded(checkpoint, texts) for texts in side] for side in (firsts, seconds))
         alignments = [studies.ablation.input_pairs.positions(x, y) for x, y in zip(a, b, strict=True)]
-    read = fills_words(options)
+    read = names_words(options.pairs_file)
     for place, encoding in enumerate(a):
         batches.setdefault((len(encoding), place_of(checkpoint, encoding) if read else -1), []).append(place)
     return [
@@ -894,13 +874,12 @@ def _stack(
     options: CircuitOptions, opened: setup.Opened, encoding: "Encoding", *, gradients: bool = False
 ) -> "capture.stacks.Stack":
     """Return the checkpoint's layers as a stack, checked to reproduce the logits of an input."""
-    place = place_of(opened.checkpoint, encoding) if fills_words(options) else None
+    place = place_of(opened.checkpoint, encoding) if names_words(options.pairs_file) else None
     return capture.edges.checked_stack(opened.checkpoint, encoding, place=place, gradients=gradients)
 
 
 def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
-    """Do one unit of work of a circuit search: measure attribution, exact edge effects or circuit faithfulness on its
-    input pairs."""
+    """Measure attribution, exact edge effects or circuit faithfulness on the input pairs of one unit of work."""
     numbers = np.array(wanted.positions, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = run_inputs(options, opened, pairs, wanted.positions)
@@ -908,9 +887,10 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
     whole = _stack(options, opened, encoding)
     sloping = _stack(options, opened, encoding, gradients=True) if wanted.step == "attribution" else whole
     found: np.ndarray | None = None
+    has_words = names_words(options.pairs_file)
     for places, some in inputs:
         stack, slopes = (
-            (replace(one, place=place_of(opened.checkpoint, some.firsts[0])) if fills_words(options) else one)
+            replace(one, place=place_of(opened.checkpoint, some.firsts[0])) if has_words else one
             for one in (whole, sloping)
         )
         run, difference = capture.edges.run_pairs(stack, some), differences(pairs, numbers[places])

@@ -131,7 +131,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         most = max(edges, key=lambda edge: abs(edge.effect or 0))
         return Headline(
             (
-                f"Among {len(edges)} edges, {most.name} has the largest effect on the logit difference: "
+                f"Among {len(edges)} edges, the edge {most.name} has the largest effect on the logit difference: "
                 f"{most.effect:+.3f}."
             ),
             most.n,

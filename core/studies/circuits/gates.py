@@ -1,10 +1,10 @@
 """Causal head gating (arXiv 2505.13737): which heads a task needs, which heads interfere, and which are irrelevant.
 
-A gate in (0, 1) on every head is fitted twice with frozen weights: once a price rewards open gates (pushed up), once
-closed gates (pushed down). A head is facilitating if its gate stays open both times, interfering if it stays closed
-both times, and irrelevant if it only follows the price. Fits are repeated over bootstrap samples and random starts; a
-class holds if 95 % of the fits agree. The price is the largest at which the gates pushed down add at most the margin to
-the loss. On held-out examples: the ablation effect and gradient of each head, whether ablating all irrelevant heads
+A gate in (0, 1) on every head is fitted twice with frozen weights: once open gates are rewarded (pushed up), once they
+are penalised (pushed down). A head is facilitating if its gate stays open both times, interfering if it stays closed
+both times, and irrelevant if it only follows the reward. Fits are repeated over bootstrap samples and random starts; a
+class holds if 95 % of the fits agree. The penalty is the largest at which the gates pushed down add at most the margin
+to the loss. On held-out examples: the ablation effect and gradient of each head, whether ablating all irrelevant heads
 stays within the margin, and whether ablating all interfering heads lowers the loss.
 """
 
@@ -60,14 +60,13 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of the gates that are fitted to attention heads. Gates are ordered by layer. Fields that were not
-    measured are None.
+    """Measurements of the gates that are fitted to heads, layer by layer. Fields that were not measured are None.
 
     Attributes:
         margin: in units of the loss.
-        path_gates: fitted at each price of an open gate, 0 to 1. *Shape:* (price, head).
-        path_losses: with these gates, then of the unmodified model. *Shape:* (price + 1, example).
-        price: the chosen price.
+        path_gates: fitted at each penalty on open gates, 0 to 1. *Shape:* (penalty, head).
+        path_losses: with these gates, then of the unmodified model. *Shape:* (penalty + 1, example).
+        price: the chosen penalty.
         fits: numbers of the fits.
         up, down: gates pushed up and down, 0 to 1. *Shape:* (fit, head).
         effects: on the loss of held-out examples: without each head, without all irrelevant heads, without as many
@@ -111,8 +110,8 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of the next step. The first step fits gates with the chosen penalty on open gates, and the
-        second tests the result on held-out examples."""
+        """Return the units of the next step: fits with the chosen penalty on open gates, then a test on held-out
+        examples."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
@@ -226,8 +225,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit head gates on bootstrap samples of the examples, from several random starts. Each fit is done twice: with a
-    reward for open gates, and with a penalty for open gates."""
+    """Fit gates on bootstrap samples from several random starts, with a reward and with a penalty for open gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -310,8 +308,8 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
-    """Choose the largest penalty on open gates among those that raise the loss by no more than the margin. If there is
-    none, choose the smallest penalty."""
+    """Choose the largest penalty on open gates that adds at most the margin to the loss, otherwise the smallest
+    penalty."""
     fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(prices))
 

@@ -16,7 +16,7 @@ import pydantic.dataclasses
 
 from ... import capture
 from ...attention import all_heads
-from ...errors import InputError
+from ...errors import check_choice
 from ...scoring import effects
 from ...scoring.circuits import interactions
 from ...store.rows import Row
@@ -202,11 +202,7 @@ STUDY = Pairs()
 
 def check_operator(operator: str) -> None:
     """Raise InputError if an ablation method cannot ablate several heads at once."""
-    if operator not in OPERATORS:
-        raise InputError(
-            f'The method for ablating several heads at once must be {" or ".join(OPERATORS)}; got "{operator}". '
-            "Choose one of them."
-        )
+    check_choice("The method for ablating several heads at once", operator, OPERATORS)
 
 
 def measured(

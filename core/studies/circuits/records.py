@@ -50,8 +50,7 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The joint effect of ablating all heads that fitted gates assign to one class, such as facilitating. It is
-    compared with the effect of ablating equally many random heads."""
+    """The joint effect of ablating all heads of one gate class, compared with ablating equally many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -70,8 +69,7 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One value of the penalty on open head gates. Records how many gates stay open, and how much closing the others
-    increases the loss."""
+    """One penalty on open gates, with the number of gates that stay open and the loss that closing the others adds."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -230,8 +228,7 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one edge of the circuit, in logits, over input pairs of one kind (`pairs`). Effects of single
-    pairs are not clipped."""
+    """The mean effect of one circuit edge, in logits, over input pairs of one kind. Effects are not clipped."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")
@@ -264,8 +261,7 @@ class EdgeEffect(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class CircuitSummary(Result):
-    """The summary of a circuit search: the margins, the number of edges that matter, and how many of them were missed
-    by attribution.
+    """The summary of a circuit search: its margins, the edges that matter, and the edges that attribution missed.
 
     Attributes:
         margin_share: fraction of the difference that an edge must carry.

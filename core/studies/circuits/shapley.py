@@ -165,7 +165,12 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         heads, contrasts = ShapleyHead.among(rows), OrderContrast.among(rows)
         most = heads[0]
-        orders = f" Comparing pruning orders: {contrasts[0].verdict}." if contrasts else ""
+        orders = " ".join(
+            f" When heads are pruned, {contrast.verdict} of the logit difference."
+            if "order" in contrast.verdict
+            else " The two pruning orders do not differ significantly."
+            for contrast in contrasts
+        )
         ends = head_interval(most.name, most.low, most.high)
         against = sum(head.high is not None and head.high < 0 for head in heads)
         return Headline(

@@ -97,8 +97,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Similarities of the heads of a checkpoint to those of a randomly initialised model with the architecture of
-    another checkpoint. They serve as a baseline.
+    """Similarities of heads to a randomly initialised model with the architecture of another checkpoint, as a baseline.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).

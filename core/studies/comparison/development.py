@@ -115,8 +115,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return an empty list, because the range of revisions is resolved to checkpoints only later, when the job is
-        divided into units of work."""
+        """Return an empty list, because revisions are resolved to checkpoints only when a job is divided into units."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
@@ -288,7 +287,7 @@ def order_sentence(orders: Sequence[RoleBeginnings]) -> str:
     others = [order for order in orders if order not in classes]
     places = _order_of(others, "During training, heads come to attend mostly to one kind of token, in this order")
     of_classes = _order_of(classes, "Heads come to have one pattern class in most maps")
-    none = "No head attends mostly to the previous, next or first token or at separators in the last snapshot."
+    none = "In the last snapshot, no head attends mostly to the previous, next or first token or to separators."
     return " ".join([places or none, *([of_classes] if of_classes else [])])
 
 
@@ -306,9 +305,9 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
     first, *others = there
     sure = first.heads > 1 and first.first >= 0.95 and all(order.first <= 0.05 for order in others)
     name = ROLE_NAMES.get(first.score, first.score.removeprefix(CLASS_SHARE))
-    end = f" The {name} comes first (significant)." if sure else " This is the order in one run, without a test."
-    end = end if others else ""
-    return f"{what}: {listed}.{end}"
+    first_role = f"The role {name} begins significantly earlier than the other roles."
+    end = first_role if sure else "This order is that of one training run and was not tested."
+    return f"{what}: {listed}." + (f" {end}" if others else "")
 
 
 # ---------------------------------------------------------------- bundled curves
@@ -345,7 +344,7 @@ def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
-        return "The runs have no role in common." if len(orders) > 1 else ""
+        return "The training runs have no head role in common." if len(orders) > 1 else ""
     ranked = {
         tuple(tuple(score for score in common if run[score] == place) for place in sorted({run[s] for s in common}))
         for run in medians
@@ -355,8 +354,8 @@ def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
     listed = ", ".join(together)
     same = f"begin in the same order: {listed}" if len(ranked) == 1 else "do not begin in the same order"
     return (
-        f"In {len(orders)} runs from other seeds, the {len(common)} roles that all runs have {same}. Their medians "
-        f"differ by at most {steps:g} snapshots between runs."
+        f"In {len(orders)} training runs from other seeds, the {len(common)} head roles that occur in all runs {same}. "
+        f"The median beginnings of a role differ by at most {steps:g} snapshots between runs."
     )
 
 

@@ -83,8 +83,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints in which a head has a counterpart, and in how many of them the counterpart has
-    the same layer and head number."""
+    """The number of other checkpoints in which a head has a counterpart, and in which layer and number are the same."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

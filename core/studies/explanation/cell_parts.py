@@ -20,8 +20,7 @@ BY_PLACE = "added by place alone"  # a bias of the scores themselves (T5)
 
 @dataclass(frozen=True)
 class CellTerm:
-    """One term of the attention score of a query and a key. The term comes from one contribution to the query and one
-    contribution to the key.
+    """One term of an attention score, which comes from one contribution to the query and one to the key.
 
     Terms are log odds between keys (nats), relative to their mean over visible keys. `query_part` and `key_part` name
     the contributions, such as "position 5", "L1H4's output on 'teacher'" or, for groups, "heads of L1".
@@ -36,8 +35,7 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The decomposition of one cell of an attention map into terms. They sum to the attention score minus the mean over
-    its row."""
+    """The decomposition of one cell of an attention map into terms that sum to its score minus the row mean."""
 
     score: float
     weight: float
@@ -88,14 +86,12 @@ class LayerScores:
         return Cell(score, float(inputs.weights[0, head, query, key]), tuple(named))
 
     def groups(self, side: Literal["query", "key"]) -> list[str]:
-        """List the kinds of components (such as earlier heads or MLPs) that contribute to queries or keys, in layer
-        order."""
+        """List the kinds of components (such as earlier heads) that contribute to queries or keys, in layer order."""
         components = self.inputs.query_components if side == "query" else self.inputs.key_components
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Compute the attention map that results if only one kind of contribution (such as position embeddings) is kept
-        in the queries or the keys. Raises InputError if there is no such kind."""
+        """Compute the map if queries or keys have only one kind of contribution. Raises InputError if unknown."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs

@@ -40,13 +40,12 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """The rank correlation between the predicted and the measured change of a head's attention maps. Each removed
-    contribution is one observation.
+    """The rank correlation over removed contributions between predicted and measured changes of a head's maps.
 
     Attributes:
         layer, head: None in the row with the median over heads.
         scale: of the LayerNorm before the head: "held" or "recomputed"; "held to recomputed" compares both.
-        agreement: Spearman's correlation over contributions.
+        agreement: Spearman's correlation.
         low, high: exact interval of the median; None for one head.
     """
 
@@ -67,8 +66,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The share of a head's attention scores that comes from one kind of contribution, such as position. Stored as a
-    score of the head.
+    """The share of a head's attention scores that comes from one kind of contribution, stored as a head score.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.

@@ -115,8 +115,7 @@ class PartName(NamedTuple):
 
 @dataclass(frozen=True)
 class LayerShares:
-    """Sums from which the share of each contribution in the attention scores is computed, for the heads of one
-    layer."""
+    """Sums from which the shares of contributions in the attention scores of one layer are computed."""
 
     layer: int
     weighting: str
@@ -127,8 +126,7 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums from which two results are computed: the share of each contribution in attention scores, and the effect of
-    removing it. They cover inputs of one task on one checkpoint."""
+    """Sums for the shares of contributions in attention scores, and effects of their removal, on one task."""
 
     checkpoint: str
     task: str
@@ -138,8 +136,7 @@ class ScoreSums:
 
 @dataclass(frozen=True)
 class WhyPartial:
-    """Accumulated sums for each checkpoint and task. They give the share of each contribution in the attention scores,
-    and the effect of removing it."""
+    """Sums for the shares of contributions and the effects of their removal, for each checkpoint and task."""
 
     pieces: Annotated[tuple[ScoreSums, ...], MergedBy("checkpoint", "task")]
 
@@ -250,13 +247,13 @@ class Why(Study[WhyOptions, WhyPartial]):
             for share in sorted(shares, key=lambda share: -share.share)[:SHOWN_PAIRS]
         ]
         removals = [record for record in RemovalAgreement.among(rows) if record.kind == "removal, median"]
-        conditions = {"held to recomputed": "with LayerNorms held as with LayerNorms recomputed"}
+        conditions = {"held to recomputed": "equally with fixed and with recomputed LayerNorm scales"}
         return [
             table,
             *(
-                f"Removing contributions changes maps {conditions.get(record.scale, 'as their terms predict')}: "
-                f"rank correlation {record.agreement:.2f} ({record.low:.2f} to {record.high:.2f}), median of "
-                f"{record.heads} heads, scale {record.scale}."
+                f"Removing contributions changes maps {conditions.get(record.scale, 'as their terms predict')} with a "
+                f"median rank correlation of {record.agreement:.2f} (95 % CI {record.low:.2f} to {record.high:.2f}) "
+                f"over {record.heads} heads (LayerNorm scale: {record.scale})."
                 for record in removals
                 if record.low is not None
             ),
@@ -267,8 +264,7 @@ STUDY = Why()
 
 
 def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Measure, in every layer, how attention changes when each contribution is removed. Return () if the model has no
-    position embeddings."""
+    """Measure how attention changes in every layer without each contribution; () without position embeddings."""
     if not capture.contributions.has_position_embeddings(checkpoint):
         return ()
     return tuple(removal(checkpoint, encodings))
@@ -299,8 +295,7 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Yield head scores to store: for each head, the share of its attention scores that comes from each kind of
-    contribution. Also yield, for its queries and its keys, the earlier head with the largest share."""
+    """Yield head scores: the share of each kind of contribution, and the earlier head with the largest share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:
@@ -329,17 +324,16 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
     reason = (
         ""
         if found.agreement >= HOPED_FOR
-        else " (the mean of the contribution stays and may carry the same information)"
+        else " The mean of a removed contribution is retained and may carry the same information."
     )
     return (
-        f" If a contribution is removed, maps change in the order that its terms predict: rank correlation "
-        f"{found.agreement:.2f} ({found.low:.2f} to {found.high:.2f}), median over heads{reason}."
+        " If contributions are removed, the changes of maps have a median rank correlation over heads of "
+        f"{found.agreement:.2f} (95 % CI {found.low:.2f} to {found.high:.2f}) with the predicted changes.{reason}"
     )
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield the rank correlation between the predicted and the measured changes of attention maps for each head,
-    followed by the median over heads."""
+    """Yield the rank correlation of predicted and measured changes of maps per head, then the median."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads
@@ -437,8 +431,7 @@ class _RemovalSums:
         self.distances[inputs.layer] = self.distances.get(inputs.layer, 0) + sums
 
     def _map(self, inputs: "HeadInputs", side: str, number: int, how: int, norm: "FrozenNorm | None") -> "Tensor":
-        """Return the map without a contribution: its terms left out (0), replaced by their mean (1), or with a new
-        scale too (2)."""
+        """Return the map without a contribution: terms left out (0), replaced by their mean (1), rescaled (2)."""
 
         import torch  # 1.3 s of start-up
 
@@ -473,8 +466,7 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates the sums from which the share of each contribution in attention scores is computed, for every layer
-    and every weighting of keys."""
+    """Accumulates the sums for the shares of contributions in attention scores, by layer and weighting of keys."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}
@@ -487,8 +479,7 @@ class ShareSums:
 
 
 def layer_shares(inputs: "HeadInputs") -> list[LayerShares]:
-    """For one layer and batch, compute the sums from which the share of each contribution in attention scores is
-    derived, once for each weighting of keys."""
+    """Compute the sums for the shares of contributions in one layer and batch, once for each weighting of keys."""
 
     from torch import nn  # 1.3 s of start-up
 
@@ -556,8 +547,7 @@ def _of_key(component: Component) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """For every head, sum over inputs how much each contribution determines its attention scores. Raises
-    InterventionError if scores cannot be decomposed."""
+    """Sum over inputs how much contributions determine scores. Raises InterventionError if scores do not decompose."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

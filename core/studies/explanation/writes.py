@@ -61,8 +61,7 @@ LARGEST_FILE = 1 << 20  # bytes
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class WritesOptions:
-    """Options of the study of what heads write to the residual stream: the checkpoint, the examples, and the pairs of
-    words."""
+    """Options of the study of what heads write: the checkpoint, the examples, and the pairs of words."""
 
     checkpoint: Checkpoint = "atlas-encoder"
     task: TaskName = "sst2"
@@ -126,8 +125,7 @@ class WritesScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class Written(Result):
-    """The tokens that the output of a head most often promotes and suppresses when the head attends most to the token
-    `source`.
+    """The tokens that a head most often promotes and suppresses when it attends most to the token `source`.
 
     Attributes:
         times: number of examples with this source, out of n.
@@ -234,7 +232,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = [score for score in WritesScore.of_heads(rows) if score.statistic == COPYING]
         if not scores:
-            return Headline("No head was measured.")
+            return Headline("The result has no copying score of any head.")
         copying = [score for score in scores if is_above_null(score.value, score.baseline, score.q)]
         best = max(scores, key=lambda score: score.value or 0.0)
         are_copying_heads = "is a copying head" if len(copying) == 1 else "are copying heads"
@@ -270,7 +268,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
         reads = {str(row["reads"]) for row in rows if row.get("reads") is not None}
-        return [f"Hidden states are read by {READS[name]}." for name in sorted(reads & set(READS))]
+        return [f"Hidden states are converted to logits by {READS[name]}." for name in sorted(reads & set(READS))]
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
         scores = [score for score in WritesScore.of_heads(rows) if is_above_null(score.value, score.baseline, score.q)]
@@ -355,8 +353,7 @@ def _from_weights(options: WritesOptions, checkpoint: Any) -> WritesPartial:
 def from_weights(
     checkpoint: Any, sample: np.ndarray, relations: dict[str, list[tuple[int, int]]], chance: np.random.Generator
 ) -> WritesPartial:
-    """Compute two scores of all heads from the weights alone: how strongly a head copies words, and how often it maps a
-    word to a related word."""
+    """Compute from weights how strongly heads copy tokens, and how often they map a word to a related word."""
     shape, pairs = (checkpoint.layers, checkpoint.heads), [pair for own in relations.values() for pair in own]
     sources, targets = (np.array([pair[side] for pair in pairs], dtype=int) for side in (0, 1))
     parts = np.cumsum([0, *map(len, relations.values())])

@@ -1,6 +1,5 @@
-"""Attention at the same distances in general sentences, as a baseline for links whose own sentence has no other
-positions with the same distances. The same scoring is used: tokens, pairing, largest weight, with or without the first
-key."""
+"""Attention at the same distances in other sentences, as a baseline for links whose sentence has no such positions. The
+same scoring is used: tokens, pairing, largest weight, with or without the first key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,19 +21,17 @@ SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 @dataclass(frozen=True)
 class DistanceNull:
-    """Attention maps of ordinary sentences, which serve to estimate the attention that is expected from the distance
-    between words alone."""
+    """Attention maps of ordinary sentences, from which the attention expected from distance alone is estimated."""
 
     sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
 
     def at(
         self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
     ) -> tuple[Float[np.ndarray, "layer head"], int]:
-        """Compute the mean score of the given links when they are shifted to every possible position in sentences
-        without frames. Return the mean and the number of positions.
+        """Compute the mean score of links that are shifted to every possible position in sentences without frames.
 
-        The result is NaN and 0 if the links fit nowhere. `how` holds arguments of `pairs_of`; `without_first` leaves
-        out position 0.
+        Also return the number of positions. The result is NaN and 0 if the links fit nowhere. `how` holds arguments of
+        `pairs_of`; `without_first` leaves out position 0.
         """
         used = sorted({k for element, target in links for k in (*element, *target)})
         pairs = pairs_of(links, **how)
@@ -60,14 +57,12 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 
 def of_maps(captured: Sequence[tuple["AttentionMaps", Sequence[int]]]) -> DistanceNull:
-    """Create a baseline for attention between words that are a given distance apart. It uses the attention maps of
-    sentences and the positions of their tokens."""
+    """Create a distance baseline from the attention maps of sentences and the positions of their tokens."""
     return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in captured))
 
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
-    """Create a baseline for attention between words that are a given distance apart. It uses the attention maps of a
-    checkpoint on the bundled sentences."""
+    """Create a distance baseline from the attention maps of a checkpoint on the bundled sentences."""
     captured = []
     for row in read_rows(SENTENCES).sentences:
         encoding = checkpoint.encode(row.text)

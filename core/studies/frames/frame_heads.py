@@ -94,11 +94,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         check_choice("The rule for core elements", self.core, CORE_RULES)
-        if self.distance not in ("strings", "places"):
-            raise InputError(
-                'distance must be "strings" (compare spellings) or "places" (compare positions); got '
-                f"{self.distance!r}. Choose one of them."
-            )
+        check_choice("The measure of distance", self.distance, ("strings", "places"))
         for name in ("longest_sentence", "longest_element", "nearest"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -113,8 +109,7 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and the number of sentences that each rule excluded. A sentence that breaks several rules
-    is counted for the first of them."""
+    """The selected sentences, and how many each rule excluded. A sentence counts for the first rule only."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
@@ -248,10 +243,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
     counts = "words"
 
     def units(self, options: FrameHeadsOptions) -> list[Unit]:
-        if options.average not in ("sentences", "links"):
-            raise InputError(
-                f'Attention must be averaged over "sentences" or "links"; got {options.average!r}. Choose one of them.'
-            )
+        check_choice("The unit over which attention is averaged", options.average, ("sentences", "links"))
         if options.draws is not None and options.draws < 1:
             raise InputError(
                 f"A permutation test needs at least one random draw; got {options.draws}. Leave the option empty "
@@ -377,20 +369,23 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         names = ("name", "value", "low", "high", "n", "baseline", "exchanged", "excess", "q", "survives", "q_places",
                  "beats_places")  # fmt: skip
         summary = FrameSummary.of(rows[0])
-        read = f"{summary.read} sentences read, {summary.kept} pass the filter; lines skipped: {summary.skipped}."
+        read = (
+            f"The study read {summary.read} sentences, of which {summary.kept} pass the filter, and skipped "
+            f"{summary.skipped} lines."
+        )
         tested = [
-            f"{summary.n} {summary.average} scored. Above all four baselines: "
-            f"{', '.join(summary.survivors) or 'no head'}.",
-            "Above the two position baselines only (any word may attend there): "
+            f"On {summary.n} {summary.average}, the weight on frame-semantic links is significantly above all four "
+            f"baselines for {', '.join(summary.survivors) or 'no head'}.",
+            "The weight is significantly above the two position baselines, which ignore the word that attends, for "
             f"{', '.join(summary.beat_places or ()) or 'no head'}.",
         ]
-        few = [f"{summary.n} {summary.average} scored; a test needs {FEWEST}."]
+        few = [f"A significance test needs at least {FEWEST} {summary.average}, but the study scored only {summary.n}."]
         table = [head.columns(*names) for head in FrameHead.among(rows)]
         return [table, read, *(few if summary.n < FEWEST else tested)]
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
         skipped = FrameSummary.of(rows[0]).skipped_lines[:NAMED_LINES]
-        return [f"skipped {line.where}: {line.why}" for line in map(SkippedLine.of, skipped)]
+        return [f"The study skipped {line.where}: {line.why}" for line in map(SkippedLine.of, skipped)]
 
 
 STUDY = FrameHeads()
@@ -405,15 +400,13 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """Return the rules for selecting sentences. If the rules of the paper are switched off, only the rule about core
-    frame elements remains."""
+    """Return the rules for selecting sentences. Without the paper's rules, only core elements are restricted."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the sentences that pass the filter, and everything that was read from the file. Raises InputError if no
-    sentence passes."""
+    """Return the sentences that pass the filter, and all that were read. Raises InputError if no sentence passes."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:
@@ -444,8 +437,7 @@ class Entry:
 def entries_of(
     encodings: Sequence[Any], sentences: Sequence[AnnotatedSentence], options: "FrameHeadsOptions"
 ) -> list[Entry]:
-    """Create the entries, each of which is scored as one observation. There is one entry per sentence, or one per link
-    if scores are averaged over links."""
+    """Create the entries that are scored as one observation each: one per sentence, or one per link if requested."""
     entries = []
     for k, (encoding, sentence) in enumerate(zip(encodings, sentences, strict=True)):
         links = links_in_pieces(encoding, sentence, core=options.core)
@@ -509,8 +501,7 @@ def score_sentences(
 
 
 class Sinkless:
-    """An observer that removes the first position (the attention sink) from attention maps and passes the maps on to
-    another observer."""
+    """Observer that removes the first position (the sink) from attention maps and passes the maps on."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer
@@ -596,8 +587,7 @@ class _Nulls:
     def draws(
         self, checkpoint: "models.checkpoint.Checkpoint", count: int, seed: int, fixed: list[dict[str, float]]
     ) -> Draws:
-        """For each of `count` random draws from the null models, compute the sum of the link scores over all
-        sentences."""
+        """Sum the link scores over all sentences for each of `count` random draws from the null models."""
         entries, flat = self.entries, self.flat
         moved = [
             np.stack([flat[entry.input, (k, "place", j)] for j in range(len(self.places[k]))])

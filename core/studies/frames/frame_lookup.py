@@ -22,8 +22,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with its lexical unit and, if the unit has several words, the positions of the
-    others."""
+    """A word that may evoke a frame, with its lexical unit and the positions of other words of this unit."""
 
     word: int
     unit: str
@@ -72,8 +71,7 @@ def _of_several_words(words: Sequence[Any], number: int, lexicon: Lexicon) -> li
 
 
 def _unlikely(word: Any) -> int:
-    """Return 0 for a complement ("becoming agitated"), 1 for the main predicate, 2 for a content word, 3 for a function
-    word."""
+    """Rate how unlikely a word is a target: 0 complement, 1 main predicate, 2 other content word, 3 function word."""
     if word.pos in {"AUX", "ADP", "DET", "PRON", "PART"}:
         return 3
     if word.dep in {"xcomp", "acomp", "oprd"}:
@@ -124,8 +122,7 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the value by which heads are ranked: the score or, for "difference", the score minus the mean score at
-        other positions."""
+        """Return the value that ranks heads: the score or, for "difference", the score minus that elsewhere."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -152,8 +149,7 @@ class LinkPicture:
 
 @dataclass(frozen=True)
 class LinkReading:
-    """How attention along frame links is scored: its direction, how tokens are paired, and whether attention to the
-    first token is left out."""
+    """How frame links are scored: the direction, the pairing of tokens, and whether the first token is left out."""
 
     direction: str
     pairing: str = "product"
@@ -196,8 +192,7 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Encode an annotated sentence, and score the attention of all heads along its frame links. Raises InputError if it
-    has no frame links."""
+    """Encode a sentence, and score all heads along its frame links. Raises InputError without frame links."""
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -215,17 +210,16 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """State in a sentence how strongly the highest-ranked head attends between the marked words, compared with other
-    words at the same distance."""
+    """State how strongly the first-ranked head attends between marked words, compared with elsewhere."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)
-    sentence = f"{row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
+    sentence = f"Head {row['name']} attends from “{ends[0]}” to “{ends[1]}” (weight {row['score']:.2f})"
     if links.borrowed:
         return (
             f"{sentence}. This sentence has no other pair of tokens at the same distance. At this distance in the "
             f"bundled sentences ({links.borrowed:,} pairs of tokens), the mean weight is {row['same_distance']:.2f}. "
-            f"The head ranks first among {len(rows)} heads."
+            f"Head {row['name']} ranks first among {len(rows)} heads."
         )
     if links.places == 1:
         return f"{sentence}. The sentence has no other pair of tokens at the same distance for comparison."
@@ -233,8 +227,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """Return the frame links of a user's sentence as token positions. Raises InputError if no element is marked, or if
-    the words of the target or of an element were truncated."""
+    """Return frame links as token positions. Raises InputError without an element, or for truncated words."""
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have at least one element; none is marked. Mark the words of an element.")
@@ -248,11 +241,11 @@ def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
 
 
 def strips(maps: AttentionMaps, encoding: Any, links: Links, head: Head) -> list[dict[str, Any]]:
-    """Return a table for a plot of three attention distributions of one head: from the element, from the target, and to
-    the target. Each row is one position of one distribution.
+    """Create a table of three attention distributions of one head: from the element, from the target, to the target.
 
-    Columns are line, position, token, weight and mark ("element", "target", "sink" or ""). "from the element" and "from
-    the target" are mean map rows of the tokens; "to the target" is the sum of its columns.
+    Each row is one position of one distribution. Columns are line, position, token, weight and mark ("element",
+    "target", "sink" or ""). "from the element" and "from the target" are mean map rows of the tokens; "to the target"
+    is the sum of its columns.
     """
     weights = maps.of(head)
     elements = sorted({k for element, _ in links for k in element})

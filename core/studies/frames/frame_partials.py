@@ -30,8 +30,7 @@ class Scored:
 
 @dataclass(frozen=True)
 class Draws:
-    """Sums of the frame-link scores over n sentences or links. They hold the observed scores, and the scores in random
-    draws from each null model.
+    """Sums of frame-link scores over n sentences or links: as observed, and in random draws from each null model.
 
     Attributes:
         habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
@@ -62,8 +61,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of heads on the frame links of some sentences. Also holds, for each unit of work, the sums of scores
-    in random draws from the null models."""
+    """The scores of heads on frame links, and the sums of scores in random draws from the null models."""
 
     sentences: tuple[Scored, ...]
     draws: tuple[Draws, ...]

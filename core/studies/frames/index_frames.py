@@ -140,7 +140,7 @@ class IndexFrames(Study[IndexFramesOptions, Slices]):
 
     def warnings(self, rows: Sequence[Row]) -> list[str]:
         skipped = [line for indexed in IndexedSlice.among(rows) for line in indexed.skipped_lines]
-        return [f"skipped {line.where}: {line.why}" for line in skipped[:NAMED_LINES]]
+        return [f"The study skipped {line.where}: {line.why}" for line in skipped[:NAMED_LINES]]
 
 
 STUDY = IndexFrames()

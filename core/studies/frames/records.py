@@ -59,15 +59,13 @@ class FrameSummary(Result):
 
     @property
     def nulls(self) -> str:
-        """Return which null models a head had to exceed to count as a frame head: "all" four or, in older results,
-        "both" of the two."""
+        """Return which null models a frame head had to exceed: "all" four or, in older results, "both" of the two."""
         return "both" if self.beat_places is None else "all"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrameHead(Score):
-    """The score of one head on frame links, which connect a target with the elements of its frame. The score is the
-    mean attention weight over n sentences or links.
+    """The score of one head on frame links: the mean attention weight over n sentences or links.
 
     `baseline` is the weight at the same distance elsewhere, and `exchanged` that in other sentences. There is a p for
     each null model and the largest of them; q is the largest p corrected over heads. `contrast` is the mean log weight
@@ -104,8 +102,7 @@ class FrameHead(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class FrameSentence(Result):
-    """A sentence, or one of its frame links, with its scores. In the bundled results, texts are empty for licence
-    reasons."""
+    """A sentence or one of its frame links, with its scores. Bundled results have no texts, for licence reasons."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("sentence",)
     id: str

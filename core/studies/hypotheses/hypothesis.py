@@ -64,8 +64,8 @@ class RowChoice:
 
     @classmethod
     def parse(cls, text: str, *, data: str | None = None) -> "RowChoice":
-        """Parse a selection of examples such as "mrpc", "mrpc:train" or "mrpc:train:200:1" (task, split, limit, seed).
-        A limit of 0 selects all. Raises InputError if the text is invalid."""
+        """Parse examples such as "mrpc" or "mrpc:train:200:1" (task, split, limit, seed). A limit of 0 selects all.
+        Raises InputError if the text is invalid."""
         task, *others = text.rsplit(":", text.count(":")) if not text.endswith((".csv", ".tsv")) else [text]
         split, limit, seed = (*others, *("dev", "200", "0")[len(others) :])[:3]
         if (
@@ -245,8 +245,7 @@ def mark_of(row: TaskRow) -> str:
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return two hashes of an input: of its letters and of its token IDs. Inputs that share either hash are treated as
-    duplicates."""
+    """Hash an input by its letters and by its token IDs. Inputs that share either hash count as duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
@@ -256,8 +255,7 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return True if an example is ASCII text that is short and has no long words, so that tokenization loses none of
-    it. Two such examples with different letters always have different tokens."""
+    """Return True for short ASCII text without long words, in which different letters always have different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -301,8 +299,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples for one kind of hypothesis: those from which it is formed, and those on which it is
-    tested."""
+    """Return the default examples for a kind of hypothesis: those that suggest it, and those that test it."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -458,8 +455,7 @@ def _levelled(criterion: Criterion, adjusted: float | None, batch: Batch) -> Cri
 def _criteria(
     hypothesis: Hypothesis, batch: Batch, sources: Mapping[tuple[str, str, str], str], partials: Partials
 ) -> list[Criterion]:
-    """Decide the criteria of a hypothesis. A criterion requires that every value exceeds its minimum; the least certain
-    is shown."""
+    """Decide all criteria of a hypothesis. Each value must exceed its minimum; the least certain value is shown."""
     study, head = hypothesis.measured_by, hypothesis.subject
     thought, judged = ((study, batch.checkpoint, rows) for rows in ("thought of on", "judged on"))
     fresh = [partials[key] for key in _keys(batch.checkpoint, hypothesis) if key[2] in RANDOM and key in partials]
@@ -568,8 +564,7 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Count for each head how many of the seven criteria its hypotheses meet. Also state whether one of them is
-    confirmed both on held-out examples and by an intervention."""
+    """Count the criteria that each head's hypotheses meet, and mark hypotheses that are held out and causal."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

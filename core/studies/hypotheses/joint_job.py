@@ -30,8 +30,7 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The outcome of one unit of work in a joint job: either its result as JSON with provenance, or the error it
-    raised."""
+    """The outcome of one unit in a joint job: its result as JSON with provenance, or the error that it raised."""
 
     number: int
     order: int
@@ -94,8 +93,7 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Combine the provenance of several units of work. The result has the fields on which all units agree, and lists
-    each example ID once."""
+    """Combine the provenance of units: the fields on which all units agree, and each example ID once."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())
@@ -106,8 +104,7 @@ def keep_as_run(
     db: Database, study: Study[Any, Any], options: Any, said: Mapping[str, Any], rows: Sequence[Row], *,
     scores: bool = True,
 ) -> str:  # fmt: skip
-    """Store the rows of a study as a run, and return the ID of the run. If `scores` is True, its scores of heads are
-    also added to the score table of the app."""
+    """Store the rows of a study as a run, with its head scores if `scores` is True, and return the ID of the run."""
     given = as_json(options)
     run = record_run(db, study.name, given, provenance_of_run(given, said), title=study.title(options))
     store_rows(db, run, rows, scores=scores)

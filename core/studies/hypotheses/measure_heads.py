@@ -44,8 +44,7 @@ TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model aga
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """One of several studies that run in a single job. `given` has its options as JSON; options that are not given have
-    their default values."""
+    """One of several studies in a joint job. `given` has its options as JSON; all other options have default values."""
 
     study: str
     given: str = "{}"

@@ -88,56 +88,63 @@ def counterpart_of(value: str) -> tuple[str, Head]:
 
 _CLASS_NAMES = tuple(dict.fromkeys(name for names in CLASSES.values() for name in names))
 _MARGIN = Parameter(
-    "margin", "least change of the task's loss, in nats; asks for what happens without the head", _margin, ""
+    "margin", "smallest rise of the loss, in nats, if the head is ablated (empty: the head is not ablated)", _margin, ""
 )
-_COUNTERPART = Parameter("counterpart", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of, "")
-_LEAST = Parameter("least", "least weight beyond chance", lambda value: _share(value), LEAST_WEIGHT)
+_COUNTERPART = Parameter(
+    "counterpart", "corresponding head of another checkpoint, such as checkpoint:L2H3", counterpart_of, ""
+)
+_LEAST = Parameter("least", "smallest attention weight above chance", lambda value: _share(value), LEAST_WEIGHT)
 _ALL = (
     Predicate(
         "looks-at", "looks at {feature}", "features",
         (Parameter("feature", "noun, negation, tag:JJ ...", feature_of),
-         _LEAST, Parameter("control", "another feature that it is not to look at as much", feature_of, ""),
+         _LEAST, Parameter("control", "feature to which the head attends less", feature_of, ""),
          _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "offset", "looks at the {offset} token", "roles",
         (Parameter("offset", "previous, next or first", _among(OFFSETS)),
-         _LEAST, Parameter("control", "another of them", _among(OFFSETS), ""), _MARGIN, _COUNTERPART),
+         _LEAST, Parameter("control", "token to which the head attends less: previous, next or first", _among(OFFSETS),
+                           ""), _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "budget", "gives at least {least} of its attention to the category {category}", "budget",
         (Parameter("category", ", ".join(BUDGET_CATEGORIES), _among(tuple(BUDGET_CATEGORIES))),
-         Parameter("least", "least share of its attention", _share, "0.5"),
-         Parameter("control", "another category", _among(tuple(BUDGET_CATEGORIES)), ""), _MARGIN, _COUNTERPART),
+         Parameter("least", "smallest share of the head's attention, 0 to 1", _share, "0.5"),
+         Parameter("control", "category to which the head attends less", _among(tuple(BUDGET_CATEGORIES)), ""),
+         _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "relation", "looks along {relation}, {direction}", "relations",
         (Parameter("relation", "verb-object, dep:amod ...", relation_of),
          Parameter("direction", "forward: from dependent to governor; or backward", _among(DIRECTIONS)),
-         _LEAST, Parameter("control", "another relation", relation_of, ""), _MARGIN, _COUNTERPART),
+         _LEAST, Parameter("control", "relation along which the head attends less", relation_of, ""),
+         _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "same-word", "looks at the same word in the other sentence, {direction}", "relations",
         (Parameter("direction", "forward: from the first sentence to the second; or backward", _among(DIRECTIONS),
                    "forward"),
-         _LEAST, Parameter("control", "a relation", relation_of, ""), _MARGIN, _COUNTERPART),
+         _LEAST, Parameter("control", "relation along which the head attends less", relation_of, ""),
+         _MARGIN, _COUNTERPART),
     ),
     Predicate(
         "decided-by", "looks where it looks because of {component}: at least {least} of its scores", "why",
         (Parameter("component", ", ".join(COMPONENTS), _among(COMPONENTS)),
-         Parameter("least", "least share of the scores' variance over keys", _share, "0.5"),
-         Parameter("control", "another component", _among(COMPONENTS), ""), _COUNTERPART),
+         Parameter("least", "smallest share of the variance of attention scores over keys, 0 to 1", _share, "0.5"),
+         Parameter("control", "component with a smaller share", _among(COMPONENTS), ""), _COUNTERPART),
     ),
     Predicate(
         "needed-for", "is needed for the task: without it the loss rises by more than {margin} nats", "operators",
-        (Parameter("margin", "least rise of the task's loss, in nats", _margin, str(MARGIN)), _COUNTERPART),
+        (Parameter("margin", "smallest rise of the loss, in nats, if the head is ablated", _margin, str(MARGIN)),
+         _COUNTERPART),
     ),
     Predicate(
         "class", "has maps of the class {class}: at least {least} of them", "pattern-shares",
-        (Parameter("class", "a class of the class set: vertical, diagonal ...", _among(_CLASS_NAMES)),
-         Parameter("set", f"{' or '.join(CLASSES)}: whose classes", _among(tuple(CLASSES)), next(iter(CLASSES))),
-         Parameter("least", "least share of its maps", _share, "0.5"),
-         Parameter("control", "another class", _among(_CLASS_NAMES), ""), _MARGIN, _COUNTERPART),
+        (Parameter("class", "pattern class, such as vertical or diagonal", _among(_CLASS_NAMES)),
+         Parameter("set", f"class set: {' or '.join(CLASSES)}", _among(tuple(CLASSES)), next(iter(CLASSES))),
+         Parameter("least", "smallest share of the head's maps, 0 to 1", _share, "0.5"),
+         Parameter("control", "class with fewer maps", _among(_CLASS_NAMES), ""), _MARGIN, _COUNTERPART),
         apart="set",
     ),
     Predicate(
@@ -147,20 +154,20 @@ _ALL = (
     Predicate(
         "property", "carries what {kind} takes away: at least {least} of the answer's difference", "patch",
         (Parameter("kind", f"how an input is changed: {', '.join(CHANGES)}", _among(CHANGES)),
-         Parameter("least", "least share of the difference that it brings back", _share, "0.05"), _COUNTERPART),
+         Parameter("least", "smallest recovered share of the logit difference, 0 to 1", _share, "0.05"), _COUNTERPART),
         apart="kind",
     ),
     Predicate(
         "read-by", "is read by {reader} through {input}: at least {least} of the answer's difference", "edge-effects",
-        (Parameter("reader", "a head of a later layer, such as L3H4", Head.parse),
-         Parameter("input", "q, k or v", _among(INPUTS)),
-         Parameter("least", "least share of the difference that the edge carries", _share, "0.01")),
+        (Parameter("reader", "head of a later layer, such as L3H4", Head.parse),
+         Parameter("input", "input of the later head: q, k or v", _among(INPUTS)),
+         Parameter("least", "smallest share of the logit difference that the edge carries, 0 to 1", _share, "0.01")),
     ),
     Predicate(
         "counterpart", "is the counterpart of {of}", "counterparts",
-        (Parameter("of", "a head of another checkpoint, as checkpoint:L2H3", counterpart_of),
-         Parameter("least", "least similarity of rows", _share, LEAST_SIMILARITY),
-         Parameter("control", "another head of that checkpoint, as L2H4", Head.parse, "")),
+        (Parameter("of", "head of another checkpoint, such as checkpoint:L2H3", counterpart_of),
+         Parameter("least", "smallest similarity of map rows, 0 to 1", _share, LEAST_SIMILARITY),
+         Parameter("control", "less similar head of the other checkpoint, such as L2H4", Head.parse, "")),
         apart="of",
     ),
 )  # fmt: skip
@@ -248,8 +255,7 @@ class Hypothesis:
 
     @property
     def measured_by(self) -> str:
-        """Return the name of the study that measures the hypothesis. If the study has variants, the variant follows a
-        colon, as in "patch:drop"."""
+        """Return the study that measures the hypothesis, with a variant after a colon, as in "patch:drop"."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -257,8 +263,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about attention to words with a linguistic feature. For such a hypothesis,
-        confidence intervals are computed by resampling types of words."""
+        """Return True if the hypothesis is about words with a feature. Intervals then resample word types."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

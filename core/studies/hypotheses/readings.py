@@ -51,8 +51,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence that one run gives for a hypothesis: the effect, the part of it that other explanations do not
-    account for, and its specificity.
+    """The evidence of one run for a hypothesis: the effect, its part without other explanations, and its specificity.
 
     A text instead of a value states why it is missing. `causal` is set only if the run intervenes in the model.
     """
@@ -310,16 +309,14 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Extract the evidence for a hypothesis from a merged result. `random` is the effect in a model with random
-    weights; the effect must be larger than this."""
+    """Extract the evidence for a hypothesis, whose effect must exceed `random`, the effect with random weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
     return every[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect among the k heads of one layer with random weights. By chance, one more random head
-    would have a larger effect with probability 1 / (k + 1)."""
+    """Return the largest effect of k random heads. One more random head exceeds it with p = 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 
@@ -342,8 +339,7 @@ ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure which fraction of the logit difference is recovered by patching a head. It is compared with patching the
-    other heads in the same layer."""
+    """Measure the share of the logit difference that patching a head recovers, compared with its layer."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -356,8 +352,7 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure which fraction of the logit difference one edge from a head carries. It is compared with the fractions of
-    edges from other heads of the same layer."""
+    """Measure the share of the logit difference that an edge carries, compared with edges from its layer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))
@@ -452,8 +447,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test of whether it exceeds
-    `least`."""
+    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test against `least`."""
     if not len(hits):
         return Reading(measure, Interval(None, n=0), 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))
@@ -490,8 +484,7 @@ def _confusions(class_set: str) -> tuple[np.ndarray, list[str]]:
 
 
 def counterpart_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure how similar a head is to its counterpart. The similarity is compared with that of random weights, and
-    with that of the most similar other head."""
+    """Measure the similarity of a head to its counterpart, compared with random weights and with other heads."""
     (whole,) = partial.compared
     sums = scoring.counterparts.SimilaritySums(whole.sums, whole.inputs)
     _, count, others = whole.sums.shape
@@ -538,8 +531,7 @@ def _gap(similarity: np.ndarray, its: int) -> float:
 
 
 def frame_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure attention weight along frame links. It is compared with attention at the same distance, and with four
-    null models."""
+    """Measure attention along frame links, compared with the same distance elsewhere and with four null models."""
     if not partial.draws:
         nothing = "no link can be seen by a query of this checkpoint"
         return Evidence(nothing, nothing, nothing, nothing)

@@ -221,8 +221,7 @@ def batch_of(db: Database, name: str) -> tuple[StoredBatch, list[StoredHypothesi
 
 
 def options_of(batch: StoredBatch, members: Sequence[StoredHypothesis]) -> HypothesisOptions:
-    """Return the options for testing a batch of hypotheses. Raises InputError if the weights or examples have changed
-    since registration."""
+    """Return the options for testing a batch. Raises InputError if the weights or examples have changed since."""
     now = present_weights(batch.checkpoint)
     if now and now != batch.weights_hash:
         raise InputError(

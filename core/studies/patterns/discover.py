@@ -81,8 +81,7 @@ class _Maps:
 
 
 class Discover(Study[DiscoverOptions, Discovered]):
-    """Cluster attention maps without labels, test whether the clusters are stable, and compare them with the pattern
-    classes."""
+    """Cluster attention maps without labels, test their stability, and compare them with pattern classes."""
 
     name, options, partial, arguments = "discover", DiscoverOptions, Discovered, NamedUnit
     question = "Which attention patterns are there without labels?"

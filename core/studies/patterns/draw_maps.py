@@ -224,6 +224,5 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Return the largest weight of an attention map. In a causal map, the first query is left out because it has only
-    one key."""
+    """Return the largest weight of a map, without the first query of a causal map, which has only one key."""
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

@@ -1,5 +1,4 @@
-"""Pattern shares: the fraction of each pattern class among the maps of a task (Fig 2), and the majority class of each
-head.
+"""Pattern shares: the fraction of each pattern class among the maps of a task (Fig 2), and the main class of each head.
 
 Kovaleva et al. 2019, section 4.1 (up to 1,000 dev examples per task); the GPT-2 replication used 200. Maps are
 classified as they are computed and are not stored.
@@ -85,8 +84,7 @@ class Counts:
 
 
 class PatternShares(Study[PatternSharesOptions, Counts]):
-    """Measure how frequent each attention pattern is among the maps of a task (Kovaleva et al., Fig. 2). The shares are
-    also corrected for errors of the classifier."""
+    """Measure how frequent each attention pattern is, also corrected for errors of the classifier (Fig. 2)."""
 
     name, options, partial, arguments = "pattern-shares", PatternSharesOptions, Counts, ChunkUnit
     question = "Which attention patterns are most frequent?"

@@ -13,8 +13,7 @@ from ..records import Figure, Result, column, stated
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRow(Result):
-    """Base class of records about how frequent attention patterns are, with checkpoint, task, classifier and number of
-    inputs."""
+    """Base class of records about the frequency of attention patterns, with checkpoint, task and classifier."""
 
     BY: ClassVar[str] = "part"
     checkpoint: str
@@ -111,8 +110,7 @@ class MovedShare(ClassRow):
 
     @property
     def change(self) -> Estimate:
-        """Return the change in the share of this pattern class. The confidence interval is not corrected for the number
-        of classes."""
+        """Return the change of the share, with an interval that is not corrected for the number of classes."""
         return Estimate(self.share, self.low, self.high, "share")
 
     @property

@@ -301,8 +301,7 @@ def _measured(snapshot: str) -> np.ndarray:
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """Return the training and test maps of a fold. The two share no input, no head or no checkpoint, whichever of these
-    the fold holds out."""
+    """Return the training and test maps of a fold, which share no input, head or checkpoint, whichever is held out."""
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []
@@ -362,8 +361,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Score the predictions on one kind of held-out data. A baseline that predicts from the layer and number of the
-    head alone is scored too."""
+    """Score the predictions on one kind of held-out data, and a baseline that knows only the layer and head."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -380,8 +378,7 @@ def _score_columns(scores: "Scores") -> Any:
 
 
 def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
-    """Return the calibration error with its interval over heads, and the fractions of confident errors, uncertain maps
-    and maps outside the training distribution."""
+    """Return the calibration error with its interval over heads, and the fractions of uncertain and unusual maps."""
     truth, likely, _ = _numbers(folds)
     of = dict(zip(snapshot.column("map_id"), snapshot.heads, strict=True))
     heads = [of[name] for fold in folds for name in fold.map_ids]
@@ -393,8 +390,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """If bundled labels were also used for training, score the classifier separately on the user's own attention maps
-    of held-out inputs."""
+    """Score the classifier separately on the user's own maps of held-out inputs, if bundled labels were also used."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]
@@ -402,8 +398,7 @@ def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed:
 
 
 def of_checkpoints(folds: Sequence[Predictions], snapshot: Snapshot) -> list[HeldOutScore]:
-    """Score a pattern classifier on attention maps of checkpoints that were held out from training, one checkpoint at a
-    time."""
+    """Score a pattern classifier on each checkpoint whose maps were held out from training."""
     results = []
     for name in sorted({checkpoint for fold in folds for checkpoint in fold.checkpoints}):
         mine = [fold.of_checkpoint(name) for fold in folds if name in fold.checkpoints]
@@ -437,8 +432,7 @@ def details(folds: Sequence[Predictions], snapshot: Snapshot, *, seed: int) -> l
 
 
 def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
-    """Collect the held-out predictions for every attention map. Each key of `parts` states what was held out from
-    training, such as inputs or heads; its value has the predictions."""
+    """Collect the held-out predictions for every map. The keys of `parts` state what was held out, such as inputs."""
     facts = {
         name: (group, int(number))
         for folds in parts.values()

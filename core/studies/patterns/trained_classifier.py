@@ -64,8 +64,7 @@ def keep_classifier(
 
 
 def headline(rows: Iterable[Row]) -> HeldOutScore:
-    """Return the main score of a classifier. It is the score on held-out checkpoints or, if not available, on held-out
-    heads or, last, on held-out inputs."""
+    """Return the main score of a classifier: on held-out checkpoints, otherwise on heads, otherwise on inputs."""
     scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
     for name in ON.values():
         if name in scored:
@@ -77,8 +76,7 @@ def headline(rows: Iterable[Row]) -> HeldOutScore:
 
 
 def confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
-    """Return, for each input, the confusion matrix of a classifier on held-out attention maps, as [input, true,
-    predicted]. It is used to correct estimated class shares for misclassification."""
+    """Return the confusion matrices on held-out maps [input, true, predicted], which serve to correct class shares."""
     held_out = HeldOutMap.among(rows)
     truth = np.array([classes.index(kept.truth) for kept in held_out])
     predicted = np.array([classes.index(kept.predicted) for kept in held_out])

@@ -189,8 +189,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The weights of the layers in a probe that uses a weighted sum of all layers, as [fit, layer]. The first fit uses
-    all sentences."""
+    """The layer weights of a probe on a weighted sum of all layers [fit, layer]. The first fit uses all sentences."""
 
     property: str
     weights: np.ndarray
@@ -198,8 +197,7 @@ class Mixed:
 
 @dataclass(frozen=True)
 class Probed:
-    """Results of probes on single layers, and of probes on weighted sums of all layers. Can be merged with other
-    partial results."""
+    """Results of probes on single layers and on weighted sums of all layers, as a partial result."""
 
     answered: tuple[Answered, ...]
     mixed: tuple[Mixed, ...]
@@ -322,8 +320,7 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count, in each layer and sentence, the words with a correct prediction. The input is [layer, word], the result
-    int32 [layer, sentence]."""
+    """Count the words with a correct prediction, from [layer, word] to int32 [layer, sentence]."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))
@@ -360,8 +357,7 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with training examples and several sets of test examples. The first test set follows the same
-    rule as the training examples."""
+    """A property of words with training examples and test sets. The first test set follows the training rule."""
 
     name: str
     classes: tuple[str, ...]

@@ -32,8 +32,7 @@ TOO_LONG = "longer than the checkpoint reads"
 
 @dataclass(frozen=True)
 class Readable:
-    """The sentences of a split that a tokenizer can represent, with the fraction of each token that belongs to each
-    word."""
+    """The sentences that a tokenizer can represent, with the fraction of each token that belongs to each word."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -135,8 +134,7 @@ def _sides(encoding: Encoding, share: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
-    """Compute the attention between the words of sentences, as [layer × head, word, word], or load it from the
-    cache."""
+    """Compute the attention between words, as [layer × head, word, word], or read it from disk."""
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
@@ -187,8 +185,7 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
-    """Return the vector of each token in each layer, as [token, layer, hidden]. The vectors are read from disk if they
-    are stored there, and otherwise computed."""
+    """Compute the vector of each token in each layer, as [token, layer, hidden], or read it from disk."""
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 

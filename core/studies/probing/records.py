@@ -36,8 +36,7 @@ class Subnetwork(Valued):
 
     @property
     def change_estimate(self) -> Estimate:
-        """Return the change of the score compared with the unpruned model. If it is unknown, return 0 without an
-        interval."""
+        """Return the change of the score from the unpruned model. An unknown change becomes 0 without an interval."""
         return Estimate(float(self.change or 0.0), self.change_low, self.change_high)
 
 
@@ -88,8 +87,7 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """The weight of one layer in a probe that mixes all layers, or the mean layer weighted by these weights (centre of
-    gravity)."""
+    """The weight of one layer in a probe that mixes all layers, or the mean layer under these weights ("centre")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
@@ -150,8 +148,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """The difference in undirected UAS between trees from all heads and trees from the best head, paired by
-    sentence."""
+    """The difference in undirected UAS between trees from all heads and from the best head, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")

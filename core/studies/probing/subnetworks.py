@@ -1,5 +1,4 @@
-"""How much of a model a task needs: weights pruned by magnitude, and good, bad and random subnetworks that are
-retrained.
+"""How much of a model a task needs: pruning by magnitude, and retrained good, bad and random subnetworks.
 
 Magnitude pruning (Gordon et al. 2020) removes the smallest weights of all layers ("global") or of each layer ("layer"),
 "before" or "after" fine-tuning. Structured pruning (Prasanna et al. 2020) removes heads and feed-forward sublayers,
@@ -120,8 +119,7 @@ class Pruned:
 
 @dataclass(frozen=True)
 class Order:
-    """The order in which components of a model are pruned in the run with one random seed, and the pattern classes of
-    its attention maps."""
+    """The order in which components are pruned with one random seed, and the pattern classes of the attention maps."""
 
     seed: int
     order: tuple[str, ...]
@@ -176,8 +174,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return the units of work that retrain subnetworks. There are units for each seed for which the order of
-        pruning has been computed."""
+        """Return the units that retrain subnetworks, for each seed whose pruning order has been computed."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -248,11 +245,11 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 percent(full.low, full.high, "{:.1f}"),
                 f"Always predicting the most frequent training label scores {100 * full.constant:.1f}.",
             )
-        points = points_more(defined(less.value), "the weights that were removed")
+        points = points_more(defined(less.value), "a subnetwork of equally many unimportant components")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         significance = "significant" if sure else "not significant"
         return Headline(
-            f"After retraining, the subnetwork of important weights scores {points} ({significance}).",
+            f"After retraining, the subnetwork of important components scores {points} ({significance}).",
             less.n,
             "dev examples",
             percent(less.low, less.high),
@@ -280,8 +277,7 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Choose equally many components for each kind of subnetwork: good (survive pruning), bad (pruned first) and
-    random."""
+    """Choose equally many components for the good (survivors), bad (pruned first) and random subnetwork."""
     kept: dict[str, list[str]] = {kind: [] for kind in SUBNETWORKS}
     rng = np.random.default_rng([21, order.seed])
     for is_block in (False, True):
@@ -397,8 +393,7 @@ class Full:
 
 
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
-    """Set a fraction of the weights, those with the smallest magnitude, to 0 (globally or per layer). Then fine-tune
-    the model, and return its predictions on the dev split."""
+    """Set the smallest weights to 0 (globally or per layer), fine-tune the model, and return its dev predictions."""
     return studies.probing.trials.trial(
         on,
         recipe,
@@ -411,8 +406,7 @@ def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float
 def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
-    """Fine-tune a model. Then set the smallest weights to 0 for each scope (global or per layer) and fraction of
-    weights, and return the predictions on the dev split."""
+    """Fine-tune a model, set its smallest weights to 0 for each (scope, fraction), and return the dev predictions."""
 
     import torch  # 1.3 s of start-up
 
@@ -433,9 +427,8 @@ def removal_order(
 ) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
     """Prune the components of a fine-tuned model, least important first, recomputing importance at every step.
 
-    Returns:
-        The full model; all components in the order of removal; the components left when the next step would cost more
-        than 1 - kept_share of the score (otherwise the last two).
+    Return the full model, all components in the order of removal, and the components left when the next step would cost
+    more than 1 - kept_share of the score (otherwise the last two).
     """
 
     import torch  # 1.3 s of start-up

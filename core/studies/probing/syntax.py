@@ -261,8 +261,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Evaluate trees in which every word attaches to a neighbour, and trees in which every word attaches at a fixed
-    distance. The distances are chosen on the train split."""
+    """Evaluate trees in which words attach to a neighbour, or at a fixed distance that is chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences

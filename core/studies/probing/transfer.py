@@ -175,7 +175,8 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         return Headline(
             (
                 f"On half of the dev examples, layer {best.layer} is the best layer for a classifier that reads the "
-                f"{best.reading}. On the other half, it scores {points_more(defined(best.value), 'the last layer')}."
+                f"{best.reading}. On the other half, this classifier scores "
+                f"{points_more(defined(best.value), 'the last layer')}."
             ),
             best.n,
             "dev examples",
@@ -272,8 +273,7 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Train a classifier on the output of each layer. Return its predictions on the dev split as [layer, example], for
-    each way of pooling tokens."""
+    """Train a classifier on the output of each layer, and predict the dev split [layer, example] per way of pooling."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

@@ -1,5 +1,4 @@
-"""Fine-tuning runs that save no checkpoint, only dev predictions. A run that was interrupted resumes from its saved
-state."""
+"""Fine-tuning runs that save dev predictions and no checkpoint. An interrupted run resumes from its saved state."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -88,8 +88,7 @@ CHANGE_SCORES = (
 
 
 class Change(Study[ChangeOptions, ChangePartial]):
-    """Compare the maps of each head before and after fine-tuning by cosine and Jensen-Shannon divergence (Fig. 5 of
-    Kovaleva et al. 2019)."""
+    """Compare the maps of each head before and after fine-tuning (Kovaleva et al. 2019, Fig. 5)."""
 
     name, options, partial, arguments = "change", ChangeOptions, ChangePartial, ChunkUnit
     question = "Which heads did fine-tuning change most?"

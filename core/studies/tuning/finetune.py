@@ -181,7 +181,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         level, significance = f"{100 * defined(best.of_metric(metric)):.1f}", ""
         if floor is not None:
             is_above = not not_shown(scores, best)
-            significance = " This is" + ("" if is_above else " not") + " significantly above a constant prediction."
+            significance = f" This score is {'' if is_above else 'not '}significantly above a constant prediction."
         comparison = f" The same model scores {' and '.join(others)}.{no_gain}" if others else ""
         return Headline(
             f"After fine-tuning on {task_of(task).name}, {metric} is {level}.{significance}{comparison}",
@@ -361,8 +361,7 @@ def runs_folder(out: str | None) -> Path:
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name for a fine-tuning run. The name ends in a hash of `decides`, which has all settings that
-    affect the run."""
+    """Return a readable name for a run that ends in a hash of `decides`, all settings that affect the run."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 

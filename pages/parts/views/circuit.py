@@ -223,7 +223,7 @@ def _details(
             f"The area under the faithfulness curve is {summary.cpr:.2f}, compared with "
             f"{summary.random_cpr:.2f} for random edges."
         )
-    st.markdown(plain(said_of_stability(summary)[0].upper() + said_of_stability(summary)[1:]))
+    st.markdown(plain(said_of_stability(summary)))
     estimator = ranked[0].estimator or "mean, with the interval of another mean; run the study again"
     st.markdown(
         f"The estimator of edge effects is “{plain(estimator)}”. The confidence intervals of measured effects hold "
