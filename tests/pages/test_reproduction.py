@@ -113,13 +113,13 @@ def test_a_stored_report_is_shown_in_order_with_its_claims(db):
     assert [one.value for one in page.header] == [
         "Published claims and whether they hold for these models",
         "Heads on frame-semantic links",
-        "Change in attention due to fine-tuning",
+        "Change of attention with fine-tuning",
     ]
     table = next(one.value for one in page.markdown if one.value.startswith("| claim"))
     line = next(one for one in table.splitlines() if "last two layers" in one)
     assert "(#change)" in line
     assert ":green[holds] RTE" in line
-    assert "Known error: Among any 144 different numbers, two exceed the 99th percentile of these numbers" in table
+    assert "Known error: Two of any 144 different numbers exceed the 99th percentile of these numbers" in table
     values = next(one.value for one in page.dataframe if "verdict" in one.value and (one.value["item"] == "L1H2").any())
     row = values[values["item"] == "L1H2"].iloc[0]
     assert (row["ours"], row["published"], row["verdict"]) == (0.3, 0.201, "cannot be compared")
@@ -173,7 +173,7 @@ def test_a_claim_leads_to_its_figure_and_the_report_opens_alone(page, tmp_path):
         assert not len(jobs.jobs(db))
     with serving(tmp_path) as address:
         visit(page, f"{address}/reproduction")
-        page.get_by_role("link", name="Fine-tuning changes attention most in the last two layers").first.click()
+        page.get_by_role("link", name="Fine-tuning BERT changes attention most in the last two layers").first.click()
         page.wait_for_function("location.hash === '#change'")
         with page.expect_download(timeout=PATIENCE) as download:
             page.get_by_role("button", name="Report as HTML").click()

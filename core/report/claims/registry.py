@@ -131,6 +131,9 @@ TESTS: dict[str, Test] = {
 }
 
 
+NOT_COMPARED = "(the wording of this claim has not been compared with the source)"
+
+
 @cache
 def claims() -> tuple[Claim, ...]:
     """Return all claims that the report tests, in the order of the report."""
@@ -138,7 +141,10 @@ def claims() -> tuple[Claim, ...]:
     corrections = {name: Correction(**correction) for name, correction in declared["correction"].items()}
     made = []
     for claim_table in declared["claim"]:
+        if not claim_table.pop("compared", True):
+            claim_table["section"] = f"{claim_table.get('section', '')} {NOT_COMPARED}".strip()
         objects = {
+            "source": declared["source"].get(claim_table["source"], claim_table["source"]),
             "exhibit": ExhibitId(claim_table["exhibit"]),
             "test": TESTS[claim_table["id"]],
             "correction": corrections[claim_table["correction"]],
