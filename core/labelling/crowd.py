@@ -140,10 +140,9 @@ class Advice:
         if self.skill.value is None:
             return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
         about = (
-            "Annotators differ in how often others agree with their labels: the standard deviation over the "
-            f"{self.people} annotators is {_with_interval(self.skill)}, beyond chance variation. They also differ in "
-            f"how often they use each class: the standard deviation is {_with_interval(self.rates)}, beyond chance "
-            "variation."
+            f"Over the {self.people} annotators, the agreement with other annotators has a standard deviation of "
+            f"{_with_interval(self.skill)}, and the frequency of each class has a standard deviation of "
+            f"{_with_interval(self.rates)}. Chance variation is subtracted from both standard deviations."
         )
         if self.worth:
             return (

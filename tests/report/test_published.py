@@ -38,10 +38,10 @@ def test_errors_of_claims_agree_with_the_printed_numbers(shared_data):
     constant = {name: sum(cells[name].constant for cells in by_task.values()) for name in names}
     assert constant == {"untrained": 3, "random": 4}
     assert known["tuned-beats-untuned"].startswith(
-        "Three scores of pre-trained BERT in the paper equal the score of a constant"
+        "In the paper, three scores of pre-trained BERT equal the score of a constant"
     )
     assert known["random-learns"].startswith(
-        "Four of the seven scores that the paper reports for these models equal the score"
+        "Four of the seven scores that Kovaleva et al. report for models fine-tuned from random weights equal the score"
     )
     metric = {task: "pearson" if task == "stsb" else "accuracy" for task in GAINED}
     scores = {task: [cells[name].values[metric[task]] for name in names] for task, cells in by_task.items()}
@@ -49,12 +49,14 @@ def test_errors_of_claims_agree_with_the_printed_numbers(shared_data):
     assert {task for task, (untrained, random) in scores.items() if random < untrained} == {"stsb", "qnli"}
     qnli = {cell.initialisation: cell for cell in printed("qnli") if cell.source == PAPER}
     assert qnli["random"].constant
-    assert known["random-below-untuned"].startswith("The score of fine-tuned random weights on QNLI")
+    assert known["random-below-untuned"].startswith(
+        "In Table 1 of the paper, the QNLI score of the model fine-tuned from"
+    )
     sentences = json.loads((shared_data / "paper/replication_23.json").read_text(encoding="utf-8"))
     links = [(row["sentence"], link["earlier"]) for row in sentences for link in row["links"]]
     at_start = sum(sentence.startswith(earlier) for sentence, earlier in links)
     assert known["all-heads-carry"].startswith(
-        f"{at_start} of the {len(links)} frame links in the source end at the first"
+        f"In the GPT-2 replication, {at_start} of the {len(links)} frame-semantic links end at the first"
     )
 
 

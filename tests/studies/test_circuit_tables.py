@@ -112,9 +112,10 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
     )
     assert (said.n, said.of, said.baseline) == (8, "examples", "")
     assert said.interval == (
-        "Each of 20 fits is done once with a penalty for open gates and once with a reward. A head is needed if its "
-        "gate is open in both cases in at least 19 fits. A head is irrelevant if its gate is open only with the reward "
-        "in at least 19 fits. This rule measures stability and is not a significance test."
+        "The gates are fitted 20 times, each time once with a penalty for open gates and once with a reward. A head is "
+        "needed if, in at least 19 fits, its gate is open with the penalty and with the reward. A head is irrelevant "
+        "if, in at least 19 fits, its gate is open only with the reward. This rule measures stability and is not a "
+        "significance test."
     )
 
 
@@ -274,12 +275,12 @@ def test_named_edges_are_measured_where_the_answers_differ():
     )
     low, high = student(effects[1, :8]).expected
     assert (said.n, said.of, said.interval) == (8, "pairs", f"95 % CI {low:+.3f} to {high:+.3f}")
-    assert said.baseline == "On average, the logit differences for the two inputs of a pair are 2.00 apart."
+    assert said.baseline == "On average, the two inputs of a pair differ by 2.00 in the logit difference."
     alike = EDGE_EFFECTS.results(options, replace(partial, same=np.ones(10)))
     assert {(edge.effect, edge.low, edge.high, edge.difference, edge.n) for edge in alike} == {(None,) * 4 + (0,)}
     nothing = EDGE_EFFECTS.headline([edge.as_row() for edge in alike])
     assert (nothing.sentence, nothing.n, nothing.of) == (
-        "No pair of inputs has different answers, so the effects of edges could not be measured.",
+        "The two inputs of every pair have the same answer, so the effects of edges could not be measured.",
         0,
         "pairs",
     )
@@ -467,8 +468,8 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
     assert headline.sentence.endswith("All other edges change the logit difference by less than 30%.")
     assert (headline.n, headline.of) == (200, "pairs of inputs")
     assert headline.interval == (
-        "An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "
-        "than the margin of 30%. All verdicts hold jointly with 95% confidence."
+        "An edge matters if patching the edge changes the logit difference between the two inputs of a pair by more "
+        "than 30%. With 95% confidence, all verdicts are correct."
     )
     assert headline.baseline == ""
     assert said_of_stability(whole).startswith("2 edges are stable (different from 0 in 90% of half-samples)")

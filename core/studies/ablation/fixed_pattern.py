@@ -126,8 +126,8 @@ class FixedPattern(Study[FixedPatternOptions, TunedRuns]):
         task = task_of(change.task).name
         return Headline(
             (
-                f"Fine-tuning with fixed attention patterns in {change.held_heads} heads changes {change.metric} on "
-                f"{task} by {100 * score:+.1f} points."
+                f"Fixing the attention patterns of {change.held_heads} heads during fine-tuning changes "
+                f"{change.metric} on {task} by {100 * score:+.1f} points."
             ),
             change.n,
             "examples",

@@ -280,9 +280,8 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
             f"{circuit.margin_share:.0%}.",
             circuit.n,
             "pairs of inputs",
-            f"An edge matters if replacing it changes the logit difference between the two inputs of a pair by more "
-            f"than the margin of {circuit.margin_share:.0%}. All verdicts hold jointly with "
-            f"{1 - circuit.alpha:.0%} confidence.",
+            f"An edge matters if patching the edge changes the logit difference between the two inputs of a pair by "
+            f"more than {circuit.margin_share:.0%}. With {1 - circuit.alpha:.0%} confidence, all verdicts are correct.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -126,7 +126,9 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         edges = [edge for edge in EdgeEffect.among(rows) if edge.effect is not None]
         if not edges:
             return Headline(
-                "No pair of inputs has different answers, so the effects of edges could not be measured.", 0, "pairs"
+                "The two inputs of every pair have the same answer, so the effects of edges could not be measured.",
+                0,
+                "pairs",
             )
         most = max(edges, key=lambda edge: abs(edge.effect or 0))
         return Headline(
@@ -137,7 +139,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
             most.n,
             "pairs",
             percent(most.low, most.high, "{:+.3f}", 1),
-            f"On average, the logit differences for the two inputs of a pair are {most.difference:.2f} apart.",
+            f"On average, the two inputs of a pair differ by {most.difference:.2f} in the logit difference.",
         )
 
 

@@ -200,10 +200,10 @@ class Gates(Study[GatesOptions, GatePartial]):
             f"The task needs {len(needed)} of {len(heads)} heads{named}. {other_heads}",
             heads[0].n,
             "examples",
-            f"Each of {heads[0].fits} fits is done once with a penalty for open gates and once with a reward. A head "
-            f"is needed if its gate is open in both cases in at least {fewest} fits. A head is irrelevant if its gate "
-            f"is open only with the reward in at least {fewest} fits. This rule measures stability and is not a "
-            "significance test.",
+            f"The gates are fitted {heads[0].fits} times, each time once with a penalty for open gates and once with a "
+            f"reward. A head is needed if, in at least {fewest} fits, its gate is open with the penalty and with the "
+            f"reward. A head is irrelevant if, in at least {fewest} fits, its gate is open only with the reward. This "
+            "rule measures stability and is not a significance test.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

@@ -219,9 +219,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 (
                     f"{several.everywhere} of {several.heads} heads of {several.checkpoint} have a counterpart "
                     f"in all {several.runs} other checkpoints. The number of heads without a counterpart is "
-                    f"{several.nowhere}. On average, another checkpoint has counterparts of "
-                    f"{100 * several.share:.0f} % of the heads (95 % CI {100 * several.low:.0f} to "
-                    f"{100 * several.high:.0f})."
+                    f"{several.nowhere}. On average, {100 * several.share:.0f} % of the heads (95 % CI "
+                    f"{100 * several.low:.0f} to {100 * several.high:.0f}) have a counterpart in another checkpoint."
                 ),
                 several.n,
                 "inputs",

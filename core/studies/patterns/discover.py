@@ -161,10 +161,9 @@ class Discover(Study[DiscoverOptions, Discovered]):
             found.maps,
             "maps",
             f"{found.clustered:.0%} of the maps are in a cluster (95 % CI {100 * found.low:.0f} to "
-            f"{100 * found.high:.0f}). If the {half} are divided at random and each half is clustered, the two "
-            f"clusterings of all maps agree with an adjusted Rand index of {weaker:.2f} (95 % of divisions: "
-            f"{low:.2f} to {high:.2f})",
-            f"For random data without clusters, the index is at most {found.baseline:.2f}.",
+            f"{100 * found.high:.0f}). To test stability, two clusterings of the maps are computed from random halves "
+            f"of the {half}. Their adjusted Rand index is {weaker:.2f} (95 % of divisions: {low:.2f} to {high:.2f})",
+            f"For random data without clusters, the adjusted Rand index is at most {found.baseline:.2f}.",
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:

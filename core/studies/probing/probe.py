@@ -284,13 +284,13 @@ class ProbeStudy(Study[ProbeOptions, Probed]):
         return Headline(
             (
                 f"Among {len(layers)} combinations of property and layer, the probe for {best.property} in layer "
-                f"{best.layer} exceeds its control task most. Its accuracy is {best.value:.2f}, compared with "
-                f"{best.control:.2f} in the control task."
+                f"{best.layer} has the largest selectivity. Its accuracy is {best.value:.2f}, compared with "
+                f"{best.control:.2f} on the control task."
             ),
             best.n,
             "words",
             percent(best.low, best.high, "{:.2f}", 1),
-            f"The control task has an accuracy of {best.control:.2f}.",
+            f"On the control task, the probe has an accuracy of {best.control:.2f}.",
         )
 
 

@@ -105,7 +105,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
             last.n,
             "inputs",
             percent(last.low, last.high, "{:.2f}", 1),
-            "A mean cosine of 0 means that the vectors share no direction.",
+            "A mean cosine of 0 means that the vectors have no common direction.",
         )
 
 

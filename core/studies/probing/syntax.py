@@ -210,7 +210,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             as_many_as = "fewer than"
         interval, more = percent(probe.low, probe.high, "{:.0f}"), ""
         if (both := probes.get(WITH_WORDS)) is not None and both != probe:
-            more = f" A probe on {both.name} is correct for {defined(both.value):.0%} of words."
+            more = f" A probe on {both.name} predicts the syntactic head of {defined(both.value):.0%} correctly."
             with_words = percent(both.low, both.high, "{:.0f}")
             if interval and with_words:
                 interval = f"{interval} for the probe on {probe.name}, {with_words} for the probe on {both.name}"
@@ -219,7 +219,8 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             f"correctly, {as_many_as} the best simple baseline ({simple.name}: {defined(simple.value):.0%}).{more}",
             probe.n, "words", interval,
             "".join(
-                f"With random weights, the same probe is correct for {defined(probes[name].value):.0%} of words."
+                "On a model with random weights, the same probe is correct for "
+                f"{defined(probes[name].value):.0%} of words."
                 for name in (f"{probe.name}, random weights",) if name in probes
             ),
         )  # fmt: skip
