@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from core.atlas.head import facts
+from core.attention import Head
 from core.studies.ablation.disable import STUDY as DISABLE
 from core.studies.attention.relations import STUDY as RELATIONS
 from core.studies.frames.frame_heads import STUDY as FRAMES
@@ -63,3 +65,39 @@ def test_an_effect_is_in_points_and_says_whether_it_is_significant(low, high, q,
     row = ("zero heads/change of accuracy", -0.025, low, high, np.nan, q)
     text = f"Ablating this head (zero) changes accuracy by -2.5 [-4.0, {100 * high:.1f}] points, which is {verdict}."
     assert said(DISABLE, row, ("zero layers/accuracy", 0.1, 0.0, 0.2, np.nan, q)) == [("effect", text, "run 0")]
+
+
+def test_what_a_head_writes_and_where_its_budget_goes_are_told_from_stored_scores():
+    """From the keys under which scores are stored: study, statistic and what they are about."""
+    rows = [
+        ("budget/budget/itself", 0.2, 0.1, 0.3, 0.1, np.nan),
+        ("budget/budget/same word", 0.2, 0.1, 0.3, 0.1, np.nan),
+        ("budget/budget/start", 0.35, 0.3, 0.4, 0.1, np.nan),
+        ("budget/budget/rest", 0.25, 0.2, 0.3, 0.1, np.nan),
+        ("budget/distance of a part of speech/nouns", 0.30, np.nan, np.nan, 0.1, 0.01),
+        ("budget/distance of a part of speech/verbs", 0.40, np.nan, np.nan, 0.12, 0.01),
+        ("budget/distance of a part of speech/adverbs", 0.90, np.nan, np.nan, 0.1, 0.2),
+        ("budget/distance of a part of speech/pronouns", 0.80, np.nan, np.nan, 0.79, 0.01),
+        ("writes/copying", 0.8, 0.75, 0.85, 0.5, 0.01),
+        ("writes/relation/plural", 0.25, np.nan, np.nan, 0.1, 0.05),
+        ("writes/relation/capital", 0.25, np.nan, np.nan, 0.1, 0.06),
+        ("writes/relation/opposite", 0.05, np.nan, np.nan, 0.1, 0.01),
+    ]
+    scores = pd.DataFrame(rows, columns=COLUMNS).assign(layer=1, head=2, n=40, source="run 1")
+    others = scores.assign(head=0, value=0.99)
+    told = [(fact.about, fact.text) for fact in facts(pd.concat([scores, others], ignore_index=True), Head(1, 2))]
+    assert sorted(told) == [
+        (
+            "budget",
+            "The distribution of this head's attention over kinds of tokens differs most between queries that are "
+            "verbs and all other queries. The Jensen-Shannon distance is 0.40 (0.12 with uniform attention).",
+        ),
+        ("budget", "This head attends most to the query's own word (40%) and the start token (35%)."),
+        ("writes", "This head promotes the plural of a word for 25% of 40 word pairs."),
+        (
+            "writes",
+            "This head promotes the token that it attends to. Its copying score is 0.80 (95 % CI 0.75 to 0.85, n = 40 "
+            "tokens).",
+        ),
+    ]
+    assert facts(scores.iloc[[7, 10]], Head(1, 2)) == []

@@ -174,7 +174,7 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
         most = sorted(shares, key=lambda group: -shares[group])[:2]
         groups = " and ".join(f"{group} ({shares[group]:.0%})" for group in most)
         found = [Fact(self.name, f"This head attends most to {groups}.", source)] if groups else []
-        apart = scores.own[scores.own["score"].str.startswith(f"{self.name}/{DISTANCE}/")]
+        apart = scores.own[scores.own["score"].str.startswith(f"{DISTANCE}/")]
         is_apart = (apart["value"] - apart["baseline"] >= LEAST_DISTANCE) & (apart["q"] <= LEVEL)
         apart = apart[is_apart].sort_values("value")
         if len(apart):

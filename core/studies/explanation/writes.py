@@ -249,14 +249,13 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         found = []
-        for row in each(scores.own[scores.own["score"].str.startswith(f"{self.name}/") & scores.own["value"].notna()]):
+        for row in each(scores.own[scores.own["value"].notna()]):
             if not is_above_null(row["value"], row["baseline"], row["q"]):
                 continue
-            relation = str(row["score"]).split("/", 2)[2:]
+            relation = row["score"].partition("/")[2]
             if relation:
                 text = (
-                    f"This head promotes the {relation[0]} of a word for {row['value']:.0%} of {int(row['n'])} "
-                    "word pairs."
+                    f"This head promotes the {relation} of a word for {row['value']:.0%} of {int(row['n'])} word pairs."
                 )
             else:
                 text = (
