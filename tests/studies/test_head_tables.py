@@ -340,8 +340,10 @@ def test_what_heads_write_is_scored_beside_a_null_and_counted_by_source():
         text(0, 0, 1, "a", ("z",), 0.6),
         text(0, 1, 1, "c", tuple("abcdefghijklmnop"), 1.0),
     )
-    merged = WritesPartial(np.arange(4), "prediction head", 2, 2, copying, usual, p, ("plural", "rare"), (30, 2), share, null,
-                           p_relation, texts)  # fmt: skip
+    merged = WritesPartial(
+        np.arange(4), "prediction head", 2, 2, copying, usual, p, ("plural", "rare"), (30, 2), share, null, p_relation,
+        texts,
+    )  # fmt: skip
     results = WRITES.results(WRITES.read({"checkpoint": "x", "task": "sst2"}), merged)
     names = [(0, 0), (0, 1), (1, 0), (1, 1)]
     copied = [one for one in results if getattr(one, "statistic", None) == COPYING]
