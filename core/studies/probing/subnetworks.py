@@ -130,7 +130,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements of a pruning study, and the score of always predicting the most frequent label."""
+    """All measurements of a pruning study, and the score of always predicting the most frequent dev label."""
 
     gold: np.ndarray
     constant: str
@@ -213,7 +213,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         else:
             predicted, share = retrained_without(on, options.recipe, seed, key, of.kept)
             pruned = [Pruned(of.kind, seed, "", "before", share, predicted, of.kept)]
-        name, constant = majority(on.task, [row.label for row in on.train_rows], on.gold)
+        name, constant = majority(on.task, on.gold, on.gold)  # the best constant on the evaluation set
         return Done(
             Subnetworks(on.gold, name, constant.get(metrics_of(on.task)[0]), len(on.train_rows), tuple(pruned), orders),
             provenance(base, [row.id for row in on.dev_rows], split="dev"),
@@ -234,6 +234,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         networks = Subnetwork.defined(rows)
         less = next(network for network in networks if network.kind == "difference" and network.name == "good less bad")
         full = next(network for network in networks if network.name == "full")
+        always = next((network.name for network in networks if network.kind == "baseline"), "one label")
         if full.constant is not None and full.low is not None and full.low <= full.constant:
             return Headline(
                 (
@@ -243,7 +244,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 full.n,
                 "dev examples",
                 percent(full.low, full.high, "{:.1f}"),
-                f"Always predicting the most frequent training label scores {100 * full.constant:.1f}.",
+                f"A constant prediction ({always}) scores {100 * full.constant:.1f}.",
             )
         points = points_more(defined(less.value), "a subnetwork of equally many unimportant components")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
