@@ -125,7 +125,10 @@ def withdraw(
     """Withdraw a hypothesis. It remains stored and still counts when its batch is corrected for multiple testing."""
     with database() as db:
         store.withdraw(db, hypothesis, note)
-    tell(f"Withdrew {hypothesis}. It remains in the list and still counts for the significance level of its batch.")
+    tell(
+        f"Withdrew {hypothesis}. The hypothesis remains in the list. The correction for multiple testing still counts "
+        "it as a test of its batch."
+    )
 
 
 @app.command("list")

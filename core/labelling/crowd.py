@@ -73,7 +73,7 @@ def _between(people: np.ndarray, residuals: np.ndarray) -> float:
     return float((sums**2 / np.maximum(counts, 1)).sum() / counts.sum())
 
 
-METHODS: dict[Method, str] = {"majority": "Majority", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
+METHODS: dict[Method, str] = {"majority": "Most votes", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
 SKILLS_DIFFER = (
     0.1  # lower confidence limit of the spread of agreement; reached in simulations with 4 of 20 annotators guessing
 )
@@ -114,7 +114,7 @@ def truth_of(db: Database, class_set: str, method: Method, project: str | None =
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on whether a learned aggregation of these labels is better than a majority vote.
+    """Advice on whether a learned aggregation of these labels is better than most votes.
 
     Attributes:
         labels: median number of labels of an annotator.
@@ -131,14 +131,16 @@ class Advice:
     @property
     def sentence(self) -> str:
         if self.people < 3:
-            return "Use the majority vote: annotators can be compared only if there are at least three of them."
+            return "Use the method “Most votes”: annotators can be compared only if there are at least three of them."
         if self.labels < FEWEST_LABELS:
             return (
-                f"Use the majority vote. Annotators can be compared only if they have at least {FEWEST_LABELS} labels "
-                f"each, but the median annotator has {self.labels:.0f}."
+                "Use the method “Most votes”. Annotators can be compared only if they have at least "
+                f"{FEWEST_LABELS} labels each, but the median annotator has {self.labels:.0f}."
             )
         if self.skill.value is None:
-            return "Use the majority vote: no map has labels from two annotators, so annotators cannot be compared."
+            return (
+                "Use the method “Most votes”: no map has labels from two annotators, so annotators cannot be compared."
+            )
         about = (
             f"Over the {self.people} annotators, the agreement with other annotators has a standard deviation of "
             f"{_with_interval(self.skill)}, and the frequency of each class has a standard deviation of "
@@ -147,11 +149,11 @@ class Advice:
         if self.worth:
             return (
                 f"Annotators differ significantly. {about} In simulations of annotators with such differences, the "
-                f"models Dawid-Skene and MACE labelled more maps correctly than the majority vote. {ALIKE}"
+                f"models Dawid-Skene and MACE labelled more maps correctly than the method “Most votes”. {ALIKE}"
             )
         return (
-            f"Use the majority vote. {about} In simulations of annotators with equal or smaller differences, the "
-            f"Dawid-Skene model labelled no more maps correctly than the majority vote, and often fewer. {ALIKE}"
+            f"Use the method “Most votes”. {about} In simulations of annotators with equal or smaller differences, the "
+            f"Dawid-Skene model labelled no more maps correctly than “Most votes”, and often fewer. {ALIKE}"
         )
 
 
@@ -160,7 +162,7 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Decide whether a learned aggregation of these labels is better than a majority vote."""
+    """Decide whether a learned aggregation of these labels is better than most votes."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)

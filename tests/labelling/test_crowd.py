@@ -58,7 +58,7 @@ def test_a_learned_truth_is_advised_where_people_differ(people, worth):
     for seed in range(5):
         found = crowd.advice(world(people, seed)[0], CLASSES)
         assert found.worth is worth
-        assert found.sentence.startswith("Annotators differ" if worth else "Use the majority")
+        assert found.sentence.startswith("Annotators differ" if worth else "Use the method “Most votes”")
         assert "make the same mistakes" in found.sentence
 
 

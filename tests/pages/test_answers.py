@@ -136,7 +136,7 @@ def test_scores_that_seem_to_contradict_are_explained_where_they_meet(db, view, 
 )
 def test_verdicts_that_seem_to_contradict_are_explained_where_they_meet(db, view, other):
     (told,) = [text for text in said(opened(view)) if text.startswith(other)]
-    assert told.endswith("so both can be true.")
+    assert "Both can be true: " in told
     assert told.count(". ") + told.count(".” ") == 1
 
 

@@ -106,7 +106,7 @@ def test_the_truth_page_weighs_labels_and_people(db, project):
     page.selectbox(key="project").set_value(project).run()
     assert not page.exception
     assert not page.error, page.error[0].value
-    assert any("Use the majority" in one.value for one in page.markdown)
+    assert any("Use the method “Most votes”" in one.value for one in page.markdown)
     maps, people = page.dataframe[0].value, page.dataframe[1].value
     assert len(maps) == 4
     assert set(people["person"]) == {"ada", "bob", "cyd"}

@@ -44,7 +44,7 @@ def numbers_of(claim: ClaimRecord) -> str:
     """Describe the numbers behind the outcome of a claim: its statistic, margin and seeds. If more data could decide
     the claim, state how much is needed."""
     parts = [f"{claim.said.removesuffix('.')}."]
-    if claim.margin is not None:
+    if claim.margin:
         parts.append(f"The margin is {claim.margin:g}.")
     if claim.seeds == 1:
         parts.append("With one seed of fine-tuning, the interval does not include the variation between seeds.")

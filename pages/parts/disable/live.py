@@ -43,19 +43,19 @@ def show_live() -> None:
     view_context = context.now()
     name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     chosen = context.chosen()
-    left, right = st.columns([3, 1])
-    operator = url.pick(right.selectbox, "Ablation method", SWEPT, key="operator")
+    left, right = st.columns([3, 1], vertical_alignment="bottom")
+    chosen_method = SWEPT.get(st.session_state.get("operator", st.query_params.get("operator")), OPERATORS["disable"])
+    with right.popover(f"Ablation: {chosen_method}", icon=":material/tune:", width="stretch", key="method"):
+        operator = url.pick(st.selectbox, "Ablation method", SWEPT, key="operator")
+        task = pick_fitting_task() if operator == "constant" else ""
+        by = mean_by(operator, key="live_mean_by").get("mean_by", "class")
     with left:
         typed = pickers.pick_text(
             "Heads to change",
             key="heads",
             default=(chosen.head if chosen.text else view_context.head) or "",  # the example's head is of its sentence
             placeholder="Heads, sublayers or layers, such as L1H2, L3-attention, L3-feedforward, L3-layer",
-            help="Enter heads, sublayers or layers to ablate, separated by commas. To see how the predicted word "
-            "of a masked language model changes, put [MASK] into the sentence.",
         )
-    task = pick_fitting_task() if operator == "constant" else ""
-    by = mean_by(operator, key="live_mean_by").get("mean_by", "class")
     if not name or not text:
         st.info("Type a sentence, then click heads in the grid to ablate them.", icon=":material/touch_app:")
         return
@@ -113,12 +113,7 @@ def _compared(live_change: LiveChange) -> None:
         show_links(name, heads[0], current_view="interventions", text=live_change.text, pair=pair or "")
         st.button("Ablate these heads on the examples of a task", icon=":material/playlist_play:", on_click=_on_rows)
     cut = f" · {encoding.cut} tokens cut" if encoding.cut else ""
-    st.caption(
-        plain(
-            f"{name} · {len(encoding)} tokens{cut} · {checkpoint.dtype} · ablation method: {SWEPT[operator]} · "
-            "percentages are probabilities"
-        )
-    )
+    st.caption(plain(f"{len(encoding)} tokens{cut} · {checkpoint.dtype} · percentages are probabilities"))
 
 
 def opened(name: str) -> Any:

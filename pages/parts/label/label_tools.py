@@ -27,17 +27,21 @@ from core.studies.patterns import draw_maps as draw_maps_study
 from core.tasks.tables import read_pasted
 from pages.parts.shell import context, loading, resources, uploads, url
 from pages.parts.shell.messages import clear_errors, counted, plain
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
 
-EXEMPLARS, EXEMPLAR = 2, 112  # maps a class in the codebook, and their pixels
+EXEMPLARS, EXEMPLAR, SMALL = 2, 150, 100  # maps a class in the codebook, and their pixels in both layouts
 
 
 def pictures(db: Database, names: list[str], captions: list[str] | None = None, *, width: int = 160) -> None:
-    """Show maps side by side, on the scale 0 to 1."""
+    """Show maps side by side, on the scale 0 to 1, with checkpoint and head of each map and a caption."""
     rows = labels.maps_of(db, names)
-    map_captions = captions or [f"L{row['layer'] + 1}H{row['head'] + 1}, max {row['maximum']:.2f}" for row in rows]
-    show_pictures([map_picture(from_float16(row["weights"], row["length"])) for row in rows], map_captions, width=width)
+    models = short_names([row["checkpoint"] for row in rows])
+    heads = [f"{models[row['checkpoint']]} L{row['layer'] + 1}H{row['head'] + 1}" for row in rows]
+    if captions:
+        heads = [f"{head}: {caption}" for head, caption in zip(heads, captions, strict=True)]
+    show_pictures([map_picture(from_float16(row["weights"], row["length"])) for row in rows], heads, width=width)
 
 
 def show_pictures(pixels: Sequence[np.ndarray], captions: Sequence[str], *, width: int) -> None:
@@ -101,10 +105,10 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
         map_ids = list(standing.loc[standing["class"] == member.name, "map_id"].drop_duplicates())[:EXEMPLARS]
         with maps:
             if len(map_ids) == EXEMPLARS:
-                pictures(db, map_ids, width=EXEMPLAR if columns else EXEMPLAR - 12)
+                pictures(db, map_ids, width=EXEMPLAR if columns else SMALL)
             elif pixels := [map_picture(weights) for weights in drawn_maps if weights is not None]:
                 captions = ["drawn from the description"] * EXEMPLARS
-                show_pictures(pixels, captions, width=160 if columns else EXEMPLAR - 12)
+                show_pictures(pixels, captions, width=EXEMPLAR if columns else SMALL)
             else:
                 st.caption("No example is shown, because fewer than two maps have this class.")
     blank = classes.present(classes.codebook.blank) if classes.codebook else None
@@ -113,7 +117,7 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
         "Nearly uniform maps (largest weight below 0.1) look blank on the scale from 0 to 1. They look striped if "
         f"each map has its own colour scale{belong}. Rows are queries and columns are keys."
     )
-    show_borders(classes, width=EXEMPLAR if columns else 72)
+    show_borders(classes, width=112 if columns else 72)
 
 
 def show_borders(classes: ClassSet, *, width: int) -> None:

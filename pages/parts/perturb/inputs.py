@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 KIND = "negate"  # that the view opens with
+FIXED = ("negate", "first-only", "second-only", "same")  # perturbations without random choices
 
 
 @dataclass(frozen=True)
@@ -43,15 +44,8 @@ def pick_two() -> TwoInputs | None:
     view_context = context.now()
     name, text, pair = view_context.checkpoint, view_context.text or "", view_context.pair_or_none
     left, right = st.columns([2, 3])
-    kinds = list(PERTURBATIONS)
-    kind = url.pick(
-        left.selectbox,
-        "The second input is made by",
-        kinds,
-        key="kind",
-        default=KIND,
-        format_func=lambda way: f"{way}: {PERTURBATIONS[way].meaning}",
-    )
+    meanings = {way: f"{way}: {perturbation.meaning}" for way, perturbation in PERTURBATIONS.items()}
+    kind = url.pick(left.selectbox, "The second input is made by", meanings, key="kind", default=KIND)
     with right:
         word, seed, typed = _told(kind)
     if not name or not text:
@@ -77,6 +71,8 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
         pair = pickers.pick_text("Its second sentence (optional)", key="pair2")
         return "", 0, Text(text, pair or None)
     word = ""
+    if kind in FIXED:
+        return word, 0, None
     if kind.startswith("name") or kind in ("drop", "mask", "synonym"):
         word = pickers.pick_text("Word (empty: drawn at random)", key="word").strip()
     seed = st.number_input(
@@ -86,8 +82,7 @@ def _told(kind: str) -> tuple[str, int, Text | None]:
         0,
         key="draw",
         bind="query-params",
-        help="Another seed selects another random name, word or order. Perturbations without random choices do "
-        "not use the seed.",
+        help="Another seed selects another random name, word or order.",
     )
     return word, int(seed), None
 

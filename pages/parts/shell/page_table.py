@@ -22,6 +22,7 @@ class View(NamedTuple):
         bundled: whether it opens with the bundled encoder even if a real model is installed, which has no bundled
             results.
         mode_starts: other default values in some of its modes, as pairs of a mode and its `starts`.
+        mode_uses: modes that read only some fields of `uses`, as pairs of a mode ("" for the first) and these fields.
     """
 
     name: str
@@ -32,10 +33,15 @@ class View(NamedTuple):
     ready: bool = False
     bundled: bool = False
     mode_starts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
+    mode_uses: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def starts_in(self, mode: str | None) -> dict[str, str]:
         """Return the default values of the context in a mode; None is the first mode."""
         return dict(self.starts) | dict(dict(self.mode_starts).get(mode or "", ()))
+
+    def uses_in(self, mode: str | None) -> tuple[str, ...]:
+        """Return the fields of the context that a mode reads; None is the first mode."""
+        return dict(self.mode_uses).get(mode or "", self.uses)
 
 
 class Page(NamedTuple):
@@ -100,11 +106,16 @@ PAGES = (
     Page("interventions", "Interventions", ":material/block:", (
         View("ablation", "Ablation", "ablation", ("checkpoint", "rows", "input", "head"),
              (*_TUNED, ("text", "The film is warm and funny, though far too long."), ("head", "L2H2")),
-             mode_starts=(("All train rows", _FINE_TUNES), ("Training without", _FINE_TUNES))),
+             mode_starts=(("All train rows", _FINE_TUNES), ("Training without", _FINE_TUNES)),
+             mode_uses=(*((mode, _WEIGHTS) for mode in ("", "One sentence")),
+                        *((mode, _RESULT) for mode in ("A task's rows", "All train rows", "Operators",
+                                                       "Training without")))),
         View("sequential", "Sequential test", "sequential_test", _RESULT, _TUNED),
         View("pruning", "Pruning", "pruning", _RESULT, _TUNED),
         View("patching", "Patching and perturbation", "patching", ("checkpoint", "rows", "input"), (
-            *_TUNED, ("text", "The film is warm and funny, though far too long."))),
+            *_TUNED, ("text", "The film is warm and funny, though far too long.")),
+             mode_uses=(*((mode, _WEIGHTS) for mode in ("", "Two inputs", "Patching", "Cut edges")),
+                        ("A task's rows", _RESULT))),
         View("subnetworks", "Subnetworks", "subnetworks", _RESULT, (("rows", "sst2"),), bundled=True),
         View("together", "Gates and pairs", "gates_pairs", _RESULT, _TUNED),
         View("circuit", "Circuit", "circuit", _RESULT, _TUNED),

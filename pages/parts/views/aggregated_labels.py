@@ -25,7 +25,7 @@ from pages.parts.widgets.tables import show_table
 
 MOST = 200  # rows of the table of maps
 MOST_TIES = 8  # maps of the gallery
-NAMES: dict[Method, str] = {"majority": "most votes (plurality)", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
+NAMES: dict[Method, str] = {"majority": "most votes", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
 SKILLS: dict[Method, str] = {
     "majority": "Share of other annotators who gave the same label",
     "dawid-skene": "Expected share of correct labels (own labels count)",
@@ -224,7 +224,7 @@ def show(tools: DeltaGenerator) -> None:
     with details():
         st.markdown(plain(advice.sentence))
         st.caption(
-            "With the method Majority (most votes), an annotator is compared with the other annotators of the same "
+            "With the method Most votes, an annotator is compared with the other annotators of the same "
             "maps, without the annotator's own label. Dawid-Skene and MACE estimate classes and skills together, so "
             "the annotator's own label counts. It also counts in the confusions under *Annotators*."
         )

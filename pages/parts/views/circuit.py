@@ -180,7 +180,7 @@ def draw(stored: StoredRun) -> None:
             shown, title = ranked[:size], f"The {size} strongest edges"
         graph = circuit_picture(shown, layers, heads, title=title)
         st.altair_chart(graph, width="stretch", key="circuit_picture")
-        st.caption("Thicker edges have larger effects. FF is the feed-forward sublayer of a layer.")
+        st.caption("Thicker edges have larger effects. FF: feed-forward sublayer.")
     with details():
         _details(stored, summary, ranked, curve, [graph, faithfulness_chart])
 
@@ -202,7 +202,7 @@ def _together(curve: Sequence[Faithfulness]) -> str:
     if enough is None:
         return "No number of strong edges keeps most of the logit difference."
     as_many = random.get(enough.size)
-    beside = "" if as_many is None else f"; as many random edges keep {abs(as_many):.0%}"
+    beside = "" if as_many is None else f" ({enough.size:,} random edges: {abs(as_many):.0%})"
     return (
         f"Few edges matter alone, but many are needed together: the {enough.size:,} strongest edges keep "
         f"{enough.value:.0%} of the logit difference{beside}."

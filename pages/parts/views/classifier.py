@@ -80,11 +80,7 @@ def answer(classifier: KnownClassifier) -> None:
     )  # fmt: skip
     show_own_answer(
         "How well does the bundled classifier recognise patterns?",
-        [
-            f"n = {score.maps:,} maps of {score.inputs} inputs",
-            "labels by an AI model",
-            "maps with tied labels are left out",
-        ],
+        [f"n = {score.maps:,} maps of {score.inputs} inputs", "maps with tied labels are left out"],
         f"On {score.on}, its macro F1 is {score.macro_f1:.2f}{beside}.",
         f"95 % CI {score.low:.2f} to {score.high:.2f} over inputs. Macro F1 measures agreement with the labels of an "
         "AI model. Your database has no classifier yet.",
@@ -92,26 +88,28 @@ def answer(classifier: KnownClassifier) -> None:
     )
 
 
-def show_results(db: Database, classifier: KnownClassifier) -> None:
-    """Show everything that was measured when the classifier was trained."""
+def show_results(db: Database, classifier: KnownClassifier, *, counted_above: bool = False) -> None:
+    """Show everything that was measured when the classifier was trained. `counted_above`: n is in the answer."""
     held_out = classifier.held_out
     scores = HeldOutScore.among(held_out.rows)
     headlines = [score for score in scores if score.part == "scores"]
     headlines.sort(key=lambda score: score.on != held_out.on)
+    n_differs = len({(score.maps, score.inputs) for score in headlines}) > 1
     for column, score in zip(st.columns(max(3, len(headlines))), headlines, strict=False):
         low, high = (float("nan") if end is None else end for end in (score.low, score.high))
         column.metric(
             f"Macro F1 on {plain(score.on)}",
             f"{score.macro_f1:.3f}",
-            f"95 % {low:.3f} to {high:.3f} over {score.inputs} inputs, {score.maps} maps",
+            f"95 % CI {low:.3f} to {high:.3f}"
+            + (f", n = {score.maps:,} maps of {score.inputs} inputs" if n_differs or not counted_above else ""),
             delta_color="off",
             delta_arrow="off",
             help=_beside(score) or None,
         )
         if score.identity_f1 is not None:
             column.caption(
-                "A baseline that sees only the name of the head, not the map, has a macro F1 of "
-                f"{score.identity_f1:.3f} (95 % CI {score.identity_low:.3f}–{score.identity_high:.3f})."
+                f"Baseline without the map: {score.identity_f1:.3f} (95 % CI "
+                f"{score.identity_low:.3f}–{score.identity_high:.3f})"
             )
     left, right = st.columns([1, 1])
     with left:
@@ -343,7 +341,8 @@ def watch() -> None:
 
 def show(tools: DeltaGenerator) -> None:
     db = resources.database()
-    class_set = pick_class_set(db)
+    with tools:
+        class_set = pick_class_set(db, bare=True)
     nobody, trained = current_labels(db, class_set).empty, classifiers.classifiers(db, class_set)
     above, below = st.container(), st.container()
     results, form = (above, below) if trained.empty else (below, above)
@@ -355,7 +354,7 @@ def show(tools: DeltaGenerator) -> None:
         elif about := bundled_about(class_set):
             shipped = KnownClassifier.of(about)
             answer(shipped)
-            show_results(db, shipped)
+            show_results(db, shipped, counted_above=True)
             if nobody:
                 st.caption(
                     "To train your own classifier, label maps on “Annotate > Label”, or add the bundled annotations."

@@ -12,5 +12,6 @@ def show(tools: DeltaGenerator) -> None:
     with tools:
         class_set = label_tools.pick_class_set(db, bare=True)
     st.subheader("What do the maps of each class look like?", anchor=False)
+    st.space("small")
     with st.container(width=760):
         label_tools.show_codebook(db, label_tools.classes_now(db, class_set))

@@ -10,13 +10,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import StoreError
 from core.findings import export
+from core.findings.pinning import finding_of_run
 from core.report.headlines import has_headline
 from core.store import runs, shipped_record
 from core.store.findings import Finding, findings
 from pages.parts.reports.headlines import headline_of
 from pages.parts.reports.provenance import known_runs, stored_run
-from pages.parts.reports.result_card import facts
 from pages.parts.reports.result_list import open_link
+from pages.parts.reports.study_view import details
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import zipped
@@ -25,7 +26,7 @@ from pages.parts.widgets.pin import offer_pin_of_run
 from pages.parts.widgets.tables import show_table
 from pages.parts.widgets.undoing import offer_undo, take_away
 
-MOST_OFFERED = 6  # results to pin, while none is pinned
+MOST_OFFERED = 4  # results to pin, while none is pinned
 
 
 def markdown_files(chosen: list[Finding]) -> bytes:
@@ -41,7 +42,7 @@ def downloads(chosen: list[Finding]) -> None:
         ("Markdown and pictures", "findings.zip", lambda: markdown_files(chosen)),
         ("BibTeX", "findings.bib", lambda: export.bibtex(chosen)),
     )
-    with st.container(horizontal=True):
+    with st.popover("Save all pinned results", icon=":material/ios_share:"), st.container(horizontal=True):
         for label, name, make in files:
             st.download_button(label, make, name, on_click="ignore", icon=":material/download:", key=name)
 
@@ -54,20 +55,20 @@ def card(finding: Finding) -> None:
             st.text(finding.note)
         for number, picture in enumerate(finding.pictures):
             st.vega_lite_chart(picture, width="content", key=f"picture|{finding.finding}|{number}")
-        if finding.numbers:
-            with st.expander(f"{len(finding.numbers)} numbers"):
-                show_table(pd.DataFrame([asdict(number) for number in finding.numbers]))
         st.caption(
             plain(f"{finding.about} · pinned by {finding.annotator or 'an unknown person'}, {finding.stored:%d %B %Y}")
         )
-        if finding.weights_hash:
-            st.caption(f"weights {plain(finding.weights_hash)}")
-        if finding.command:
-            st.code(finding.command, language="sh", wrap_lines=True)
-        _open_again(finding)
-        st.button(
-            "Unpin", key=f"unpin|{finding.finding}", on_click=_unpin, args=(finding.finding,), icon=":material/delete:"
-        )
+        with st.container(horizontal=True, vertical_alignment="center"):
+            _open_again(finding)
+            st.button("Unpin", key=f"unpin|{finding.finding}", on_click=_unpin, args=(finding.finding,),
+                      icon=":material/delete:")  # fmt: skip
+        with details("Numbers and command"):
+            if finding.numbers:
+                show_table(pd.DataFrame([asdict(number) for number in finding.numbers]))
+            if finding.weights_hash:
+                st.caption(f"weights {plain(finding.weights_hash)}")
+            if finding.command:
+                st.code(finding.command, language="sh", wrap_lines=True)
 
 
 def _open_again(finding: Finding) -> None:
@@ -87,27 +88,29 @@ def _unpin(finding: str) -> None:
 
 
 def ready_to_pin() -> None:
-    """Offer to pin the newest results of some studies."""
+    """Show the newest results of some studies as cards, with a button that pins each of them."""
     studies = shipped_record.runs()["study"].drop_duplicates()
     newest = [stored_runs[0] for study in studies if has_headline(study) and (stored_runs := known_runs(study))]
-    if newest:
-        st.subheader("Examples of results that can be pinned")
-        st.caption("These are the newest bundled results, one from each study:")
-        links.link("results", "All results")
-    for stored in newest[:MOST_OFFERED]:
+    if not newest:
+        return
+    st.subheader("Examples", anchor=False)
+    places = [column for _ in range(0, MOST_OFFERED, 2) for column in st.columns(2)]
+    for place, stored in zip(places, newest, strict=False):
         headline = headline_of(stored.run)
-        text, pin = st.columns([6, 1], vertical_alignment="center")
-        text.markdown(plain(headline.sentence))
-        text.caption(plain(" · ".join(facts(headline, stored))))
-        with pin:
-            offer_pin_of_run(stored.run, key=f"ready_{stored.study}")
+        with place.container(border=True, height="stretch"):
+            st.markdown(f"**{plain(headline.sentence.partition('. ')[0].removesuffix('.'))}.**")
+            st.caption(plain(" · ".join(fact for fact in (
+                stored.checkpoint_said, stored.task_said, f"n = {headline.n:,} {headline.of}" if headline.n else ""
+            ) if fact)))  # fmt: skip
+            for picture in finding_of_run(resources.database(), stored.run).pictures[:1]:
+                st.vega_lite_chart(picture, width="content", key=f"example|{stored.run}")
+            with st.container(horizontal=True, vertical_alignment="center"):
+                open_link(stored, "Open")
+                offer_pin_of_run(stored.run, key=f"ready_{stored.study}")
+    links.link("results", "All results")
 
 
 def show(tools: DeltaGenerator) -> None:
-    st.caption(
-        "This page lists pinned results with their notes. A pinned result remains here even if the "
-        "original result is deleted."
-    )
     with clear_errors():
         offer_undo()
         pinned = findings(resources.database())

@@ -52,12 +52,12 @@ def draw_gates(stored: StoredRun) -> None:
     )
     left.altair_chart(picture, width="content")
     right.altair_chart(fits_picture(frame))
-    st.caption(
-        "The gates of undecided heads are open in some fits and closed in other fits. In “Details”, needed heads "
-        "are called facilitating heads."
-    )
     explain_difference(stored)
     with details():
+        st.caption(
+            "The gates of undecided heads are open in some fits and closed in other fits. Below, needed heads are "
+            "called facilitating heads."
+        )
         needed = frame[frame["gate_class"] == "facilitating"].sort_values("effect", ascending=False)
         if len(needed):
             axes = Axes(x="name", y="effect", low="low", high="high", x_title="", y_title="added loss")

@@ -56,10 +56,9 @@ def overview(db, all_projects) -> None:
 def one_project(db, project, by: str) -> None:
     """Show the actions on one project, and who may label in it."""
     links.link("annotate", "Label in it", icon=":material/stylus:", project=project.project)
-    with clear_errors():
-        for column, (kind, label) in zip(st.columns(4), ACTS.items(), strict=True):
-            allowed = project.state in projects.FROM[kind]
-            if column.button(label, disabled=not allowed, key=f"{kind}_{project.project}", width="stretch"):
+    with clear_errors(), st.container(horizontal=True):
+        for kind, label in ACTS.items():
+            if project.state in projects.FROM[kind] and st.button(label, key=f"{kind}_{project.project}"):
                 projects.change_project(db, project.project, kind, annotator=by)
                 st.rerun()
     st.caption(
@@ -70,9 +69,10 @@ def one_project(db, project, by: str) -> None:
     )
     if project.state != "archived":
         people_of(db, project, by)
-        order_again(db, project, by)
     show_log(db, project)
-    with st.expander("Rules and recipe"):
+    with st.expander("Rules, recipe and order"):
+        if project.state != "archived":
+            order_again(db, project, by)
         left, right = st.columns(2)
         left.json(project.rules)
         right.json(project.recipe)
@@ -111,17 +111,19 @@ def show(tools: DeltaGenerator) -> None:
     buttons = st.container(horizontal=True)
     with buttons.popover("New project", icon=":material/add:"):
         new_project(db, class_set_names(db), by)
-    with buttons.popover("Maps from elsewhere", icon=":material/upload:"):
-        maps_from_elsewhere(db)
-    with buttons.popover("Label Studio", icon=":material/swap_horiz:"):
-        label_studio(db, class_set_names(db))
-    with buttons.popover("Erase a person", icon=":material/person_remove:"):
-        erase_person(db, by)
+    with buttons.popover("Import, export, erase", icon=":material/swap_horiz:"):
+        from_elsewhere, studio, erasing = st.tabs(["Maps from elsewhere", "Label Studio", "Erase a person"])
+        with from_elsewhere:
+            maps_from_elsewhere(db)
+        with studio:
+            label_studio(db, class_set_names(db))
+        with erasing:
+            erase_person(db, by)
     if not all_projects:
         st.subheader("How do I start a labelling project?", anchor=False)
         st.markdown(
             "There is no project yet. In a project, every map is labelled by the same number of people.\n\n"
-            "1. Draw maps from a checkpoint on Annotate > Label, or upload them under *Maps from elsewhere*.\n"
+            "1. Draw maps from a checkpoint on Annotate > Label, or upload them under *Import, export, erase*.\n"
             "2. Press *New project*: choose the maps, the number of annotators per map, and who may label.\n"
             "3. Send the link of the project to the annotators. Each of them labels the maps that are assigned to "
             "them.\n4. Follow the labels on Projects > Progress, decide on maps with different labels on Projects > "

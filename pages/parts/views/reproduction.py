@@ -23,7 +23,7 @@ from core.report.plan import DEFAULTS, PART_STEPS, ReportOptions, ReportStep
 from core.report.records import ClaimRecord, Records, ValueRecord, records_of
 from core.report.rendering.charts import chart_of
 from core.report.rendering.html import html_of, parquet_files
-from core.report.rendering.words import About, command_of, numbers_of, short
+from core.report.rendering.words import About, command_of, needed_of, numbers_of, short
 from core.store.database import Database
 from core.store.runs import one_run
 from core.tasks.glue import TASKS, task_name
@@ -119,13 +119,20 @@ def _behind(claims: Sequence[ClaimRecord]) -> None:
     """Show the numbers of one claim, and its place in the source."""
     first = claims[0]
     st.markdown(f"**{plain(first.sentence)}** {plain(first.source)}, {plain(first.section)}")
-    for claimed in claims:
-        of_task = f"{task_name(claimed.task)}: " if claimed.task else ""
-        st.caption(plain(f"{of_task}{claimed.outcome}. {numbers_of(claimed)}"))
-    if any("cosine" in numbers_of(claimed) for claimed in claims):
+    frame = pd.DataFrame([
+        {"checkpoint": plain(short(claimed.checkpoint)), "task": plain(task_name(claimed.task or "")) or "all tasks",
+         "outcome": claimed.outcome, "measured": plain(claimed.said), "margin": f"{claimed.margin or 0:g}",
+         "fine-tuning seeds": str(claimed.seeds or ""), "needed to decide": plain(needed_of(claimed))}
+        for claimed in claims
+    ])  # fmt: skip
+    empty = [name for name in ("margin", "fine-tuning seeds", "needed to decide") if set(frame[name]) <= {"", "0"}]
+    alike = [name for name in ("checkpoint",) if frame[name].nunique() == 1]
+    st.table(frame.drop(columns=[*empty, *alike]), hide_index=True)
+    if any(claimed.seeds == 1 for claimed in claims):
+        st.caption("With one seed of fine-tuning, the interval does not include the variation between seeds.")
+    if any("cosine" in claimed.said for claimed in claims):
         st.caption(
-            "A cosine of 1 means that fine-tuning did not change attention. “Fine-tuning > Change in attention” "
-            "shows 1 − cosine, so larger numbers there mean more change."
+            "A cosine of 1 means that fine-tuning did not change attention. “Change in attention” shows 1 − cosine."
         )
     if first.known_error:
         st.caption(plain(f"Known error of the source: {first.known_error}"))

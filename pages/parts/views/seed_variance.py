@@ -10,7 +10,7 @@ from core.studies.ablation.records import SEED_WORDS, HeadOverlap, SeededRun, Se
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.contrasts import explain_scores
-from pages.parts.reports.study_view import drawer, shown_result
+from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training
 from pages.parts.widgets import job_progress
@@ -18,11 +18,11 @@ from pages.parts.widgets.tables import show_table
 
 SHARED = {
     "all pairs": "all pairs",
-    "same head": "classifier",
-    "same rows": "rows",
-    "same order": "order",
-    "no seed in common": "none",
-    "same run, other rows": "same run",
+    "same head": "same classifier",
+    "same rows": "same rows",
+    "same order": "same order",
+    "no seed in common": "no common seed",
+    "same run, other rows": "halves of a run",
 }
 SIDE = Count(
     "side", "Seeds of each kind", 3, 10, 3, "With 3 seeds of each of the three kinds, 9 runs are made (a Latin square)."
@@ -30,11 +30,11 @@ SIDE = Count(
 
 
 def show(tools: DeltaGenerator) -> None:
-    with drawer("Run on another task", "seeds"):
-        start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seed variance:")
     job_progress.show_jobs("seeds")
     with clear_errors():
         _results()
+    with drawer("Run on another task", "seeds"):
+        start_training("seeds", SIDE, limit="train_rows", verb="Run", title="Seed variance:")
 
 
 def _results() -> None:
@@ -50,23 +50,26 @@ def _results() -> None:
             _sources(SeedSource.among(rows))
         with right:
             _overlaps(HeadOverlap.among(rows))
-        explain_scores(stored)
-        for spread in SeedSpread.among(rows):
-            _spread(spread)
         stable = [head for head in StableHead.among(rows) if head.runs == head.n]
         st.markdown(
             "Heads that are among the most important heads in every run: "
             f"**{plain(', '.join(h.name for h in stable) or 'none')}**."
         )
-        with st.expander("Runs and heads"):
+        with details():
+            for spread in SeedSpread.among(rows):
+                _spread(spread)
+            explain_scores(stored)
+            st.caption(
+                "“same classifier” compares runs with the same initial weights of the classifier. “halves of a run” "
+                "compares two halves of the examples in one run."
+            )
             show_table(pd.DataFrame(map(asdict, runs)))
             show_table(pd.DataFrame(map(asdict, StableHead.among(rows))))
-        st.caption(
-            plain(
-                f"Latin square design: each pair of seeds of two kinds occurs in one run · importance as in Michel "
-                f"et al. 2019 · 95 % CIs of shared heads: jackknife over runs · {stored.checkpoint} · {stored.date}"
+            st.caption(
+                "The runs are a Latin square: each pair of seeds of two kinds occurs in one run. The importance of a "
+                "head is measured as in Michel et al. 2019. The 95 % CIs of shared heads are from a jackknife over "
+                "runs."
             )
-        )
 
 
 def _spread(spread: SeedSpread) -> None:
@@ -112,13 +115,10 @@ def _sources(sources: list[SeedSource]) -> None:
     tooltip = ("p corrected", "points")
     rule = 100 * estimated[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=tooltip))
-    p_values = "; ".join(
-        f"{plain(bar['seed'])} p {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None
+    p_values = ", ".join(
+        f"{plain(bar['seed'])} {bar['p corrected']:.2f}" for bar in bars if bar["p corrected"] is not None
     )
-    st.caption(
-        f"An F-test for each kind of seed, corrected for three tests, has these p-values: {p_values}. Nine runs "
-        "can detect only large effects, so a seed may matter even if its share is not significant."
-    )
+    st.caption(f"Corrected p-values of F-tests: {p_values}. Nine runs can detect only large effects.")
 
 
 def _overlaps(overlaps: list[HeadOverlap]) -> None:
@@ -141,7 +141,7 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
         y="shared",
         low="low",
         high="high",
-        x_title="common seed of the two runs",
+        x_title="pairs of runs",
         y_title="shared heads",
     )
     title = (
@@ -150,7 +150,3 @@ def _overlaps(overlaps: list[HeadOverlap]) -> None:
     )
     rule = top * overlaps[0].by_chance
     st.altair_chart(values_with_intervals(pd.DataFrame(bars), axes, rule=rule, title=title, tooltip=("pairs",)))
-    st.caption(
-        "“classifier” compares runs with the same initial weights of the classifier. “none” compares runs without "
-        "a common seed. “same run” compares two halves of the examples in one run."
-    )

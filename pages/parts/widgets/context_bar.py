@@ -34,8 +34,8 @@ def show_bar(view: View) -> bool:
 
     It cannot while its checkpoint must be downloaded and none was shown before.
     """
-    shown = [name for use in view.uses for name in FIELDS_OF.get(use, (use,))]
     mode = _mode()
+    shown = [name for use in view.uses_in(mode) for name in FIELDS_OF.get(use, (use,))]
     usual: dict[str, Any] = USUAL | view.starts_in(mode) | {"checkpoint": usual_checkpoint(view, mode)}
     if "checkpoint" in shown and url.goes_along("checkpoint", usual["checkpoint"]):
         st.session_state["checkpoint"] = usual["checkpoint"]
@@ -65,7 +65,8 @@ def show_bar(view: View) -> bool:
     if not history.went_back():
         history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
     chosen = asdict(context.chosen())
-    used = {*shown, "pair", *(["head"] if "head in its picture" in view.uses else [])}
+    used = {"pair", *(name for use in view.uses for name in FIELDS_OF.get(use, (use,)))}
+    used |= {"head"} if "head in its picture" in view.uses else set()
     unread = [FIELDS[name] for name in FIELDS if chosen[name] and name not in used]
     if unread:
         st.caption(f"The view “{view.title}” does not use the chosen {', '.join(unread)}.")
