@@ -26,8 +26,8 @@ _NAME = re.compile(r"^\s*(?:(Enc|Dec|Cross)\s*)?L\s*(\d{1,9})\s*[-. ]?\s*H\s*(\d
 class Head(tuple[int, int]):
     """An attention head, identified by its zero-based layer and head. `str(Head(6, 5))` is "L7H6".
 
-    Arrays [layer, head, ...] can be indexed with it. `part` names the stack of an encoder-decoder (see PARTS; shown as
-    "Enc L1H2") and is "" for other models. Heads of different stacks are never equal.
+    Arrays [layer, head, ...] can be indexed with it. `part` names the stack of an encoder-decoder (see PARTS) and is ""
+    for other models. Heads of different stacks are never equal.
     """
 
     part: str
@@ -39,18 +39,15 @@ class Head(tuple[int, int]):
 
     @classmethod
     def _make(cls, items: Iterable[int]) -> "Head":
-        """Create from (layer, head), as read from JSON."""
         layer, head = items
         return cls(layer, head)
 
     @property
     def layer(self) -> int:
-        """Return the zero-based layer of the head in its stack."""
         return self[0]
 
     @property
     def head(self) -> int:
-        """Return the zero-based index of the head in its layer."""
         return self[1]
 
     def __eq__(self, other: object) -> bool:
@@ -95,8 +92,8 @@ class Head(tuple[int, int]):
         return cls(int(match[2]) - 1, int(match[3]) - 1, parts[match[1].lower()] if match[1] else "")
 
     def within(self, layers: int, heads: int) -> "Head":
-        """Return this head if it exists in a model with the given numbers of layers and heads per layer. Otherwise
-        raise InputError."""
+        """Return this head. Raises InputError if a model with these numbers of layers and heads per layer does not have
+        it."""
         if not (0 <= self.layer < layers and 0 <= self.head < heads):
             raise InputError(
                 f"A head of this checkpoint must be from {Head(0, 0, self.part)} to "
@@ -106,8 +103,8 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return the head. Raises InputError if its layer has no attention. `attending` lists the layers with attention
-    (empty: all)."""
+    """Return the head. Raises InputError if its layer is not among the layers with attention (`attending`; empty:
+    all)."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -118,8 +115,7 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = (), *, part: str = "") -> list[Head]:
-    """Return all heads of one stack (such as the encoder), layer by layer. `attending` lists the layers that have
-    attention (empty: all)."""
+    """Return all heads of one stack, layer by layer, in the layers that have attention (`attending`; empty: all)."""
     return [Head(layer, head, part) for layer in attending or range(layers) for head in range(heads)]
 
 
@@ -131,8 +127,7 @@ def parse_heads(names: str) -> list[Head]:
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return which of the first `keys` positions each query can attend to. *Shape:* (query, key). Sinks are not
-    included."""
+    """Return which of the first `keys` positions each query can attend to, without sinks."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:
@@ -151,10 +146,8 @@ class AttentionMaps:
         causal: whether queries cannot see later keys.
         key_tokens: text of each key, if the keys differ from the queries (cross attention) or include a sink.
         part: stack of the heads, as in `Head`.
-        windows: for each layer, the largest number of keys that a query sees (None: all); empty if no layer has a
-            window.
-        attending: layers with attention, in a hybrid model whose other layers are NaN; empty if all layers have
-            attention.
+        windows: for each layer, the largest number of keys that a query sees (None: all); empty without windows.
+        attending: layers with attention, in a hybrid model whose other layers are NaN; empty: all layers.
     """
 
     weights: np.ndarray  # shape checked below
@@ -214,11 +207,10 @@ class AttentionMaps:
 
     @property
     def sees(self) -> str:
-        """Return a caption that says which keys a query can attend to."""
         return sight_sentence(self.part, self.keys, self.windows, causal=self.causal, sink=self.sink)
 
     def visible(self, layer: int) -> Bool[np.ndarray, "query key"]:
-        """Return which keys each query can attend to in a layer. *Shape:* (query, key).
+        """Return which keys each query can attend to in a layer.
 
         Causal queries see their own and earlier positions. With a window, they see the keys within the window (for
         encoders, half of the window on each side). A sink is always visible.

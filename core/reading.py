@@ -24,12 +24,11 @@ _PROBE = 4096  # bytes used to detect UTF-16 without a byte order mark
 
 
 def open_file(file: str | Path, *, given: bool = False) -> BinaryIO:
-    """Open a regular file for reading. The file type is checked on the opened file, so that nobody can exchange the
-    file after the check.
+    """Open a regular file for reading. The type of the opened file is checked, so nobody can exchange the file after
+    the check.
 
     Args:
-        given: whether a user named the file. It must then be in an allowed folder (`config.inside`), without links out
-            of it.
+        given: whether a user named the file. It must then be in an allowed folder, without links out of it.
 
     Raises:
         InputError: the file is not in an allowed folder, or the system cannot check this.
@@ -62,9 +61,7 @@ def read_bytes(file: str | Path, *, most: int = LARGEST, given: bool = False) ->
 
 def open_in(folder: Path, name: str) -> BinaryIO:
     """Open a file in the folder of a checkpoint. Links to other folders are refused, except in a download from the hub.
-
-    Raises the errors of `open_file`.
-    """
+    Raises the errors of `open_file`."""
     return open_file(folder / name, given=config.within(folder))
 
 
@@ -74,17 +71,13 @@ def read_in(folder: Path, name: str, *, most: int = LARGEST) -> bytes:
 
 
 def read_text(file: str | Path, *, most: int = LARGEST, given: bool = False) -> str:
-    """Return the content of a file as text. `given` states whether a user named the file. Raises the same errors as
-    `read_bytes`."""
+    """Return the content of a file as text. Raises the errors of `read_bytes` and `decoded`."""
     return decoded(read_bytes(file, most=most, given=given), Path(file).name)
 
 
 def decoded(data: bytes, name: str) -> str:
-    """Decode text by its byte order mark. Without a mark, text is decoded as UTF-16 if it looks like UTF-16, otherwise
-    as UTF-8. Invalid bytes are not replaced.
-
-    Raises InputError naming the first invalid byte, or the kind of a file that is no text.
-    """
+    """Decode text by its byte order mark, otherwise as UTF-16 if it looks like UTF-16, otherwise as UTF-8. Raises
+    InputError for invalid bytes and for files that are no text."""
     if kind := next((kind for start, kind in _NO_TEXT if data.startswith(start)), None):
         raise InputError(f"{name} must be a text file; it is {kind}. Save its content as CSV or plain text.")
     encoding = encoding_of(data)
@@ -116,10 +109,8 @@ def lines_of(text: str) -> list[str]:
 
 
 def json_line(line: str | bytes) -> Any:
-    """Parse a line of JSON. NaN, which pandas and json.dumps write for missing values, becomes None.
-
-    Raises ValueError or RecursionError.
-    """
+    """Parse a line of JSON. NaN, which pandas and json.dumps write for missing values, becomes None. Raises ValueError
+    or RecursionError."""
     return json.loads(line, parse_constant={"Infinity": math.inf, "-Infinity": -math.inf}.get)
 
 
@@ -148,9 +139,7 @@ def _open(path: Path) -> int:
 
 def _open_inside(path: Path) -> int:
     """Open a file in a folder that users may access, one path component at a time, without following links.
-
-    `config.inside` has resolved all links, so a component that is a link now was exchanged and is refused.
-    """
+    `config.inside` has resolved all links, so a component that is a link now was exchanged and is refused."""
     whole = path.resolve()
     root = next((folder for folder in config.roots() if whole.is_relative_to(folder)), None)
     if os.open not in os.supports_dir_fd:

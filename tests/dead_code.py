@@ -39,7 +39,6 @@ BY_NAME = {
     "attrs": "pandas keeps there what a data frame is about",
 } | {place.partition(":")[2]: "a command, which `core.__main__` imports by name" for place, _ in COMMANDS.values()}
 FOR_TESTS = {
-    "self_check": "the check of a family, for tests of every family; `core check` prints the same as it comes",
     "labels_by_map": "what an assignment holds, for tests of the assignment",
     "study_modules": "all studies, for tests that go through them",
     "SELECTED": "what pages select in Streamlit's, for the test that tries each in a browser",

@@ -52,19 +52,12 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
     paths = _WRITERS.get(kind)
     for module in checkpoint.model.modules() if paths else ():
         stack = list(module) if isinstance(module, nn.ModuleList) else []
-        if paths and len(stack) == checkpoint.layers and _has(stack[0], paths[0]):
+        if paths and len(stack) == checkpoint.layers and paths[0] in dict(stack[0].named_modules()):
             return stack
     raise InterventionError(
         f"Sublayers and layers can only be ablated or patched in models of the families {', '.join(_WRITERS)}; "
         f"got a model of the family {kind}. Ablate or patch heads instead."
     )
-
-
-def _has(layer: nn.Module, path: str) -> bool:
-    try:
-        return isinstance(layer.get_submodule(path), nn.Module)
-    except AttributeError:
-        return False
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
@@ -83,7 +76,10 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
         def replace(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
             hidden = output[0] if isinstance(output, tuple) else output
             if change.outputs is not None:
-                replaced = _placed(change, list(inputs), hidden)
+                replaced = torch.stack([change.outputs[k] for k in inputs]).to(hidden)
+                if change.places is not None:
+                    places = torch.stack([change.places[k] for k in inputs]).to(hidden.device)
+                    replaced = torch.where(places[:, :, None], replaced, hidden)
             elif change.part.kind == "layer":
                 replaced = arguments[0] if arguments else named["hidden_states"]
             else:
@@ -101,24 +97,12 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
         yield
 
 
-def _placed(change: PartChange, inputs: list[int], outputs: Float[Tensor, "batch position hidden"]) -> Tensor:
-    stand_ins = torch.stack([(change.outputs or [])[k] for k in inputs]).to(outputs)
-    if change.places is None:
-        return stand_ins
-    return torch.where(
-        torch.stack([change.places[k] for k in inputs]).to(outputs.device)[:, :, None], stand_ins, outputs
-    )
-
-
 @contextmanager
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """Record the outputs of sublayers and layers in the forward passes of this thread within the context.
-
-    Yields a dictionary of what each sublayer adds to the residual stream, or of layer outputs; it holds the last
-    forward pass. Raises InterventionError if the modules cannot be found.
-    """
+    """Yield a dictionary of what each sublayer adds to the residual stream, or of layer outputs, in the last forward
+    pass of this thread within the context. Raises InterventionError if the modules cannot be found."""
     kept: dict[LayerBlock, Tensor] = {}
 
     def hook(part: LayerBlock) -> Any:

@@ -19,6 +19,7 @@ from .running import run
 from .words import words_of
 
 Group = tuple[int, ...]  # positions that together form a token or a word
+MOST_ROWS = 192  # of a block
 
 
 @dataclass(frozen=True)
@@ -35,15 +36,14 @@ def split_alike(first: Encoding, other: Encoding) -> bool:
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Pair the tokens of two encodings position by position. Both checkpoints must split the input into the same
-    tokens."""
+    """Pair the tokens of two encodings that split the input into the same tokens, position by position."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """Return the keys that two checkpoints share in an input that they tokenise differently. Shared keys are whole
-    words, [CLS] or the start token, and, if both checkpoints have equally many, separators."""
+    """Return the words and special tokens that two checkpoints share in an input that they tokenise differently.
+    Separators are shared only if both checkpoints have equally many."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
@@ -65,8 +65,8 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Sample the tokens or words of an input whose attention is compared, and return their indices in ascending order.
-    `backward` leaves out the first query, which attends only to itself in a causal model."""
+    """Sample indices of the tokens or words of an input, ascending. `backward` leaves out the first query, which
+    attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
         return candidates.tolist()
@@ -82,8 +82,7 @@ class RowBlock:
 
 
 class CommonRows:
-    """Observer that stores the attention rows of randomly sampled queries. The columns of a row are the tokens or words
-    that two checkpoints share.
+    """Observer that stores the attention rows of sampled queries over the tokens or words that two checkpoints share.
 
     Args:
         groups: for each input, the positions of every shared token or word.
@@ -120,14 +119,13 @@ class CommonRows:
             else:
                 chosen = keys[:, queries]
                 rows = (chosen / chosen.sum(0)).T @ maps @ keys
+            even = torch.ones_like(rows)
             if self.backward:
-                rows = rows.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
+                is_later = torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None]
+                rows, even = rows.masked_fill(is_later, 0.0), even.masked_fill(is_later, 0.0)
             if keys is not None or self.backward or weights.shape[-1] > weights.shape[2]:
                 # Rows sum to 1 over the shared keys. A row that lost its whole weight is uniform over the keys it may
                 # see.
-                even = torch.ones_like(rows)
-                if self.backward:
-                    even = even.masked_fill(torch.arange(rows.shape[-1]) > torch.tensor(queries)[:, None], 0.0)
                 sums = rows.sum(-1, keepdim=True)
                 rows = torch.where(sums > 1e-6, rows / sums.clamp_min(1e-6), even / even.sum(-1, keepdim=True))
             at = self.layers.index(layer) * self.heads
@@ -147,22 +145,20 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model and return, for each input, the float32 attention rows of the sampled queries; every row sums to 1.
-
-    Heads are in the order of `Checkpoint.all_heads`.
-    """
+    """Run the model and return, for each input, the float32 attention rows of the sampled queries, which sum to 1.
+    Heads are in the order of `Checkpoint.all_heads`."""
     run(checkpoint, encodings, [observer], layers=observer.layers)
     return observer.rows
 
 
-def blocks(rows: Sequence[Tensor], *, most: int = 192) -> list[RowBlock]:
-    """Group attention rows [head, row, key] into blocks of at most `most` rows. Inputs of similar length share a block,
-    so that little padding is needed."""
+def blocks(rows: Sequence[Tensor]) -> list[RowBlock]:
+    """Group attention rows [head, row, key] into blocks of at most MOST_ROWS rows. Inputs of similar length share a
+    block, so that little padding is needed."""
     order = sorted(range(len(rows)), key=lambda number: (-rows[number].shape[-1], number))
     made, start = [], 0
     while start < len(order):
         stop, count = start, 0
-        while stop < len(order) and (stop == start or count + rows[order[stop]].shape[1] <= most):
+        while stop < len(order) and (stop == start or count + rows[order[stop]].shape[1] <= MOST_ROWS):
             count += rows[order[stop]].shape[1]
             stop += 1
         wide = rows[order[start]].shape[-1]

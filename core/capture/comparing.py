@@ -13,7 +13,7 @@ from ..attention import AttentionMaps
 from ..errors import InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .running import Change, maps_of, run
+from .running import Change, Observer, maps_of, run
 
 SHOWN_WORDS = 10
 
@@ -71,17 +71,9 @@ def compare(checkpoint: Checkpoint, encoding: Encoding, interventions: Sequence[
 ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
-def compare_inputs(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[OutputChange, ...]:
-    """Return the predictions of the unmodified model for two inputs, side by side."""
-    return predictions(checkpoint, (first, ()), (second, ()))
-
-
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return the predictions of a model before and after a change. For a classifier, these are all classes; for a
-    language model, the most likely tokens of both runs. The result is empty if nothing is predicted.
-
-    Values are NaN for an input without a mask.
-    """
+    """Return every class, or the most likely tokens, before and after a change of the model; empty if nothing is
+    predicted. Values are NaN for an input without a mask."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)
@@ -110,7 +102,9 @@ def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) 
     return places[0], places[1]
 
 
-def _logits(checkpoint: Checkpoint, encoding: Encoding, changes: Sequence[Change]) -> Tensor | None:
+def _logits(
+    checkpoint: Checkpoint, encoding: Encoding, changes: Sequence[Change], observers: Sequence[Observer] = ()
+) -> Tensor | None:
     outputs: list[Tensor] = []
 
     def keep(inputs: list[int], output: object) -> None:
@@ -118,7 +112,7 @@ def _logits(checkpoint: Checkpoint, encoding: Encoding, changes: Sequence[Change
         if logits is not None:
             outputs.append(logits[0].float().cpu())
 
-    run(checkpoint, [encoding], [], interventions=changes, on_batch=keep)
+    run(checkpoint, [encoding], observers, interventions=changes, on_batch=keep)
     return outputs[0] if outputs else None
 
 
@@ -126,19 +120,13 @@ def _observed(
     checkpoint: Checkpoint, encoding: Encoding, interventions: tuple[Change, ...]
 ) -> tuple[AttentionMaps, Tensor | None]:
     kept: dict[int, np.ndarray] = {}
-    outputs: list[Tensor] = []
 
     class Keep:
         def update(self, layer: int, weights: Tensor, inputs: list[int]) -> None:
             kept[layer] = weights[0].float().cpu().numpy()
 
-    def keep(inputs: list[int], output: object) -> None:
-        logits = getattr(output, "logits", None)
-        if logits is not None:
-            outputs.append(logits[0].float().cpu())
-
-    run(checkpoint, [encoding], [Keep()], interventions=interventions, on_batch=keep)
-    return maps_of(checkpoint, encoding, checkpoint.sets[0], kept), outputs[0] if outputs else None
+    logits = _logits(checkpoint, encoding, interventions, [Keep()])
+    return maps_of(checkpoint, encoding, checkpoint.sets[0], kept), logits
 
 
 def _place(checkpoint: Checkpoint, encoding: Encoding, logits: Tensor | None) -> int | None:
@@ -155,8 +143,7 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 
 def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
-    """Return the most likely class or token of each run; None if the model predicts scores, or if a run predicts
-    nothing."""
+    """Return the most likely class or token of each run; None for scores, or if a run predicts nothing."""
     first = [choice for choice in choices if math.isfinite(choice.logit_before)]
     then = [choice for choice in choices if math.isfinite(choice.logit_after)]
     if len(choices) < 2 or not first or not then:

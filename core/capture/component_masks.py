@@ -21,7 +21,7 @@ from .components import Component, LayerBlock, every_part
 from .function import of_this_thread
 from .importance import check_labels, gradients, importance, loss_of
 from .pruning import output_projections
-from .running import BATCH_TOKENS, batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, prepared
 
 
 def every_component(checkpoint: Checkpoint) -> list[Component]:
@@ -31,8 +31,7 @@ def every_component(checkpoint: Checkpoint) -> list[Component]:
 
 
 def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str, Bool[Tensor, "..."]]:
-    """Return boolean masks for the weights of a model, by parameter name. They are False for the weights of removed
-    components.
+    """Return boolean masks for the weights of a model, by parameter name: False for the weights of removed components.
 
     Other parameters remain whole. Raises InterventionError if layers share an output projection, or sublayers cannot be
     found.
@@ -57,8 +56,7 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
 def component_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> dict[Component, float]:
-    """Return the importance of every head and feed-forward sublayer, scaled to 0 to 1, in the order of
-    `every_component`.
+    """Return the importance of every head and feed-forward sublayer, 0 to 1, in the order of `every_component`.
 
     Importance is divided by the l2 norm over the heads of the layer (as in Michel et al.), or over all feed-forward
     sublayers. Raises CheckpointError without a classifier, InputError if inputs and labels differ in number, and
@@ -77,8 +75,7 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean absolute gradient of the loss with respect to the gate of every feed-forward sublayer, float64,
-    in units of the loss."""
+    """Return the mean |d loss / d gate| of every feed-forward sublayer, float64, in units of the loss."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):
@@ -88,7 +85,7 @@ def block_gradients(
             for part in every_part(checkpoint.layers, ["feedforward"]):
                 handle = writer(checkpoint, part).register_forward_hook(of_this_thread(_gate(gates[part.layer])))
                 stack.callback(handle.remove)
-            logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits.float()
+            logits = checkpoint.model(**checkpoint.inputs(batch)).logits.float()
             (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in chosen]), gates)
         total += moved.double().abs().sum(1).cpu()
     return total / max(1, len(encodings))

@@ -39,8 +39,7 @@ class LayerBlock(NamedTuple):
         return cls(int(read[1]) - 1, cast(PartKind, read[2].lower()))
 
     def within(self, layers: int, heads: int) -> "LayerBlock":
-        """Return this component. Raises InputError if a model with this number of layers and heads does not have the
-        component."""
+        """Return this component. Raises InputError if a model with this number of layers does not have it."""
         if not 0 <= self.layer < layers:
             raise InputError(
                 f"A layer of this checkpoint must be from L1 to L{layers}; got {self}. Choose one of these layers."

@@ -5,7 +5,7 @@ mean loss on training examples, starting from the mean output, or from zero if t
 fitted together, because the inputs of the layer are computed once.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -26,9 +26,8 @@ STEP_SIZE = 0.1  # as a multiple of the standard deviation of the layer's mean o
 
 @dataclass(frozen=True)
 class Fitted:
-    """The fitted constant output of every head, and the mean losses on the fitting examples.
-
-    Losses are cross-entropy in nats or squared errors; NaN for heads that were not fitted.
+    """The fitted constant output of every head, and the mean losses on the fitting examples (cross-entropy in nats, or
+    squared errors); NaN for heads that were not fitted.
 
     Attributes:
         mean, zero: loss with only this head set to its mean output, or to 0.
@@ -41,8 +40,7 @@ class Fitted:
     fitted: Float[Tensor, "layer head"]
 
     def stuck(self) -> list[tuple[int, int]]:
-        """Return the heads (layer, head) whose fitted constant output is no better than their mean output or an output
-        of 0."""
+        """Return the heads (layer, head) whose constant is no better than their mean output or an output of 0."""
         start = torch.minimum(self.mean, self.zero)
         return [(int(layer), int(head)) for layer, head in (self.fitted >= start).nonzero().tolist()]
 
@@ -63,12 +61,11 @@ def optimal_constants(
     *,
     steps: int = STEPS,
     heads: Collection[Head] | None = None,
-    on_progress: Callable[[float], None] | None = None,
 ) -> Fitted:
     """Fit the constant output of each head of a BERT- or GPT-2-like classifier by gradient descent on the mean loss.
 
-    If `heads` is given, only these are fitted; other heads have their mean output, and NaN as losses. Raises InputError
-    if examples and labels do not match, and CheckpointError if the layers of the family cannot be computed separately.
+    If `heads` is given, other heads have their mean output, and NaN as losses. Raises InputError if examples and labels
+    do not match, and CheckpointError if the layers of the family cannot be computed separately.
     """
     if not encodings or len(encodings) != len(labels):
         raise InputError(
@@ -82,7 +79,13 @@ def optimal_constants(
             f'{checkpoint.name} is not one. Choose the method "mean" instead.'
         )
     means = mean_outputs(checkpoint, encodings)
-    buckets = _buckets(stack, encodings, labels)
+    buckets = []
+    for batch in batches(encodings):
+        some = [encodings[k] for k in batch]
+        with torch.no_grad():
+            x = stack.embed(some)
+        classes = torch.stack([classes_of(encoding) for encoding in some])
+        buckets.append(_Bucket(x, classes.to(x.device), torch.tensor([labels[k] for k in batch], device=x.device)))
     constants, losses = [], []
     for layer, block in enumerate(stack.blocks):
         wanted = [head for head in range(block.heads) if heads is None or Head(layer, head) in heads]
@@ -93,8 +96,7 @@ def optimal_constants(
             figures[:, wanted] = descended
         constants.append(best)
         losses.append(figures)
-        if on_progress:
-            on_progress((layer + 1) / len(stack.blocks))
+
         if heads is not None and layer >= max((head.layer for head in heads), default=0):
             losses += [torch.full_like(figures, float("nan"))] * (len(stack.blocks) - layer - 1)
             constants += list(means.outputs[layer + 1 :])
@@ -107,17 +109,6 @@ def optimal_constants(
     return Fitted(
         ByClass("constant", torch.stack(constants), means.n, weights_hash=checkpoint.weights_hash), mean, zero, fitted
     )
-
-
-@torch.no_grad()
-def _buckets(stack: Stack, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> list[_Bucket]:
-    return [_bucket(stack, [encodings[k] for k in batch], [labels[k] for k in batch]) for batch in batches(encodings)]
-
-
-def _bucket(stack: Stack, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> _Bucket:
-    x = stack.embed(encodings)
-    classes = torch.stack([classes_of(encoding) for encoding in encodings])
-    return _Bucket(x, classes.to(x.device), torch.tensor(labels, device=x.device))
 
 
 def _next(block: Block, x: Tensor, causal: bool) -> Tensor:

@@ -26,7 +26,7 @@ from .contributors import BIAS, LAST_BIAS, Component
 from .function import BEYOND_SDPA, AttentionRun
 from .interventions import visible_keys
 from .reach import is_interceptable
-from .running import BATCH_TOKENS, batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, prepared
 from .sums import FixedPart, FrozenNorm, HeldNorm, Role, Sum, fixed_part
 
 # -------------------- Tensors that are sums of named contributions, carried through a forward pass by every
@@ -37,12 +37,12 @@ FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that add up to a tensor, if they are stored on this tensor; otherwise return None."""
+    """Return the contributions that add up to a tensor, if they are stored on this tensor; otherwise None."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Store the contributions that add up to a tensor on the tensor itself, and return this tensor."""
+    """Store the contributions that add up to a tensor on the tensor, and return the tensor."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 
@@ -95,8 +95,7 @@ _ADDITIONS = frozenset(("add", "__add__", "__radd__"))
 
 
 class Carrying(TorchFunctionMode):
-    """Torch function mode that represents the tensors of a forward pass as sums of the contributions of model
-    components.
+    """Torch function mode that represents the tensors of a forward pass as sums of the contributions of components.
 
     Attributes:
         tables: the component of each embedding table, by the id of its weights.
@@ -115,7 +114,6 @@ class Carrying(TorchFunctionMode):
     def __torch_function__(
         self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Return the value of the function, with contributions attached if they can be propagated."""
         kwargs = kwargs or {}
         value = function(*args, **kwargs)
         name = getattr(function, "__name__", "")
@@ -149,7 +147,11 @@ class Carrying(TorchFunctionMode):
             carry(value, first.mapped(lambda part: function(part, *args[1:], **kwargs)))
         elif name in _SPLITS:
             for number, piece in enumerate(value):
-                carry(piece, first.mapped(partial(_piece, function, args[1:], kwargs, number)))
+
+                def piece_of(part: Tensor, number: int = number) -> Tensor:
+                    return function(part, *args[1:], **kwargs)[number]
+
+                carry(piece, first.mapped(piece_of))
         elif name == "dropout" and value.data_ptr() == args[0].data_ptr():  # outside of training it changes nothing
             carry(value, first)
         elif name == "linear":
@@ -216,10 +218,6 @@ class Carrying(TorchFunctionMode):
             whole = states.settled()
             normed.norm = FrozenNorm(whole.components, whole.parts, is_centred, eps)
         carry(value, normed)
-
-
-def _piece(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], number: int, part: Tensor) -> Tensor:
-    return function(part, *args, **kwargs)[number]
 
 
 def _join(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], value: Tensor) -> None:
@@ -338,7 +336,7 @@ def take_head_inputs(
     wanted = frozenset(range(heads.layers) if layers is None else layers)
     for inputs in batches(encodings, BATCH_TOKENS // 4):
         batch = [encodings[k] for k in inputs]
-        reading = _Reading(checkpoint, heads, wanted, by_head, norms, partial(_hand_over, take, inputs))
+        reading = _Reading(checkpoint, heads, wanted, by_head, norms, take, inputs)
         reading.carrying.spares = by_difference
         with torch.no_grad(), ExitStack() as stack:
             run = stack.enter_context(prepared(checkpoint, some=batch, inputs=inputs))
@@ -346,14 +344,10 @@ def take_head_inputs(
             for module in checkpoint.model.modules() if norms else ():
                 if "Norm" in type(module).__name__ and not isinstance(module, nn.LayerNorm | nn.RMSNorm):
                     stack.callback(module.register_forward_hook(_keep_norm).remove)
-            tensors = model_inputs(checkpoint, batch)
+            tensors = checkpoint.inputs(batch)
             stack.enter_context(suppress(_Enough))
             stack.enter_context(reading.carrying)
             checkpoint.model(**tensors, **({} if heads.part == "" and not heads.causal else {"use_cache": False}))
-
-
-def _hand_over(take: Take, numbers: list[int], inputs: HeadInputs) -> None:
-    take(inputs, numbers)
 
 
 class _Enough(Exception):  # noqa: N818 - an end, not an error
@@ -365,27 +359,25 @@ class _Reading:
 
     def __init__(
         self, checkpoint: Checkpoint, heads: HeadSet, layers: frozenset[int], by_head: bool, norms: bool,
-        take: Callable[[HeadInputs], None],
+        take: Take, inputs: list[int],
     ) -> None:  # fmt: skip
-        self.checkpoint, self.heads, self.by_head, self.take = checkpoint, heads, by_head, take
+        self.checkpoint, self.heads, self.by_head, self.take, self.inputs = checkpoint, heads, by_head, take, inputs
         self.wanted = {heads.call(layer): layer for layer in layers}
         self.carrying = Carrying(_tables(checkpoint), keeps_norms=norms)
         self.carrying.part = checkpoint.sets[0].part
         self.run = AttentionRun(checkpoint.calls)  # the pass's own, once it exists
 
     def open(self, call: int, query: Tensor, key: Tensor, mask: Tensor | None, about: dict[str, Any]) -> None:
-        """Pass the queries and keys of a layer to the callback, as sums of contributions, before attention scores are
-        computed."""
+        """Pass the queries and keys of a layer, as sums of contributions, to the callback."""
         with torch._C.DisableTorchFunction():
             if call in self.wanted:
-                self.take(self._inputs(call, query, key, mask, about))
+                self.take(self._inputs(call, query, key, mask, about), self.inputs)
         if call >= max(self.wanted, default=-1):
             self.run.ended = True
             raise _Enough
 
     def split(self, call: int, output: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        """Store the outputs of all heads in a layer, [batch, query, head, dim], as contributions to the residual
-        stream. The inputs of later layers can then be decomposed into these contributions."""
+        """Store the outputs of all heads in a layer as contributions to the residual stream."""
         heads = next(head_set for head_set in self.checkpoint.sets if call in head_set.calls)
         layer = heads.layer_of(call)
         stack = "decoder" if heads.part == "cross" else heads.part
@@ -395,7 +387,8 @@ class _Reading:
         plain = output.detach()  # detached: a reference cycle would keep the tensor alive after its batch
         if self.by_head:
             names = tuple(Component("head", layer, head, heads.part) for head in range(heads.heads))
-            by_head = Sum(names, lambda: _one_by_one(plain), "heads")
+            own = torch.eye(heads.heads, dtype=plain.dtype, device=plain.device)[:, None, None, :, None]
+            by_head = Sum(names, lambda: plain[None] * own, "heads")
             by_head.blocks = plain
             return carry(output, by_head)
         return carry(output, Sum((Component("attention", layer, part=heads.part),), lambda: plain[None], "heads"))
@@ -459,10 +452,6 @@ def _repeated(states: Tensor, groups: int, axis: int) -> Tensor:
     return states if groups == 1 else states.repeat_interleave(groups, axis)
 
 
-def _one_by_one(output: Float[Tensor, "batch query head dim"]) -> Float[Tensor, "head batch query head dim"]:
-    return output[None] * torch.eye(output.shape[2], dtype=output.dtype, device=output.device)[:, None, None, :, None]
-
-
 def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
     """Return the component of each embedding table by the id of its weights, recognised by its name in the model."""
     tables = {}
@@ -477,8 +466,7 @@ def _tables(checkpoint: Checkpoint) -> dict[int, Component]:
 
 
 def has_position_embeddings(checkpoint: Checkpoint) -> bool:
-    """Return whether the model adds position embeddings to word embeddings. If it does, they are separate
-    contributions."""
+    """Return whether the model adds position embeddings to word embeddings, as separate contributions."""
     return any(table.kind == "position" for table in _tables(checkpoint).values())
 
 

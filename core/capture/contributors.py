@@ -54,14 +54,14 @@ class Component:
 
     @property
     def sort(self) -> str:
-        """Return the kind of this component: "position", "token", "segment", "earlier heads", "feed-forward" or
-        "rest"."""
+        """Return the kind of this component, but "earlier heads" for heads and attention sublayers, and "rest" for
+        biases."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 
     @property
     def label(self) -> str:
-        """Return the name of this component as pages show it, such as "L2H5", "feed-forward of L3" or "position"."""
+        """Return the name of this component as pages show it, such as "L2H5" or "feed-forward of L3"."""
         stack = f"{self.part} " if self.part and self.layer is not None else ""
         if self.kind == "head":
             return f"{stack}L{(self.layer or 0) + 1}H{(self.head or 0) + 1}"

@@ -45,8 +45,8 @@ def copying(checkpoint: Checkpoint) -> Float[np.ndarray, "layer head"] | None:
 
 
 def share(circuit: Float[np.ndarray, "dim _"]) -> float:
-    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values, from -1 to 1; 0 for a
-    zero matrix."""
+    """Return the sum of the eigenvalues of a matrix divided by the sum of their absolute values; 0 for a zero
+    matrix."""
     eigenvalues = np.linalg.eigvals(circuit)
     size = float(np.abs(eigenvalues).sum())
     return float(eigenvalues.sum().real) / size if size else 0.0

@@ -44,22 +44,20 @@ class Graph:
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
-        """Return the index, among all receivers of edges, of one input of a head: its query (kind 0), key (1) or value
-        (2)."""
+        """Return the index of the query (kind 0), key (1) or value (2) of a head among all receivers of edges."""
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the index, among receivers, of the feed-forward sublayer in a layer. If `layer` equals the number of
-        layers, return the index of the model output."""
+        """Return the index of a feed-forward sublayer among receivers, or of the model output if `layer` is the number
+        of layers."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the number of senders that precede the heads of a layer. This number is also the sender index of the
-        layer's first head."""
+        """Return the number of senders before the heads of a layer, which is the index of the first of these heads."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
-        """Return the number of senders that are computed before a receiver, so that the receiver can read them."""
+        """Return the number of senders that are computed before a receiver."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return self.senders
@@ -80,8 +78,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and, if the receiver is a head, its input
-        ("q", "k" or "v"; otherwise "")."""
+        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and the input of a head ("q", "k" or "v";
+        otherwise "")."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""
@@ -102,7 +100,7 @@ class Graph:
         return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
 
     def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
-        """Return a boolean mask [receiver, sender] that is True for the given edges."""
+        """Return a boolean mask that is True for some edges."""
         chosen = np.zeros((self.receivers, self.senders), dtype=bool)
         for edge in edges:
             chosen[edge.receiver, edge.sender] = True

@@ -47,8 +47,7 @@ def attend(
     key: Float[Tensor, "batch head position dim"],
     value: Float[Tensor, "batch head position dim"],
 ) -> Float[Tensor, "batch head position dim"]:
-    """Return the attention outputs of every head, with a causal mask if the model is causal. `query` has not been
-    scaled by 1 / sqrt(dim)."""
+    """Return the attention outputs of every head. `query` has not been scaled by 1 / sqrt(dim)."""
     return nn.functional.scaled_dot_product_attention(query, key, value, is_causal=stack.causal)
 
 
@@ -66,28 +65,27 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
 def fed_forward(
     block: Block, joined: Float[Tensor, "*rows hidden"]
 ) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return two parts of a layer's output. The first is the residual stream to which the feed-forward sublayer adds
-    (in BERT, after the first LayerNorm). The second is the output of this sublayer."""
+    """Return the residual stream to which the feed-forward sublayer adds (in BERT, after the first LayerNorm), and the
+    output of this sublayer."""
     middle = joined if block.norm_first else block.norms[0](joined)
     return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
 
 def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a feed-forward sublayer, without LayerNorms and without the residual connection."""
+    """Return the output of a feed-forward sublayer, without LayerNorms and residual connection."""
     return block.narrow(block.wide(states, activation=block.activation))
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer: the residual stream `middle` plus the feed-forward output `fed`, followed in BERT
-    by the last LayerNorm. `middle` may have any shape that broadcasts to that of `fed`."""
+    """Return the output of a layer from the residual stream `middle` and the feed-forward output `fed`, which
+    broadcast."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
 
 def run_all(
     stack: Stack, x: Float[Tensor, "pair position hidden"]
 ) -> tuple[tuple[LayerRun, ...], Float[Tensor, "pair position hidden"]]:
-    """Run every layer of a model, and return the intermediate results of each layer and the output of the last
-    layer."""
+    """Run every layer of a model, and return the results of each layer and the output of the last layer."""
     layers = []
     for block in stack.blocks:
         layers.append(run_layer(stack, block, x))
@@ -103,8 +101,8 @@ def added_by_heads(
 
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """Return what every sender adds to the residual stream: the embeddings, then heads and the feed-forward sublayer,
-    layer by layer."""
+    """Return what every sender adds to the residual stream: the embeddings, then heads and feed-forward sublayer by
+    layer."""
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
         parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
@@ -121,8 +119,7 @@ Difference = Callable[[Float[Tensor, "*variant pair choice"]], Float[Tensor, "*v
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """Pairs of inputs A and B with aligned positions, given as (position in A, position in B). All inputs A have the
-    same length.
+    """Pairs of inputs A and B with aligned positions (position in A, position in B). All inputs A have the same length.
 
     Raises InputError if the numbers of inputs differ, or a pair has no aligned position or one outside the input.
     """
@@ -137,8 +134,8 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A forward pass on inputs A, each of which is paired with an input B. It stores what each sender (a model
-    component) adds to the residual stream on A (`own`) and on B (`other`).
+    """A forward pass on inputs A, with what each sender adds to the residual stream on A (`own`) and on the paired
+    inputs B (`other`).
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -158,8 +155,7 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of equal length and the inputs B that are paired with them. Return the results of the run on A, and
-    the contributions of every component on A and on B."""
+    """Run inputs A of equal length and the inputs B that are paired with them."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -175,8 +171,8 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """Copies of the residual stream of inputs A at one layer, one copy for each earlier sender. In each copy, the
-    output of this sender is replaced with its output on the paired inputs B.
+    """The residual stream of inputs A at one layer, in one copy for each earlier sender, whose output is that on inputs
+    B.
 
     Attributes:
         attention: input of the attention sublayer, for every sender before its heads.
@@ -187,36 +183,28 @@ class Streams:
     feed_forward: Float[Tensor, "sender pair position hidden"]
 
 
-def streams(run: PairRun, *, held: bool = False) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield, for each layer, the residual stream of inputs A in one version per earlier sender. In each version, the
-    output of one sender is taken from inputs B.
+def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
+    """Yield, for each layer, the residual stream of inputs A in one copy per earlier sender, whose output is that on
+    inputs B.
 
-    The last value is the input of the output layer. `held` keeps the LayerNorm scales of A, so that contributions add
-    up linearly (an approximation).
+    The last value is the input of the output layer.
     """
     moved, graph = run.other - run.own, run.graph
     stream = (run.layers[0].x + moved[0])[None]
     for number, (block, layer) in enumerate(zip(run.stack.blocks, run.layers, strict=True)):
-        first, second = (_normed(norm, held) for norm in block.norms)
+        first, second = block.norms
         start = graph.before_head(number)
         heads = layer.joined + moved[start : start + graph.heads]
         joined = torch.cat([stream + (layer.joined - layer.x), heads])
         if block.norm_first:
-            yield Streams(first(stream, layer.x), second(joined, layer.joined))
+            yield Streams(first(stream), second(joined))
             stream = torch.cat([joined + layer.fed, (layer.joined + layer.fed + moved[start + graph.heads])[None]])
         else:
-            middle, whole = first(joined, layer.joined), layer.middle + layer.fed
+            middle = first(joined)
             yield Streams(stream, middle)
-            stream = torch.cat([middle + layer.fed, (whole + moved[start + graph.heads])[None]])
-            stream = second(stream, whole)
+            whole = layer.middle + layer.fed + moved[start + graph.heads]
+            stream = second(torch.cat([middle + layer.fed, whole[None]]))
     yield stream
-
-
-def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return a function that normalises a changed stream, given that of A."""
-    if held:
-        return lambda x, own: norm.held(x, own)  # type: ignore[attr-defined]
-    return lambda x, own: norm(x)
 
 
 # ---------------------------------------------------------------- exact effects
@@ -225,9 +213,8 @@ def _normed(norm: Callable[[Tensor], Tensor], held: bool) -> Callable[[Tensor, T
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair of inputs (A, B), as float64. The effect is the decrease in the
-    logit difference m on A when the edge carries the output that its sender has on B. A positive effect means that the
-    edge supports the answer on A.
+    """Return the effect of every edge on every pair of inputs (A, B), float64: the decrease in the logit difference m
+    on A when the edge carries the output that its sender has on B.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -284,10 +271,7 @@ def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
     """Return how much each head's output (before W_O) changes if a changed residual stream is used for only its query,
-    only its key or only its value.
-
-    `changed_streams` are inputs of the attention sublayer, one stream per sender.
-    """
+    only its key or only its value. `changed_streams` are inputs of the attention sublayer."""
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
     shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
@@ -333,12 +317,11 @@ def _finish(run: PairRun, out: Float[Tensor, "variant pair position hidden"], la
 def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
-    """Return the layers of a checkpoint as a stack, after a check that the stack reproduces the logits of the model.
-
-    Raises InterventionError if the family, its classifier or an option is not supported.
+    """Return the layers of a checkpoint as a stack that reproduces the logits of the model on an input. Raises
+    InterventionError if the family, its classifier or an option is not supported.
 
     Args:
-        encoding: the input that is compared; logits may differ by AGREEMENT of the largest logit.
+        encoding: the input; logits may differ by AGREEMENT of the largest logit.
         place: the position of the prediction of a language model; None for classifiers.
         gradients: whether gradients flow through the layers.
     """
@@ -365,23 +348,22 @@ POINTS = 5
 
 
 def edge_attributions(
-    run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference, *, points: int = POINTS
+    run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference
 ) -> Float[Tensor, "edge pair"]:
-    """Estimate the effect of every edge on every pair of inputs by a first-order approximation (edge attribution
-    patching).
+    """Estimate the effect of every edge on every pair of inputs to first order (edge attribution patching).
 
     The estimate is the change of the receiver's input if the sender's contribution comes from B, times the gradient of
-    m, summed over positions (Syed et al. 2023, arXiv 2310.10348). The gradient is averaged over points between the
-    embeddings of B and A (Hanna et al. 2024, arXiv 2403.17806). Only what follows the receiver's projection is
+    m, summed over positions (Syed et al. 2023, arXiv 2310.10348). The gradient is averaged over POINTS points between
+    the embeddings of B and A (Hanna et al. 2024, arXiv 2403.17806). Only what follows the receiver's projection is
     linearised, so edges into the output are exact. Float64, in units of m; positive if the edge supports the answer of
     A.
     """
     graph, moved = run.graph, run.other[0] - run.own[0]
     estimates = torch.zeros(graph.receivers, graph.senders, run.last.shape[0], dtype=torch.float64)
     sums: list[tuple[Tensor, Tensor]] = []
-    for k in range(points):
+    for k in range(POINTS):
         # Gradients of m by every layer's queries, keys and values, and by the input of its feed-forward sublayer.
-        x = run.layers[0].x + moved * (1 - (k + 0.5) / points)
+        x = run.layers[0].x + moved * (1 - (k + 0.5) / POINTS)
         kept: list[Tensor] = []
         with torch.enable_grad():
             x = x.detach().requires_grad_()
@@ -418,8 +400,8 @@ def edge_attributions(
             read = block.norms[1](layer_run.middle) if block.norm_first else layer_run.middle
             into_block = torch.einsum("sbli,bli->sb", layer_streams.feed_forward - read, slopes[1])
             first = graph.receiver(number, 0, 0)
-            estimates[first : first + 3 * graph.heads, : into_heads.shape[1]] = -into_heads.double().cpu() / points
-            estimates[graph.block_receiver(number), : into_block.shape[0]] = -into_block.double().cpu() / points
+            estimates[first : first + 3 * graph.heads, : into_heads.shape[1]] = -into_heads.double().cpu() / POINTS
+            estimates[graph.block_receiver(number), : into_block.shape[0]] = -into_block.double().cpu() / POINTS
     return torch.stack([estimates[edge.receiver, edge.sender] for edge in edges])
 
 
@@ -433,8 +415,7 @@ def circuit_logits(
     carry values from B.
 
     Senders in the circuit contribute what they compute in this run. With all edges, the result is the logits of A;
-    without edges, and for B of equal length, those of B. `circuits` is True where the receiver reads the sender from A
-    (`Graph.mask`).
+    without edges, and for B of equal length, those of B. `circuits` is as `Graph.mask`.
     """
     pairs, length = run.last.shape[:2]
     at_once = max(1, batch_tokens // (pairs * length))
@@ -451,7 +432,6 @@ class _Circuits:
     circuits: Bool[Tensor, "circuit receiver sender"]
 
     def logits(self) -> Float[Tensor, "circuit pair choice"]:
-        """Run the whole model once for each circuit and return the logits."""
         run, graph = self.run, self.run.graph
         count = len(self.circuits)
         self.added = run.own[:1].unsqueeze(1).expand(-1, count, *run.own.shape[1:])  # [sender, circuit, pair, ...]
@@ -470,11 +450,8 @@ class _Circuits:
         return run.stack.logits(last)
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
-        """Return the input that each receiver reads from the residual stream in each circuit, as a tensor [receiver,
-        circuit, pair, position, hidden].
-
-        `with_heads`: after the heads of `layer`, where the feed-forward sublayer reads.
-        """
+        """Return the input of each receiver in each circuit, as a tensor [receiver, circuit, pair, position, hidden].
+        `with_heads`: after the heads of `layer`, where the feed-forward sublayer reads."""
         run, graph = self.run, self.run.graph
         stream = self._heard(receivers, 0, 1)
         for number in range(layer + with_heads):

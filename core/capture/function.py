@@ -35,7 +35,7 @@ class PassEnded(BaseException):
 
 @dataclass
 class AttentionRun:
-    """States what the attention function records and changes while a model runs once.
+    """The settings of one forward pass: what the attention function records and changes.
 
     Attributes:
         layers: number of attention calls in a forward pass, one per layer (more in an encoder-decoder).
@@ -77,7 +77,7 @@ class AttentionRun:
     last: int | None = None
 
     def next_layer(self) -> int:
-        """Count one more attention call, and return the zero-based layer that it belongs to."""
+        """Count one more attention call, and return the zero-based layer of the call."""
         call = self.calls % self.layers
         self.calls += 1
         return self.numbers[call] if self.numbers else call
@@ -90,8 +90,8 @@ class AttentionRun:
 
     @property
     def asks(self) -> bool:
-        """Return whether this run observes or changes attention. If it does, a forward pass without attention calls is
-        an error."""
+        """Return whether this run observes or changes attention, so that a forward pass without attention calls is an
+        error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -101,7 +101,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """A context manager that sets the current run of this thread. Such contexts cannot be nested."""
+    """Context manager that sets the current run of this thread. Such contexts cannot be nested."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -110,8 +110,8 @@ def running(run: AttentionRun) -> Iterator[AttentionRun]:
 
 
 def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a module hook that acts only in the current thread. Sessions in other threads may use the same model at
-    the same time.
+    """Return a module hook that acts only in the current thread, because sessions in other threads may use the same
+    model.
 
     Other threads may call it with fewer arguments: torch stores `with_kwargs` apart from the hook, so a hook that is
     being added or removed can be called without keyword arguments.
@@ -126,10 +126,8 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Within the context, stop each forward pass after the last of the given layers has computed its attention weights.
-
-    The model then returns nothing. Without layers, forward passes are not stopped.
-    """
+    """Within the context, end each forward pass after the attention weights of the last of some layers (none: not at
+    all). The model then returns nothing."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield
@@ -145,13 +143,11 @@ def attention(
     dropout: float = 0.0,
     **options: Any,
 ) -> tuple[Float[Tensor, "batch query head value_dim"], Float[Tensor, "batch head query column"] | None]:
-    """Compute attention in place of the attention function of transformers, with the changes of the current run of this
-    thread.
+    """Compute attention in place of the attention function of transformers, with the changes of the current run.
 
     Returns the outputs of heads before W_O, and the weights if they were computed whole, otherwise None.
 
     Args:
-        query: already rotated if the family does so.
         key: one for each group of heads that share keys (kv).
         attention_mask: added to scores, or a placeholder with a rule (core.capture.masks); None: every key is visible.
             *Shape:* (batch or 1, 1, query, at least key).
@@ -218,8 +214,8 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return softmax(Q K^T * scaling + mask) as the eager functions of transformers compute it, with some edges cut
-    (`cuts`).
+    """Return softmax(Q K^T * scaling + mask) as the eager functions of transformers compute it, without the edges in
+    `cuts`.
 
     At least float32. Rows sum to 1, or to less if a cut does not renormalise. A sink is the last column. Raises
     InterventionError if a cut leaves a query without a visible key.
@@ -267,8 +263,7 @@ def changed_weights(
     layer: int,
     visible: Callable[[], Bool[Tensor, "rows 1 query key"]],
 ) -> Float[Tensor, "batch head query column"]:
-    """Apply the interventions of the current run to attention weights and return the result. The watcher (a callback of
-    the run) receives the result too.
+    """Apply the interventions of a run to attention weights, and pass the result to the watcher of the run.
 
     `visible` returns which keys a query may attend to; it is slow, so it is called only if needed. Raises PassEnded if
     nothing after these weights is observed.
@@ -299,8 +294,7 @@ def _by_rows(
     scaling: float | None,
     options: dict[str, Any],
 ) -> Float[Tensor, "batch query head dim"]:
-    """Return the outputs of heads, computed in blocks of queries for the watcher. Raises InterventionError for
-    changes."""
+    """Outputs of heads, computed in blocks of queries for the watcher. Raises InterventionError for changes."""
     query, key, value = states
     if run.head_changes or run.cuts or run.gates is not None:
         raise InterventionError(
@@ -320,10 +314,8 @@ def _by_rows(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Raise InterventionError if an attention knockout leaves a query without any visible key.
-
-    `scores` are before the softmax; masked or cut keys have -inf or the smallest number of the dtype.
-    """
+    """Raise InterventionError if an attention knockout leaves a query without any visible key. In the `scores` before
+    the softmax, masked or cut keys have -inf or the smallest number of the dtype."""
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
             "An attention knockout must leave every query at least one key; a query in a layer with windowed "

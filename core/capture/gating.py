@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .importance import check_labels
-from .running import BATCH_TOKENS, batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, prepared
 
 STEPS, RATE = 30, 0.4  # of Adam for the gates' logits
 
@@ -44,8 +44,8 @@ def fit_gates(
     *,
     steps: int = STEPS,
 ) -> Float[Tensor, "fit layer head"]:
-    """Fit one gate per head, from 0 (ablated) to 1 (unchanged), that minimises mean loss + price x sum of gates. There
-    is one fit for each price.
+    """Fit one gate per head, from 0 (ablated) to 1 (unchanged), that minimises mean loss + price x sum of gates, once
+    for each price.
 
     Labels are class indices (cross-entropy) or scores (squared error). Raises CheckpointError without a classifier,
     InputError if examples and labels do not match, and InterventionError if heads of the family cannot be gated.
@@ -75,8 +75,7 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss of every example, in nats or as squared error, if head outputs are multiplied by each set of
-    gates."""
+    """Return the loss of every example, in nats or squared error, with head outputs multiplied by each set of gates."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():
@@ -106,7 +105,7 @@ def _losses(
     some = [encodings[row] for row in rows]
     xi = gates.to(checkpoint.device).transpose(0, 1)[..., None].expand(-1, -1, -1, len(some[0]))
     with prepared(checkpoint, gates=xi):
-        logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+        logits = checkpoint.model(**checkpoint.inputs(some)).logits.float()
     wanted = torch.tensor([labels[row] for row in rows], device=logits.device)
     if logits.shape[-1] == 1:
         return nn.functional.mse_loss(logits[:, 0], wanted.to(logits.dtype), reduction="none")

@@ -15,7 +15,7 @@ from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.spelling import spelled
-from .running import prepared, stacked_maps
+from .running import maps_of, prepared, stacked_maps
 
 MOST = 512  # new tokens of one answer
 WHOLE = 256  # tokens of a prompt whose maps are kept whole
@@ -45,8 +45,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and the text generated from it, with attention maps. `maps` is None if the prompt is longer than WHOLE
-    tokens."""
+    """A prompt and the text generated from it, with attention maps (None for a prompt of more than WHOLE tokens)."""
 
     prompt: Encoding
     maps: AttentionMaps | None
@@ -54,7 +53,7 @@ class Generated:
 
     @property
     def size(self) -> int:
-        """Return the memory that the stored attention maps and rows take, in bytes."""
+        """Return the memory of the stored attention maps and rows, in bytes."""
         whole = 0 if self.maps is None else self.maps.weights.nbytes
         return whole + sum(step.rows.nbytes for step in self.steps)
 
@@ -106,8 +105,7 @@ class Generated:
 
 
 def check_prompt(checkpoint: Checkpoint, prompt: Encoding, new: int) -> None:
-    """Raise CheckpointError if the model cannot generate text, and InputError if the prompt and the new tokens are too
-    long."""
+    """Raise CheckpointError if the model cannot generate text, and InputError if prompt and new tokens are too long."""
     if not checkpoint.causal or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Text generation needs a decoder with a language model head; {checkpoint.name} is not one. Choose a "
@@ -136,8 +134,8 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate at most `new` tokens (1 to MOST) and capture the attention maps of the prompt. Generation stops early at
-    an end-of-text token.
+    """Generate at most `new` tokens (1 to MOST), until an end-of-text token, and capture the attention maps of the
+    prompt.
 
     `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
     `check_prompt`.
@@ -146,7 +144,10 @@ def generate(
     chance, ends = torch.Generator().manual_seed(seed), ends_of(checkpoint)
     whole, sink = len(prompt) <= WHOLE, checkpoint.family.sinks
     output, layers = _read(checkpoint, prompt.ids, None, watched=whole)
-    maps = _prompt_maps(checkpoint, prompt, layers) if whole else None
+    own, maps = checkpoint.sets[0], None
+    if whole:
+        kept = {call: layer[0].float().cpu().numpy() for call, layer in zip(own.calls, layers, strict=True)}
+        maps = maps_of(checkpoint, prompt, own, kept)
     steps: list[GenerationStep] = []
     while len(steps) < new and not (steps and steps[-1].ends):
         chances = torch.softmax(output.logits[0, -1].float().cpu() / (temperature or 1.0), -1)
@@ -155,7 +156,6 @@ def generate(
         if piece not in ends:
             output, layers = _read(checkpoint, (piece,), output.past_key_values)
             # Row of one query in every layer. A layer with a window may have dropped earlier keys, whose weight is 0
-            own = checkpoint.sets[0]
             length = len(prompt) + len(steps) + 1
             given = [weights[0, :, 0].float().cpu().numpy() for weights in layers]
             padded = [np.pad(row, ((0, 0), (length + sink - row.shape[1], 0))) for row in given]
@@ -190,7 +190,7 @@ def ends_of(checkpoint: Checkpoint) -> set[int]:
 def _read(
     checkpoint: Checkpoint, pieces: tuple[int, ...], stored: Any, *, watched: bool = True
 ) -> tuple[Any, list[Tensor]]:
-    """Return the output of the model after these tokens, and the weights [1, head, query, key] of each layer."""
+    """The output of the model after these tokens, and the weights [1, head, query, key] of each layer."""
     kept: list[Tensor] = []
     asked: dict[str, Any] = {"input_ids": torch.tensor([pieces], device=checkpoint.device), "use_cache": True}
     if "logits_to_keep" in inspect.signature(checkpoint.model.forward).parameters:
@@ -198,20 +198,3 @@ def _read(
     with prepared(checkpoint, watcher=(lambda _, weights: kept.append(weights)) if watched else None) as run:
         run.rows = None if watched else LONG_ROWS
         return checkpoint.model(past_key_values=stored, **asked), kept
-
-
-def _prompt_maps(checkpoint: Checkpoint, prompt: Encoding, layers: list[Tensor]) -> AttentionMaps:
-    own = checkpoint.sets[0]
-    kept = {call: layer[0].float().cpu().numpy() for call, layer in zip(own.calls, layers, strict=True)}
-    weights = stacked_maps(kept, own)
-    keys = (*prompt.tokens, SINK) if checkpoint.family.sinks else None
-    segments = (0,) * len(prompt)
-    return AttentionMaps(
-        weights,
-        prompt.tokens,
-        segments,
-        causal=True,
-        key_tokens=keys,
-        windows=checkpoint.windows,
-        attending=own.attending,
-    )

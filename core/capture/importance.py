@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .running import BATCH_TOKENS, batches, by_layer, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, by_layer, prepared
 
 Reading = Literal["example", "token"]
 READINGS: tuple[str, ...] = ("example", "token")
@@ -67,7 +67,7 @@ def gradients(
         length = len(some[0])
         xi = gates.to(checkpoint.device)[:, None, :, None].repeat(1, len(some), 1, length).requires_grad_()
         with torch.enable_grad(), prepared(checkpoint, gates=xi):
-            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits.float()
+            logits = checkpoint.model(**checkpoint.inputs(some)).logits.float()
             (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in inputs]), xi)
         moved = moved.double().cpu()
         for layer in set(range(checkpoint.layers)) - set(checkpoint.sets[0].numbers):
@@ -81,13 +81,17 @@ def gradients(
     return sums
 
 
-def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]) -> None:
+def check_labels(
+    checkpoint: Checkpoint,
+    encodings: Sequence[Encoding],
+    labels: Sequence[int | float],
+    wanting: str = "Head importance needs",
+) -> None:
     """Raise CheckpointError if the model is not a classifier, and InputError if examples and labels differ in
     number."""
     if checkpoint.labels is None:
         raise CheckpointError(
-            f"Head importance needs a classifier; {checkpoint.name} has no classification head. Open a "
-            "fine-tuned checkpoint."
+            f"{wanting} a classifier; {checkpoint.name} has no classification head. Open a fine-tuned checkpoint."
         )
     if not encodings or len(encodings) != len(labels):
         raise InputError(
@@ -97,7 +101,7 @@ def check_labels(checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: 
 
 
 def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Return the loss (cross-entropy in nats, or squared error) summed over inputs, so that the gradients of inputs are
+    """Return the loss (cross-entropy in nats, or squared error) summed over inputs, so that their gradients are
     independent."""
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
@@ -108,11 +112,12 @@ def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float])
 def importance(
     sums: Gradients, *, reading: Reading = "example", normalize: bool = True, last_by_inputs: bool = False
 ) -> Float[Tensor, "layer head"]:
-    """Return the importance of every head, I_h = E|dL/dxi_h|, float64, in units of the loss (0 to 1 if normalized). The
-    mean is over inputs ("example", the formula of Michel et al. 2019) or over tokens ("token", their code).
+    """Return the importance of every head, I_h = E|dL/dxi_h|, float64: the mean over inputs ("example", the formula of
+    Michel et al. 2019) or tokens ("token", their code).
 
     Args:
-        normalize: divide each layer by its l2 norm, as the paper does to compare layers.
+        normalize: divide each layer by its l2 norm, as the paper does to compare layers; otherwise, the unit is that of
+            the loss.
         last_by_inputs: with "token", divide the last layer by the number of inputs, as the code of the paper does,
             because only [CLS] has a gradient there.
     """
@@ -132,8 +137,7 @@ def importance(
 
 @dataclass(frozen=True)
 class SeparatorSlopes:
-    """Mean gradients of the loss with respect to attention weights on separators and on other tokens. Masked keys are
-    left out.
+    """Mean gradients of the loss with respect to attention weights on separators and on other visible tokens.
 
     Attributes:
         to_separator, to_other: |d loss / d A| for separators, and for all other keys (NaN if there are none).
@@ -155,7 +159,7 @@ def weight_slopes(
         prepared(checkpoint, watcher=lambda _, attended: weights.append(attended.detach())) as run,
     ):
         run.nudged = True
-        logits = checkpoint.model(**model_inputs(checkpoint, encodings)).logits.float()
+        logits = checkpoint.model(**checkpoint.inputs(encodings)).logits.float()
         slopes = torch.autograd.grad(loss_of(logits, labels), run.nudges)
     return by_layer(checkpoint, slopes), by_layer(checkpoint, weights)
 

@@ -24,8 +24,8 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Replacements for the outputs of heads (before W_O) in one batch. They are used at the positions in `places`, or
-    at all positions if it is None."""
+    """Replacements for the outputs of heads (before W_O) in one batch, at the positions in `places` (None: all
+    positions)."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -37,7 +37,7 @@ class StandInSource(Protocol):
 
     @property
     def operator(self) -> str:
-        """Return the name of the ablation method for which these replacement outputs are used."""
+        """Return the ablation method for which the replacement outputs are used."""
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
         """Return the replacement outputs of heads for a batch of inputs with equal length."""
@@ -111,10 +111,11 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return the changes that interventions make to the heads of each layer, for a batch of inputs with equal length.
+    """Return the changes that interventions other than knockouts make to the heads of each layer, for a batch of inputs
+    with equal length.
 
-    Knockouts are ignored. Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal
-    model, or a head has two methods; InputError if a head does not exist.
+    Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal model, or a head has two
+    methods; InputError if a head does not exist.
     """
     head_changes: dict[int, list[HeadChange]] = {}
     seen: set[Head] = set()
@@ -148,8 +149,8 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
 def given_by(
     operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
 ) -> Given | None:
-    """Return the outputs that replace the outputs of heads, for inputs with equal length; None if the ablation method
-    needs none. Raises the same errors as `operator_of`."""
+    """Return the outputs that replace the outputs of heads, for inputs with equal length; None if the method needs
+    none. Raises the errors of `operator_of`."""
     operator_of(operator, causal=causal, source=source)
     return None if source is None else source.given(encodings, inputs)
 
@@ -168,8 +169,7 @@ def cuts_of(
     causal: bool,
     some: Sequence[Encoding],
 ) -> dict[int, list[Cut]]:
-    """Return the edges that attention knockouts cut, by layer, for a batch of inputs with equal length. Interventions
-    of other kinds are ignored.
+    """Return the edges that attention knockouts cut, by layer, for a batch of inputs with equal length.
 
     Raises InterventionError if a knockout leaves a query without a key, or a layer does not exist; InputError if a head
     does not exist.
@@ -204,14 +204,14 @@ def cuts_of(
 
 
 def known_operator(name: str) -> str:
-    """Return the name of an ablation method. Raises InterventionError if users cannot choose this method."""
+    """Return the name of an ablation method. Raises InterventionError if users cannot choose it."""
     check_choice("An ablation method", name, (*OPERATORS, *FROM_REFERENCE), InterventionError)
     return name
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """Return an ablation method by name. Raises InterventionError if the name is unknown, if it is "next" for a causal
-    model, or if the method needs a source that is missing."""
+    """Return an ablation method by name. Raises InterventionError if it is unknown, "next" for a causal model, or
+    without the source that it needs."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -231,9 +231,7 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
     """Raise InterventionError for ablation methods that are undefined in one of the stacks of an encoder-decoder.
-
-    Queries of cross attention have no position among the keys, and no stack supports outputs from a source.
-    """
+    Queries of cross attention have no position among the keys, and no stack supports outputs from a source."""
     for change in changes:
         if isinstance(change, Knockout) or not part:
             continue
@@ -267,11 +265,8 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return a copy of attention weights in which the rows of the ablated heads are replaced. The weights must not
-    include the column of a learned sink.
-
-    The method is disable, previous, current, next or first. The new rows sum to 1.
-    """
+    """Return attention weights without sinks in which the rows of the ablated heads are replaced by rows of sum 1. The
+    ablation method is disable, previous, current, next or first."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
@@ -283,8 +278,8 @@ def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 
 
 
 def pointing(operator: str, visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return attention rows, float32, with weight 1 on the previous, current, next or first token, and 0 elsewhere. If
-    that token does not exist or is masked, the weight is on the query itself."""
+    """Return float32 attention rows with weight 1 on the previous, current, next or first token, or on the query itself
+    if that token does not exist or is masked."""
     length = visible.shape[-1]
     own = torch.arange(visible.shape[-2], device=visible.device)  # cross attention has other keys, and only "first"
     target = torch.zeros_like(own) if operator == "first" else own + _OFFSETS[operator]

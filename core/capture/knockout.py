@@ -28,8 +28,11 @@ _OFFSETS = {"current": 0, "previous": -1, "next": 1}
 
 @dataclass(frozen=True)
 class NamedEdges:
-    """A set of attention edges (query-key pairs) of one named kind, such as all edges to separators. If `causal` is
-    True, edges to later keys and the edge from the first token to itself are excluded. Instances are hashable."""
+    """A set of attention edges (query-key pairs) of one named kind, such as all edges to separators.
+
+    In causal models, edges to later keys and the edge from the first token to itself are excluded. Instances are
+    hashable.
+    """
 
     kind: str
     causal: bool
@@ -56,11 +59,8 @@ class NamedEdges:
 
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
-    """The attention edges (query-key pairs) between linked positions of each input. A link is given as (earlier
-    position, later position).
-
-    If `causal`, only the edge from the later to the earlier position is cut; otherwise both directions are.
-    """
+    """The attention edges between linked positions of each input, given as (earlier position, later position). If
+    `causal`, only the edge from the later position is cut; otherwise both are."""
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool
@@ -74,8 +74,8 @@ class LinkEdges:
 
 
 def edges_of(kind: str, *, causal: bool) -> NamedEdges:
-    """Return the attention edges of a named kind. Raises InputError for an unknown kind, and for the kind "next" in
-    causal models."""
+    """Return the attention edges of a named kind. Raises InputError for an unknown kind, and for "next" in causal
+    models."""
     if kind not in EDGES:
         raise InputError(
             f"The kind of edges to cut must be one of {', '.join(EDGES)}, or edges between chosen words; got "

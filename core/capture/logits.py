@@ -15,11 +15,8 @@ from .running import Change, run
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier. For a language model, return the logits at one position of each input
-    (`places`).
-
-    Raises CheckpointError if the checkpoint predicts neither.
-    """
+    """Return the logits of a classifier, or of a language model at one position of each input (`places`). Raises
+    CheckpointError if the checkpoint predicts neither."""
     rows: dict[int, Tensor] = {}
     run(checkpoint, encodings, [], interventions=changes,
         on_batch=lambda inputs, output: rows.update(logits_at(checkpoint, output, inputs, places)))  # fmt: skip
@@ -29,8 +26,7 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return the logits of each input in a batch, by the index of the input in the run. Raises CheckpointError if the
-    model has no logits."""
+    """Return the logits of each input in a batch by its index. Raises CheckpointError if the model has no logits."""
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(
@@ -41,6 +37,6 @@ def logits_at(
 
 
 def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Stack the logits of all inputs, given by input index, into one tensor in the order of the inputs."""
+    """Stack the logits of all inputs, given by input index, in the order of the inputs."""
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

@@ -20,7 +20,7 @@ from ..models.encoding import Encoding
 from .function import ended_after
 from .masks import lazily
 from .reach import is_streamed
-from .running import model_inputs, prepared
+from .running import prepared
 from .streaming import Streamer
 
 BLOCKS = 128  # rows and columns of a picture of all heads
@@ -30,11 +30,10 @@ WINDOW = 256  # most queries and keys of a window
 
 @dataclass(frozen=True)
 class BlockMaps:
-    """The attention maps of all heads for one long input, in which queries and keys are combined into blocks. Each
-    block is represented by its largest attention weight.
+    """The largest attention weight in each block of queries and keys, for all heads and one long input.
 
     Attributes:
-        maxima: largest weight in each block, 0 to 1, without sinks.
+        maxima: 0 to 1, without sinks.
         block: tokens per block; the last block may have fewer.
         sums: sums of each layer from which scores are computed; empty for hybrids, and for families that are observed
             only at the softmax.
@@ -61,8 +60,7 @@ def block_of(length: int) -> int:
 
 
 def block_maxima(checkpoint: Checkpoint, encoding: Encoding) -> BlockMaps:
-    """Compute the maximum and sum of attention in every block for every head, in one pass and without storing whole
-    maps.
+    """Compute the largest attention weight in every block for every head, in one pass and without storing whole maps.
 
     Raises InputError if the input was truncated, and CheckpointError if scores are NaN or infinite.
     """
@@ -170,4 +168,4 @@ def _core(checkpoint: Checkpoint, encoding: Encoding) -> None:
     """Run the model without its head, which would process every token."""
     model = checkpoint.model
     core = getattr(model, model.base_model_prefix, model)
-    core(**model_inputs(checkpoint, [encoding]), **({"use_cache": False} if checkpoint.causal else {}))
+    core(**checkpoint.inputs([encoding]), **({"use_cache": False} if checkpoint.causal else {}))

@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
-from ..errors import CheckpointError, InputError
+from ..errors import InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
+from .importance import check_labels, loss_of
 from .interventions import Given, StandInSource, operator_of, pointing, uniform, visible_keys
-from .running import BATCH_TOKENS, batches, model_inputs, prepared
-from .sweeping import Computing, Variant, heads_of, sweep
+from .running import BATCH_TOKENS, batches, prepared
+from .sweeping import Computing, Variant, head_masks, sweep
 
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Encoded examples with their labels (class indices or scores), and names for error messages (if empty, examples
-    are numbered)."""
+    """Encoded examples with their labels (class indices or scores), and names for error messages."""
 
     encodings: Sequence[Encoding]
     labels: Sequence[int | float]
@@ -51,10 +51,8 @@ class Effects:
 def row_losses(
     logits: Float[Tensor, "*variant input label"], labels: Sequence[int | float]
 ) -> Float[Tensor, "*variant input"]:
-    """Return the loss of every example, float64: cross-entropy in nats, or squared error for one output.
-
-    NaN or infinite if a logit is NaN or infinite.
-    """
+    """Return the loss of every example, float64: cross-entropy in nats, or squared error for one output. NaN or
+    infinite if a logit is NaN or infinite."""
     wide = logits.double()
     if logits.shape[-1] == 1:
         wanted = torch.tensor(labels, dtype=torch.float64, device=logits.device)
@@ -74,8 +72,8 @@ def effects(
 ) -> Effects:
     """Return the exact effect of every ablation target on the loss of every example.
 
-    `dtype` is that of the layers, as in `Computing`. Raises InputError if labels do not match or a loss is not a
-    number, and the errors of `sweep`.
+    `dtype` is that of the layers. Raises InputError if labels do not match or a loss is not a number, and the errors of
+    `sweep`.
     """
     labels = rows.labels
     if len(rows.encodings) != len(labels):
@@ -109,23 +107,14 @@ def first_order(
     *,
     source: StandInSource | None = None,
 ) -> Float[Tensor, "layer head input"]:
-    """Return the first-order effect of ablating each head on the loss of each example. An effect is positive if the
-    ablation raises the loss.
+    """Return the first-order effect of ablating each head on the loss of each example, positive if the ablation raises
+    the loss.
 
     Raises CheckpointError without a classifier, InterventionError if the method is undefined or heads cannot be
     changed, and InputError if examples and labels do not match.
     """
     operator_of(operator, causal=checkpoint.causal, source=source)
-    if checkpoint.labels is None:
-        raise CheckpointError(
-            f"First-order effects need a classifier; {checkpoint.name} has no classification head. Open a "
-            "fine-tuned checkpoint."
-        )
-    if not encodings or len(encodings) != len(labels):
-        raise InputError(
-            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} labels. "
-            "Give one label per example."
-        )
+    check_labels(checkpoint, encodings, labels, "First-order effects need")
     slopes = torch.zeros(checkpoint.layers, checkpoint.heads, len(encodings), dtype=torch.float64)
     for inputs in batches(encodings, BATCH_TOKENS // 2):
         some = [encodings[k] for k in inputs]
@@ -145,17 +134,9 @@ def _of_batch(
 
     with torch.enable_grad(), prepared(checkpoint, gates=torch.ones_like(t[:, 0])) as run:
         run.mixer = mix
-        logits = checkpoint.model(**model_inputs(checkpoint, some)).logits
-        (slopes,) = torch.autograd.grad(_summed(logits.float(), labels), t)
+        logits = checkpoint.model(**checkpoint.inputs(some)).logits
+        (slopes,) = torch.autograd.grad(loss_of(logits.float(), labels), t)
     return slopes.double().cpu().transpose(1, 2)
-
-
-def _summed(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Return the loss summed over examples, so that each example's gradient is that of its own loss."""
-    if logits.shape[-1] == 1:
-        wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
-        return nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
-    return nn.functional.cross_entropy(logits, torch.tensor(labels, device=logits.device), reduction="sum")
 
 
 @dataclass(frozen=True)
@@ -168,7 +149,7 @@ class _Change:
     def outputs(
         self, layer: int, own: Tensor, values: Float[Tensor, "batch head key dim"], mask: Tensor | None
     ) -> Float[Tensor, "batch query head dim"]:
-        """Return the outputs of changed heads: a fixed attention map times the values, zero, or replacement outputs."""
+        """Return the outputs of changed heads: a fixed map times the values, zero, or replacement outputs."""
         if self.given is not None:
             outputs = self.given.outputs[layer].to(own)
             places = self.given.places
@@ -182,10 +163,6 @@ class _Change:
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:
-    """Return the first-order effect of ablating each set of components: the sum over its heads. Sublayers and layers
-    count as 0."""
-    masks = torch.zeros(len(variants), *slopes.shape[:2], dtype=slopes.dtype)
-    for number, variant in enumerate(variants):
-        for head in heads_of(variant):
-            masks[number, head.layer, head.head] = 1
-    return torch.einsum("vlh,lhi->vi", masks, slopes)
+    """Return the first-order effect of ablating each set of components: the sum over its heads."""
+    masks = head_masks(variants, *slopes.shape[:2])
+    return torch.einsum("vlh,lhi->vi", masks.to(slopes.dtype), slopes)

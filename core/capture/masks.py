@@ -39,8 +39,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask. Within `lazily`, return a placeholder that carries the mask function.
-    Transformers calls this function in place of its own.
+    """Return the eager attention mask in place of transformers' function or, within `lazily`, a placeholder that
+    carries the mask function.
 
     The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
     `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys
@@ -58,14 +58,13 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function that is attached to a placeholder mask, or None if there is none. The function maps
-    positions of queries and keys to True where the query sees the key."""
+    """Return the mask function of a placeholder mask, from positions of queries and keys to whether the query sees the
+    key, or None."""
     return getattr(mask, "rule", None)
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the attention mask for some queries, as numbers that are added to attention scores. The result is None if
-    every key is visible.
+    """Return the attention mask for some queries, as numbers that are added to scores; None if every key is visible.
 
     `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
     queries, key).
@@ -85,8 +84,7 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return the attention mask for some queries of one input, and the range of keys that the mask covers. The range
-    includes every key that at least one of the queries sees.
+    """Return the attention mask for some queries of one input, and the range of keys that the queries see.
 
     The mask (1 or head, some queries, some keys) is added to scores; None if every query sees all of these keys. The
     argument `mask` may be a placeholder. *Shape:* (batch or 1, 1 or head, query, at least key).

@@ -21,16 +21,14 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.memory import maps_bytes, refuse_whole_maps
 from .projections import output_modules
-from .running import Observer, batches, model_inputs, prepared
+from .running import Observer, batches, prepared
 
 # -------------------- How much of what attention adds comes from separators
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of the norms |alpha f(x)| that falls on separators, averaged over heads and queries, float64.
-
-    NaN for inputs without separators, and for families whose values are not available.
-    """
+    """Return the fraction of the norms |alpha f(x)| on separators, averaged over heads and queries, float64. NaN for
+    inputs without separators, and for families whose values are not available."""
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
     class Separators:
@@ -55,11 +53,8 @@ LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, 
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer, split by head, and its bias (0 if the layer has none). Both have at least
-    float32 precision.
-
-    `triangle` is R^T with W_O^T = Q R, so that |v R^T| = |v W_O|.
-    """
+    """The output projection W_O of one layer, split by head, and its bias (0 if there is none), with at least float32
+    precision. `triangle` is R^T with W_O^T = Q R, so that |v R^T| = |v W_O|."""
 
     weight: Float[Tensor, "head dim hidden"]
     triangle: Float[Tensor, "head dim dim"]
@@ -68,8 +63,8 @@ class OutputProjection:
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors that add up to the attention output of one layer. Each is alpha f(x), an attention weight times a
-    transformed value vector. A sink is not included, and all inputs have equal length."""
+    """The vectors alpha f(x), attention weights times transformed value vectors, that add up to the attention output of
+    one layer. Without sinks; all inputs have equal length."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
@@ -89,8 +84,8 @@ class Contributions:
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """Return the norm of the attention-weighted value vectors alpha f(x), summed over heads, for every query and
-        key. Opposite contributions of heads cancel."""
+        """Return the norm of alpha f(x) summed over heads, for every query and key. Opposite contributions of heads
+        cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
             for query in range(self.weights.shape[2])
@@ -104,7 +99,7 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based attention maps |alpha f(x)| of one input, float32, in units of the attention output. NaN in layers
+    """Norm-based attention maps |alpha f(x)| of one input, float32, in units of the attention output; NaN in layers
     without attention."""
 
     heads: Float[np.ndarray, "layer head query key"]
@@ -118,8 +113,8 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute, in one pass, the attention-weighted value vectors alpha f(x), which add up to the attention output of
-    each layer. Those of each layer are passed to the callback `take`.
+    """Compute the vectors alpha f(x) that add up to the attention output of each layer, in one pass, and pass them to
+    `take`.
 
     Raises InputError if values or output projections are not available, or the maps would not fit into memory.
 
@@ -153,13 +148,18 @@ def contributions(
 
         with torch.no_grad(), prepared(checkpoint, watcher=watch) as run:
             run.mixer = mix
-            checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
+            checkpoint.model(**checkpoint.inputs([encodings[k] for k in inputs]))
 
 
 def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """Return the output projection W_O of every layer that has attention. Raises InputError if a projection cannot be
-    found."""
-    return [_projection(module, checkpoint) for module in _writers(checkpoint)]
+    """Return the output projection W_O of every layer with attention. Raises InputError if one cannot be found."""
+    modules = output_modules(checkpoint)
+    if not modules:
+        raise InputError(
+            "Norm-based attention needs the values and the output projection of every head, which cannot be "
+            f"read from {checkpoint.family.model_type} models. Choose a checkpoint like BERT or GPT-2."
+        )
+    return [_projection(module, checkpoint) for module in modules]
 
 
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
@@ -178,8 +178,7 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Run observers on norm-based attention maps, whose rows are normalised to sum to 1. `core.capture.running.run`
-    does the same with maps of attention weights."""
+    """Run observers on norm-based attention maps, whose rows are normalised to sum to 1."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())
@@ -190,20 +189,9 @@ def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: 
 
 
 def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*heads query key"]:
-    """Divide every row of norms by its sum, so that rows are comparable with attention weights. Rows of zeros stay
-    zero."""
+    """Divide every row of norms by its sum; rows of zeros stay zero."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
-
-
-def _writers(checkpoint: Checkpoint) -> list[nn.Module]:
-    modules = output_modules(checkpoint)
-    if not modules:
-        raise InputError(
-            "Norm-based attention needs the values and the output projection of every head, which cannot be "
-            f"read from {checkpoint.family.model_type} models. Choose a checkpoint like BERT or GPT-2."
-        )
-    return modules
 
 
 def _projection(module: nn.Module, checkpoint: Checkpoint) -> OutputProjection:

@@ -20,7 +20,7 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .interventions import Given
 from .reach import is_interceptable
-from .running import batches, by_layer, model_inputs, prepared
+from .running import batches, by_layer, prepared
 
 # ---------------------------------------------------------------- what every layer hands on, batch by batch
 
@@ -36,7 +36,7 @@ def layer_outputs(
     """
     for chosen in batches(encodings):
         with torch.no_grad(), prepared(checkpoint):
-            tensors = model_inputs(checkpoint, [encodings[k] for k in chosen])
+            tensors = checkpoint.inputs([encodings[k] for k in chosen])
             states = checkpoint.model(**tensors, output_hidden_states=True).hidden_states
         if states is None or len(states) != checkpoint.layers + 1:
             raise InterventionError(
@@ -61,11 +61,8 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Return a context manager that provides a list. The next forward pass appends the outputs of all heads (before
-    W_O) to this list, layer by layer.
-
-    Raises InterventionError if the outputs are not available.
-    """
+    """Context manager with a list to which the next forward pass appends the outputs of heads (before W_O) of each
+    layer. Raises InterventionError if the outputs are not available."""
     if not is_interceptable(checkpoint):
         raise InterventionError(
             "Head outputs can only be read from models that use the attention interface of transformers; "
@@ -81,18 +78,15 @@ def batched_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch query head dim"]]]:
     """Yield, batch by batch, the indices of the inputs and the outputs of all heads before the output projection W_O.
-
-    Raises InterventionError if the outputs are not available.
-    """
+    Raises InterventionError if the outputs are not available."""
     for inputs in batches(encodings):
         with outputs_reported(checkpoint) as kept:
-            checkpoint.model(**model_inputs(checkpoint, [encodings[k] for k in inputs]))
+            checkpoint.model(**checkpoint.inputs([encodings[k] for k in inputs]))
         yield inputs, by_layer(checkpoint, kept)
 
 
 def head_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Return the outputs of all heads before W_O, as one tensor for each input. Raises InterventionError if they cannot
-    be read."""
+    """Return the outputs of all heads before W_O for each input. Raises InterventionError if they are not available."""
     kept: dict[int, Tensor] = {}
     for inputs, outputs in batched_outputs(checkpoint, encodings):
         kept |= {k: outputs[:, row] for row, k in enumerate(inputs)}
@@ -113,8 +107,7 @@ def classes_of(encoding: Encoding) -> Int[Tensor, " position"]:
 
 @dataclass(frozen=True)
 class ByClass:
-    """Replacement outputs of every head for each class of position (first token, separator, other). They are used in
-    "mean" ablation and in ablation with optimal constants.
+    """Replacement outputs of every head for each class of position, for "mean" ablation and for optimal constants.
 
     Attributes:
         outputs: before W_O; classes in the order of CLASSES.
@@ -130,8 +123,7 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs that replace the outputs of the heads at each position. They depend on the class of the
-        token (such as separator) or on the absolute position."""
+        """Return the replacement outputs at each position of a batch, by class of token or absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:
@@ -141,11 +133,10 @@ class ByClass:
 
 
 def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: str = "class") -> ByClass:
-    """Return the mean output of every head over reference inputs. Classes of positions that do not occur get the mean
-    over all positions.
+    """Return the mean output of every head over reference inputs, for each class of position.
 
-    `by` is "class" of position (methods2 section 13), absolute "position", or "all". Raises InputError without inputs
-    or for an unknown `by`, and InterventionError if outputs are not available.
+    `by` is "class", absolute "position", or "all". Classes that do not occur get the mean over all positions. Raises
+    InputError without inputs or for an unknown `by`, and InterventionError if outputs are not available.
     """
     if not encodings:
         raise InputError(
@@ -183,11 +174,11 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation: the outputs of the head on another reference example, if possible of
-    equal length.
+    """Replacement outputs for "resample" ablation: those on another reference example of equal length, or of the
+    nearest length with stretched positions.
 
-    Otherwise the nearest length is used, and its positions are stretched. The choice depends on the seed, the draw
-    number and the tokens of the input, but not on the batch. Raises InputError for fewer than two different examples.
+    The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
+    for fewer than two different examples.
     """
 
     checkpoint: Checkpoint
@@ -208,8 +199,7 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Choose a reference example for an input. Its head outputs replace those of the input. The example and the
-        input have different tokens."""
+        """Choose the reference example, with other tokens, whose head outputs replace those of an input."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -224,8 +214,7 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the outputs of heads on randomly drawn reference examples, computed by a function such as a faster
-        implementation."""
+        """Return the outputs of heads on the chosen reference examples, as computed by a function."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 
@@ -268,10 +257,7 @@ def check_pairs(
     wanting: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
     """Raise InputError if pairs of inputs are incomplete, have no aligned positions, or have aligned positions outside
-    an input.
-
-    `wanting` begins the error message, such as "Patching needs".
-    """
+    an input. `wanting` begins the error message, such as "Patching needs"."""
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
             f"{wanting} pairs of inputs with one alignment per pair; got {len(firsts)} first inputs, "
@@ -283,8 +269,7 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of attention heads. On each input, the outputs of the heads are replaced with their outputs
-    on a partner input, at aligned positions.
+    """Activation patching of heads: their outputs are replaced with those on a partner input, at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.
@@ -297,8 +282,7 @@ class Patched:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the outputs that the heads have on the other input of each pair, at aligned positions. Outputs at
-        other positions are not replaced."""
+        """Return the outputs of heads on the partner inputs at aligned positions; other positions are not replaced."""
         rows, length, example = len(encodings), len(encodings[0]), self.outputs[inputs[0]]
         outputs = example.new_zeros(example.shape[0], rows, length, *example.shape[2:])
         places: Bool[Tensor, "batch query"] = torch.zeros(rows, length, dtype=torch.bool, device=example.device)
@@ -309,5 +293,4 @@ class Patched:
         return Given(outputs, places)
 
     def of_input(self, number: int) -> "Patched":
-        """Return a copy that has the replacement outputs of only one of the inputs."""
         return replace(self, outputs=[self.outputs[number]], alignments=[self.alignments[number]])

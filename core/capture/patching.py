@@ -20,7 +20,7 @@ from .components import Component, LayerBlock
 from .interventions import Intervention
 from .logits import answers, logits_at, stacked
 from .outputs import Alignment, Patched, check_pairs, outputs_reported
-from .running import Change, batches, by_layer, model_inputs, prepared
+from .running import Change, batches, by_layer, prepared
 from .sweeping import Computing, heads_of, sweep
 
 Variant = frozenset[Component]
@@ -72,16 +72,14 @@ def everywhere(first: Encoding, second: Encoding) -> Alignment:
 
 
 def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
-    """Run every input A and B once without patches. Return the logits of both, and the outputs of heads on A.
-
-    Raises InterventionError if outputs are not available, and CheckpointError if nothing is predicted.
-    """
+    """Run every input A and B once without patches. Raises InterventionError if outputs are not available, and
+    CheckpointError if nothing is predicted."""
     firsts, seconds = _places_of(pairs)
     outputs: dict[int, Tensor] = {}
     rows: dict[int, Tensor] = {}
     for inputs in batches(pairs.firsts):
         with outputs_reported(checkpoint) as kept:
-            output = checkpoint.model(**model_inputs(checkpoint, [pairs.firsts[k] for k in inputs]))
+            output = checkpoint.model(**checkpoint.inputs([pairs.firsts[k] for k in inputs]))
         every = by_layer(checkpoint, kept)
         outputs |= {k: every[:, row] for row, k in enumerate(inputs)}
         rows |= logits_at(checkpoint, output, inputs, firsts)
@@ -92,8 +90,8 @@ def untouched(checkpoint: Checkpoint, pairs: InputPairs) -> Untouched:
 def patch(
     checkpoint: Checkpoint, pairs: InputPairs, variants: Sequence[Variant], before: Untouched | None = None
 ) -> Patches:
-    """Return the logits for each input B after outputs of components are replaced by their outputs on its partner A.
-    Outputs are replaced at aligned positions.
+    """Return the logits for each input B with outputs of components replaced by those on its partner A, at aligned
+    positions.
 
     Each variant is a set of components that are patched together; an empty one leaves B unchanged. Raises InputError if
     a component does not exist, InterventionError if outputs are not available, and CheckpointError if nothing is
@@ -155,28 +153,21 @@ def _places_of(pairs: InputPairs) -> tuple[list[int], list[int]]:
 def part_changes(
     checkpoint: Checkpoint, pairs: InputPairs, parts: Sequence[LayerBlock]
 ) -> dict[LayerBlock, PartChange]:
-    """Return a patch for each sublayer or layer. It replaces the outputs on inputs B with the outputs on the paired
-    inputs A, at aligned positions.
-
-    Raises InterventionError if outputs are not available.
-    """
+    """Return the change that replaces the outputs of each sublayer or layer on inputs B with those on the paired inputs
+    A, at aligned positions. Raises InterventionError if outputs are not available."""
     outputs: dict[LayerBlock, list[Tensor]] = {part: [] for part in parts}
-    placed = [_places(alignment, len(b)) for alignment, b in zip(pairs.alignments, pairs.seconds, strict=True)]
+    placed: list[Tensor] = []
     for first, second, alignment in zip(pairs.firsts, pairs.seconds, pairs.alignments, strict=True) if parts else ():
         theirs, own = (list(side) for side in zip(*alignment.pairs, strict=True))
+        placed.append(torch.zeros(len(second), dtype=torch.bool))
+        placed[-1][own] = True
         with torch.no_grad(), parts_kept(checkpoint, parts) as kept, prepared(checkpoint):
-            checkpoint.model(**model_inputs(checkpoint, [first]))
+            checkpoint.model(**checkpoint.inputs([first]))
         for part, values in kept.items():
             moved = values.new_zeros(len(second), values.shape[-1])
             moved[own] = values[0, theirs]
             outputs[part].append(moved)
     return {part: PartChange(part, tuple(values), tuple(placed)) for part, values in outputs.items()}
-
-
-def _places(alignment: Alignment, length: int) -> Tensor:
-    places = torch.zeros(length, dtype=torch.bool)
-    places[[own for _, own in alignment.pairs]] = True
-    return places
 
 
 def first_order(
@@ -185,8 +176,8 @@ def first_order(
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
-    """Estimate how a quantity that depends on the output on B would change if the output of each head were replaced by
-    its output on A. The estimate uses gradients at B.
+    """Estimate how a quantity on B would change if the output of each head were replaced by its output on A
+    (attribution patching).
 
     The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B). `objective` maps logits
     and the indices of their pairs to one value per pair.
@@ -201,7 +192,7 @@ def first_order(
         gates = torch.ones(checkpoint.layers, checkpoint.heads, device=checkpoint.device, requires_grad=True)
         with torch.enable_grad(), prepared(checkpoint, gates=gates) as running:
             running.reporter = kept.append
-            logits = checkpoint.model(**model_inputs(checkpoint, some)).logits
+            logits = checkpoint.model(**checkpoint.inputs(some)).logits
             if logits.dim() == 3:
                 logits = logits[torch.arange(len(some)), [places[k] for k in inputs]]
             slopes = torch.autograd.grad(objective(logits.float(), inputs).sum(), kept)

@@ -16,14 +16,13 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .function import of_this_thread
 from .reach import is_interceptable
-from .running import model_inputs, prepared
+from .running import prepared
 
 _ANY = Encoding("", None, (1, 2), (0, 0), ("", ""), (None, None), (None, None), None, ())  # any settings of an input
 
 
 def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the output projection of every layer that has attention, in order; empty if no projections can be
-    found."""
+    """Return the output projection of every layer that has attention, in order; empty if none can be found."""
     if not is_interceptable(checkpoint) or len(checkpoint.sets) > 1:
         return []
     seen: list[nn.Module] = []
@@ -44,13 +43,13 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
             if is_linear(module):
                 stack.callback(module.register_forward_pre_hook(of_this_thread(before)).remove)
         stack.enter_context(prepared(checkpoint)).mixer = attended
-        checkpoint.model(**model_inputs(checkpoint, [_ANY]))
+        checkpoint.model(**checkpoint.inputs([_ANY]))
     return seen if len(seen) == checkpoint.calls else []
 
 
 def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
-    """Return the module of each layer that has attention. It is the closest ancestor of the output projection that is
-    an element of a module list."""
+    """Return the module of each layer with attention: the closest ancestor of the output projection in a module
+    list."""
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))

@@ -7,10 +7,8 @@ This has the effect of xi = 0 on the output of the head (Michel et al.) in any p
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from ..attention import Head
@@ -19,8 +17,7 @@ from ..models.checkpoint import Checkpoint
 from ..models.classifier import POOLING_KEY
 from ..models.pruned import KEY
 from ..writing import write_whole
-from .function import of_this_thread
-from .running import model_inputs, prepared
+from .projections import output_modules
 
 
 def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
@@ -31,25 +28,7 @@ def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
 def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
     """Return, for each layer, the linear module whose input is the concatenated outputs of the heads. Raises
     InterventionError if layers share a module."""
-    written: list[Tensor] = []
-    projections: list[nn.Module] = []
-
-    def look(module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        if len(projections) < len(written) and arguments and _same_values(arguments[0], written[-1]):
-            projections.append(module)
-
-    hooks = [
-        linear.register_forward_pre_hook(of_this_thread(look))
-        for linear in checkpoint.model.modules()
-        if isinstance(linear, nn.Linear | Conv1D)
-    ]
-    try:
-        with torch.no_grad(), prepared(checkpoint) as run:
-            run.reporter = written.append
-            checkpoint.model(**model_inputs(checkpoint, [checkpoint.encode("a")]))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    projections = output_modules(checkpoint)
     if len(projections) != checkpoint.layers or len({id(projection) for projection in projections}) != len(projections):
         raise InterventionError(
             "Pruning needs a separate output projection in every layer, which "
@@ -58,12 +37,8 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
     return projections
 
 
-def _same_values(read: Any, output: Tensor) -> bool:
-    return isinstance(read, Tensor) and read.numel() == output.numel() and torch.equal(read.flatten(), output.flatten())
-
-
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write a checkpoint without some heads to a new or empty folder. Heads that were pruned earlier stay pruned.
+    """Write a checkpoint without some heads, and without those pruned earlier, to a new or empty folder.
 
     Raises InputError if there are no heads, a head does not exist, or the folder is not empty; CheckpointError for a
     custom pooling; InterventionError if the family cannot be pruned.
@@ -94,10 +69,10 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
         changed = weights[name].clone()
         changed[(part,) if rows else (slice(None), part)] = 0
         weights[name] = changed
-    kept, before = weights, getattr(checkpoint.model.config, KEY, [])
+    before = getattr(checkpoint.model.config, KEY, [])
     setattr(checkpoint.model.config, KEY, [str(head) for head in gone])
     try:
-        checkpoint.model.save_pretrained(target, state_dict=kept, safe_serialization=True)
+        checkpoint.model.save_pretrained(target, state_dict=weights, safe_serialization=True)
     finally:
         setattr(checkpoint.model.config, KEY, before)
     checkpoint.tokenizer.save_pretrained(target)

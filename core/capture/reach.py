@@ -98,9 +98,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return where the attention heads of a checkpoint can be observed and changed, such as in the attention interface
-    of transformers or at the softmax. "flat softmax" means that inputs and heads share one axis of the scores. Raises
-    CheckpointError if no place works."""
+    """Return where the heads of a checkpoint can be observed and changed, such as in the attention interface of
+    transformers. "flat softmax": inputs and heads share one axis of the scores. Raises CheckpointError if no place
+    works."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model
@@ -117,16 +117,14 @@ def reach_of(checkpoint: Checkpoint) -> Reach:
 
 
 def is_interceptable(checkpoint: Checkpoint) -> bool:
-    """Return whether the outputs of heads, queries, keys and values can be read through the attention interface of
-    transformers."""
+    """Return whether the outputs, queries, keys and values of heads can be read through transformers' attention
+    interface."""
     return reach_of(checkpoint) == "interface"
 
 
 def is_streamed(checkpoint: Checkpoint) -> bool:
-    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`).
-
-    This is not possible if an indexer chooses the keys of a layer (Qwen4-Exp).
-    """
+    """Return whether attention on long inputs can be computed in blocks of queries (`core.capture.streaming`). This is
+    not possible if an indexer chooses the keys of a layer (Qwen4-Exp)."""
     indexed = "indexed_attention" in (getattr(checkpoint.model.config, "layer_types", None) or ())
     return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
 

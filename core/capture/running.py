@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from .. import unit_progress
@@ -42,18 +42,12 @@ class Joining(Protocol):
 
     def update_layers(self, weights: Float[Tensor, "batch layer_head query key"], inputs: list[int]) -> None:
         """Process the attention maps of a batch, with the heads of all layers concatenated (index layer * heads +
-        head).
-
-        Observers must not store or modify the maps. Rows sum to 1. `inputs` are the indices of the inputs in the pass.
-        """
+        head). Observers must not store or modify the maps. `inputs` are the indices of the inputs in the pass."""
 
 
 class MapsOfBatch:
-    """Passes the attention maps of one batch to observers, one layer at a time or all layers at once.
-
-    `Joining` observers get all layers at once if maps are short. `layers` is the number of expected layers (0:
-    unknown).
-    """
+    """Passes the attention maps of one batch to observers, one layer at a time, or all layers of short maps to
+    `Joining` observers. `layers` is the number of expected layers (0: unknown)."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers
@@ -61,8 +55,7 @@ class MapsOfBatch:
         self.held: list[Tensor] = []
 
     def take(self, layer: int, weights: Float[Tensor, "batch head query key"]) -> None:
-        """Pass the attention maps of one layer to the observers. For observers that process all layers at once, the
-        maps of short inputs are stored until the last layer."""
+        """Pass the attention maps of one layer to the observers, or hold them until the last layer."""
         if layer == 0 and 1 < self.layers <= JOINED_BYTES / weights.nbytes:
             self.joining = [observer for observer in self.by_layer if isinstance(observer, Joining)]
             self.by_layer = [observer for observer in self.by_layer if not isinstance(observer, Joining)]
@@ -99,16 +92,13 @@ class Observer(Protocol):
     """
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Process the attention maps of one layer for a batch. An observer must not store or modify the maps.
-
-        Rows sum to 1; the last key is a sink only with `takes_sinks`. `inputs` are the indices of the inputs in the
-        pass.
-        """
+        """Process the attention maps of one layer for a batch. Observers must not store or modify the maps. Rows sum to
+        1; the last key is a sink only with `takes_sinks`. `inputs` are the indices of the inputs in the pass."""
 
 
 def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> Iterator[list[int]]:
-    """Yield batches of inputs with equal length as lists of indices, longest inputs first. A batch has at most
-    `batch_tokens` tokens."""
+    """Yield batches of at most `batch_tokens` tokens of inputs with equal length, as lists of indices, longest inputs
+    first."""
     order = sorted(range(len(encodings)), key=lambda k: ([-length for length in encodings[k].lengths], k))
     start = 0
     while start < len(order):
@@ -125,25 +115,19 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
 def with_sink(
     checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """Append the weights of the attention sink as a last column, for model families with sinks. The column is 0 in
-    layers without a sink (MiMo-V2-Flash)."""
+    """Append the weights of the attention sink as a last column, 0 in layers without a sink, for model families with
+    sinks."""
     lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
     return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack tensors, one for each attention call, into one tensor with an entry for every layer. Layers without
-    attention get zeros."""
+    """Stack tensors, one for each attention call, by layer. Layers without attention get zeros."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
     given = dict(zip(own.attending, called, strict=True))
     return torch.stack([given[k] if k in given else torch.zeros_like(called[0]) for k in range(own.layers)])
-
-
-def model_inputs(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> dict[str, Int[Tensor, "batch _"]]:
-    """Return the arguments of the forward pass for a batch of inputs (and of targets, if any) with equal length."""
-    return checkpoint.inputs(encodings)
 
 
 @contextmanager
@@ -157,7 +141,7 @@ def prepared(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> Iterator[AttentionRun]:
-    """Prepare the attention of a checkpoint for forward passes within a `with` block. Interventions are applied, and
+    """Prepare the attention of a checkpoint for forward passes within the context: interventions are applied, and
     attention weights are passed to the watcher.
 
     Yields the settings of the run, which may be changed before the forward pass. Raises InterventionError if the family
@@ -296,7 +280,7 @@ def _forward(
     if checkpoint.family.sinks and not all(getattr(observer, "takes_sinks", False) for observer in observers):
         refuse_sinks(checkpoint)
     streamer = None if interventions else streamer_for(checkpoint, some, observers, inputs, layers)
-    inputs_of_model = model_inputs(checkpoint, some)
+    inputs_of_model = checkpoint.inputs(some)
     if streamer is not None:
         with (
             prepared(checkpoint) as asked,
@@ -353,8 +337,7 @@ def _first_broken(model: Any, inputs: dict[str, Any]) -> str:
 
 
 def refuse_sinks(checkpoint: Checkpoint) -> None:
-    """Raise InterventionError if the model has attention sinks, so that its attention weights over tokens do not sum to
-    1."""
+    """Raise InterventionError if the model has attention sinks, so that weights over tokens do not sum to 1."""
     if checkpoint.family.sinks:
         raise InterventionError(
             f"This statistic needs attention rows that sum to 1 over tokens; {checkpoint.family.model_type} "
@@ -366,8 +349,7 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
 def capture(
     checkpoint: Checkpoint, encoding: Encoding, interventions: Iterable[Change] = (), *, part: str = ""
 ) -> AttentionMaps:
-    """Return the attention maps of all heads for one input, float32. If the model has an attention sink, the sink is
-    the last key.
+    """Return the attention maps of all heads for one input, float32. An attention sink is the last key.
 
     `part` is the set of heads of an encoder-decoder ("": the first). Raises CheckpointError or InputError if there are
     no maps or rows do not sum to 1.
@@ -382,8 +364,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps of several sets of heads (None: all sets) for one input, from one pass. Raises the
-    errors of `capture`."""
+    """Return the attention maps of several sets of heads (None: all sets) for one input. Raises the errors of
+    `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -393,16 +375,13 @@ def captured_parts(
     calls = [call for head_set in sets for call in head_set.calls]
     asking = prepared(checkpoint, interventions, watcher=keep, layers=calls, some=[encoding], inputs=[0])
     with torch.no_grad(), asking as asked, ended_after(asked, calls):
-        checkpoint.model(**model_inputs(checkpoint, [encoding]))
+        checkpoint.model(**checkpoint.inputs([encoding]))
     return [maps_of(checkpoint, encoding, head_set, kept) for head_set in sets]
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the attention maps of a set of heads by layer. `kept` has the maps by the index of the attention call.
-    Layers without attention are filled with NaN.
-
-    Raises CheckpointError if a layer has a different number of heads than the config.
-    """
+    """Stack the attention maps of a set of heads, given by attention call, by layer; NaN in layers without attention.
+    Raises CheckpointError if a layer has a different number of heads than the config."""
     for call in own.calls:
         if len(kept[call]) != own.heads:
             raise CheckpointError(
@@ -417,8 +396,8 @@ def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray,
 
 
 def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict[int, np.ndarray]) -> AttentionMaps:
-    """Create the attention maps of one part of the model, such as the decoder. `kept` has the attention weights [head,
-    query, key] of each call of an attention layer."""
+    """Create the attention maps of one set of heads, such as the decoder, from the weights [head, query, key] of each
+    call."""
     weights = stacked_maps(kept, own)
     queries = encoding.target if own.part in ("decoder", "cross") and encoding.target is not None else encoding
     sentences = tuple(sentence if sentence is not None else 0 for sentence in queries.sentence)
@@ -433,8 +412,7 @@ def maps_of(checkpoint: Checkpoint, encoding: Encoding, own: HeadSet, kept: dict
 def predict(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, interventions: Iterable[Change] = ()
 ) -> Float[Tensor, "input label"]:
-    """Return the logits of a classifier on the CPU, in the order of the inputs. Raises CheckpointError without a
-    classifier."""
+    """Return the logits of a classifier, in the order of the inputs. Raises CheckpointError without a classifier."""
     if checkpoint.labels is None:
         raise CheckpointError(
             f"Predictions need a classifier; {checkpoint.name} has no classification head. Open a fine-tuned "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..models.encoding import Encoding
 from .interventions import HeadChange
 from .pruning import pruned_heads
 from .reach import attentions_of
-from .running import captured_parts, model_inputs, prepared, run
+from .running import captured_parts, prepared, run
 
 SENTENCE, SECOND = "The small engine ran all night without a pause.", "Nobody in the village heard it stop."
 SHORT = "A cat sat."  # where every layer is run again
@@ -35,15 +35,10 @@ class Finding:
     seen: str
 
 
-def self_check(checkpoint: Checkpoint) -> list[Finding]:
-    """Run all checks of a checkpoint and return their results in order; an error counts as a failed check."""
-    return list(findings(checkpoint))
-
-
 def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
-    """Yield the result of each check of a checkpoint."""
+    """Yield the result of each check of a checkpoint; an error counts as a failed check."""
     encoding = checkpoint.encode(SENTENCE, SECOND)
-    maps = _Maps(checkpoint, encoding)
+    maps = cache(partial(captured_parts, checkpoint, encoding))  # of every set of heads
     checks: tuple[tuple[str, Callable[[], tuple[bool, str]]], ...] = (
         ("shape", lambda: _shape(checkpoint, maps())),
         ("rows sum to 1", lambda: _rows(maps())),
@@ -60,19 +55,6 @@ def findings(checkpoint: Checkpoint) -> Iterator[Finding]:
         yield Finding(name, passed, seen)
 
 
-class _Maps:
-    """Maps of every set of heads on one input, captured at the first access; every check gets the error."""
-
-    def __init__(self, checkpoint: Checkpoint, encoding: Encoding):
-        self._capture = partial(captured_parts, checkpoint, encoding)
-        self._kept: list[AttentionMaps] | None = None
-
-    def __call__(self) -> list[AttentionMaps]:
-        if self._kept is None:
-            self._kept = self._capture()
-        return self._kept
-
-
 def _shape(checkpoint: Checkpoint, every: list[AttentionMaps]) -> tuple[bool, str]:
     passed, seen = True, []
     for own, maps in zip(checkpoint.sets, every, strict=True):
@@ -87,16 +69,13 @@ def _rows(every: list[AttentionMaps]) -> tuple[bool, str]:
 
 
 def eager_parts(checkpoint: Checkpoint, encoding: Encoding) -> list[Float[np.ndarray, "layer head query key"]]:
-    """Return the attention maps that the eager implementation of transformers returns for every set of heads, float32;
-    empty if it returns none.
-
-    Sink columns and the layers of a hybrid model without attention are left out.
-    """
+    """Return the eager attention maps of transformers for every set of heads, float32; empty if it returns none. Sinks
+    and the layers of a hybrid model without attention are left out."""
     model, before = checkpoint.model, checkpoint.model.config._attn_implementation
     model.set_attn_implementation("eager")
     try:
         with torch.no_grad():
-            output = model(**model_inputs(checkpoint, [encoding]), output_attentions=True)
+            output = model(**checkpoint.inputs([encoding]), output_attentions=True)
     finally:
         model.set_attn_implementation(before)
     maps, calls = attentions_of(checkpoint, output), sorted(call for own in checkpoint.sets for call in own.calls)
@@ -161,10 +140,8 @@ def _first_heads(checkpoint: Checkpoint) -> list[Head]:
 
 
 def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:
-    """Return the output with the first head of layer k - 1 ablated (row k), and unmodified (first and last row).
-
-    All rows run in one batch, because separate passes would differ by rounding.
-    """
+    """The output with the first head of layer k - 1 ablated (row k), and unmodified (first and last row). All rows run
+    in one batch, because separate passes would differ by rounding."""
     heads = _first_heads(checkpoint)
     rows = [encoding] * (len(heads) + 2)
     with torch.no_grad(), prepared(checkpoint, some=rows) as run:
@@ -173,7 +150,7 @@ def _each_disabled(checkpoint: Checkpoint, encoding: Encoding) -> torch.Tensor:
             chosen = torch.zeros(len(rows), own.heads, dtype=torch.bool)
             chosen[place, head.head] = True
             run.head_changes[own.call(head.layer)] = [HeadChange("disable", chosen)]
-        return checkpoint.model(**model_inputs(checkpoint, rows))[0].float().cpu()
+        return checkpoint.model(**checkpoint.inputs(rows))[0].float().cpu()
 
 
 def _states(checkpoint: Checkpoint, encodings: list[Encoding]) -> torch.Tensor:

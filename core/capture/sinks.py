@@ -17,7 +17,7 @@ from ..attention import visible_keys
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .norms import Contributions, contributions
-from .running import batches, model_inputs, prepared
+from .running import batches, prepared
 
 KINDS = ("first token", "separators", "punctuation")
 TOKENS = 2048  # in one forward pass, over changes
@@ -25,8 +25,7 @@ LARGE, MASSIVE = 100, 1000  # times the median magnitude of a layer (Sun et al. 
 
 
 def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
-    """Return a mask of the keys of an input that are the first token, separators or punctuation (KINDS). The first
-    token is the start token if the input has one."""
+    """Return a mask of the keys of an input that are the first token, separators or punctuation (KINDS)."""
     keys = np.zeros((len(KINDS), len(encoding)), dtype=bool)
     keys[0, encoding.first or 0] = True
     keys[1, list(encoding.separators)] = True
@@ -39,8 +38,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """Statistics of sink tokens, by kind of sink token: how much each head attends to them, and how much they add to
-    the head's output. Values are NaN for inputs without such tokens.
+    """How much each head attends to each kind of sink token, and how much they add to its output; NaN for inputs
+    without them.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.
@@ -143,9 +142,7 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
     model = getattr(checkpoint.model, "base", checkpoint.model)
     for inputs in batches(encodings):
         with torch.no_grad():
-            states = model(
-                **model_inputs(checkpoint, [encodings[k] for k in inputs]), output_hidden_states=True
-            ).hidden_states
+            states = model(**checkpoint.inputs([encodings[k] for k in inputs]), output_hidden_states=True).hidden_states
         for layer, after in enumerate(states[1 : checkpoint.layers + 1]):
             for row, number in enumerate(inputs):
                 sizes = after[row].abs().double()
@@ -169,8 +166,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """An ablation of one head. It sets the head's whole output to 0 ("head"), or replaces its value vectors at one kind
-    of key by 0 ("zero") or by their mean over inputs ("mean")."""
+    """An ablation of one head: its output is 0 ("head"), or its values at one kind of key are 0 ("zero") or their mean
+    over inputs ("mean")."""
 
     layer: int
     head: int
@@ -180,8 +177,7 @@ class SinkChange:
 
 
 def measure_of(checkpoint: Checkpoint) -> str:
-    """Return the name of the measure for effects on the output of a checkpoint. It depends on the output layer of the
-    model."""
+    """Return the name of the measure for effects on the output of a checkpoint."""
     if checkpoint.labels is not None:
         return "change of the score" if len(checkpoint.labels) == 1 else "KL divergence of the label distribution"
     if checkpoint.model.get_output_embeddings() is not None:
@@ -192,10 +188,8 @@ def measure_of(checkpoint: Checkpoint) -> str:
 def output_changes(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], targets: Sequence[Sequence[SinkChange]]
 ) -> Float[np.ndarray, "target input"]:
-    """Return how much each set of changes to the model alters its output, in the unit that `measure_of` names.
-
-    The divergence is KL(unchanged || changed) in nats, the mean over positions for language models.
-    """
+    """Return how much each set of changes to the model alters its output, in the unit that `measure_of` names. The
+    divergence is KL(unchanged || changed) in nats, the mean over positions for language models."""
     effects = np.zeros((len(targets), len(encodings)))
     for inputs in batches(encodings):
         some = [encodings[k] for k in inputs]
@@ -240,7 +234,7 @@ def _output(checkpoint: Checkpoint, some: Sequence[Encoding], changes: Sequence[
     watched = [layer for layer, own in by_layer.items() if any(change.how != "head" for _, change in own)]
     with torch.no_grad(), prepared(checkpoint, watcher=watch if watched else None, layers=watched) as run:
         run.mixer = mix if by_layer else None
-        out: Any = checkpoint.model(**model_inputs(checkpoint, some))
+        out: Any = checkpoint.model(**checkpoint.inputs(some))
     if getattr(out, "logits", None) is None:
         return out.last_hidden_state.double().mean(1)
     logits = out.logits.double()

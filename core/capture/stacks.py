@@ -17,7 +17,6 @@ from ..models.checkpoint import Checkpoint
 from ..models.classifier import POOLING_KEY
 from ..models.encoding import Encoding
 from ..models.memory import has_bfloat16
-from .running import model_inputs
 
 # -------------------- A frozen linear layer with its weights laid out once for this CPU
 
@@ -27,8 +26,8 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether the packed kernels of oneDNN can be used. For float32 they need a CPU with AVX-512, and for
-    bfloat16 a CPU with bfloat16 instructions."""
+    """Return whether oneDNN's packed kernels can be used: float32 needs a CPU with AVX-512, and bfloat16 one with
+    bfloat16 instructions."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -39,10 +38,8 @@ def packs(device: torch.device, dtype: torch.dtype) -> bool:
 
 
 class Linear:
-    """A linear layer y = x W^T + b with detached copies of its weights in a given dtype.
-
-    `gradients` states whether x needs gradients, which packed kernels do not support.
-    """
+    """A linear layer y = x W^T + b with detached copies of its weights in a given dtype. `gradients` states whether x
+    needs gradients, which packed kernels do not support."""
 
     def __init__(
         self,
@@ -92,14 +89,6 @@ class LayerNorm:
     def __call__(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
         return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
-    def held(
-        self, x: Float[Tensor, "*rows hidden"], reference: Float[Tensor, "*row hidden"]
-    ) -> Float[Tensor, "*rows hidden"]:
-        """Return x after a LayerNorm whose scale is computed from another tensor. The result is linear in x except for
-        the bias."""
-        scale = (reference.var(-1, keepdim=True, correction=0) + self.eps).rsqrt()
-        return (x - x.mean(-1, keepdim=True)) * scale * self.weight + self.bias
-
 
 Reading = Literal["cls", "last", "mean"]
 _ACTIVATIONS: dict[str, Activation] = {
@@ -132,8 +121,7 @@ class Block:
     separate: dict[str, Tensor]
 
     def seen(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the input of the attention sublayer: x, after the LayerNorm in models that normalise before the
-        sublayer."""
+        """Return the input of the attention sublayer: x, or x after the LayerNorm if it comes first."""
         return self.norms[0](x) if self.norm_first else x
 
     def mixed_of(
@@ -153,29 +141,26 @@ class Block:
         return self.out(mixed.reshape(x.shape), plus=x)
 
     def without_feedforward(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of the layer without its feed-forward sublayer. In models that apply LayerNorm after each
-        sublayer, such as BERT, both LayerNorms are still applied."""
+        """Return the output of the layer without its feed-forward sublayer. In BERT, both LayerNorms are still
+        applied."""
         return joined if self.norm_first else self.norms[1](self.norms[0](joined))
 
     def after(self, joined: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-        """Return the output of a layer, given the residual stream after its attention sublayer. The feed-forward
-        sublayer, the residual connection and the LayerNorms are applied."""
+        """Return the output of a layer from the residual stream after its attention sublayer."""
         if self.norm_first:
             return self.narrow(self.wide(self.norms[1](joined), activation=self.activation), plus=joined)
         middle = self.norms[0](joined)
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
     def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
-        """Return the first matrix product of the feed-forward block without the terms that are not linear in the
-        residual stream. The result includes the centring and weights of the LayerNorm, but not its scale or any bias.
-        """
+        """Return the first matrix product of the feed-forward sublayer on the centred and weighted residual stream,
+        without the scale of the LayerNorm and without biases."""
         norm, bias = self.norms[self.norm_first], self.wide.bias
         product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
         return product if bias is None else product.sub_(bias)
 
     def begun_by_heads(self) -> "BegunByHead":
-        """Return precomputed matrices for this layer. They make it faster to run the layer again after the output of
-        one head has changed."""
+        """Return precomputed matrices that make it faster to run this layer again after a change of one head."""
         norm, dtype = self.norms[self.norm_first], self.separate["out"].dtype
         products = [Linear(matrix.t(), None, dtype) for matrix in self.widened(self.separate["out"])]
         return BegunByHead(self, products, self.wide(norm.bias[None]))
@@ -183,8 +168,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer whose output is computed again after a change of one attention head. To save time, the first feed-forward
-    product is updated from the dimensions of this head only.
+    """A layer that runs again after a change of one head: its first feed-forward product is updated from the dimensions
+    of this head only.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -202,9 +187,8 @@ class BegunByHead:
         difference: Float[Tensor, "token dim"],
         head: int,
     ) -> Float[Tensor, "token hidden"]:
-        """Return the output of this layer if the output of one head changes by `difference`. It equals
-        `Block.after(joined + difference W_h)`, where W_h is the output projection of the head; `shared` is
-        `Block.widened(joined)`."""
+        """Return the output of this layer if the output of one head changes by `difference`: `Block.after(joined +
+        difference W_h)`, where W_h is the output projection of the head. `shared` is `Block.widened(joined)`."""
         block = self.block
         norm, last = block.norms[block.norm_first], block.norms[1]
         changed = torch.addmm(joined, difference, block.separate["out"][head])
@@ -216,8 +200,7 @@ class BegunByHead:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model in stages: inputs, embeddings (`embed`), layers, the positions that the model head reads, and logits
-    (`classify`).
+    """A model in stages: inputs, embeddings, layers, the positions that the model head reads, and logits.
 
     Attributes:
         padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
@@ -236,10 +219,8 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the input without trailing padding, which cannot affect the logits.
-
-        The head of a decoder reads there even if an input really ends with the padding token.
-        """
+        """Return the input without trailing padding, which cannot affect the logits. The head of a decoder reads there
+        even if an input really ends with the padding token."""
         if self.causal and self.place is not None:
             return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:
@@ -260,8 +241,7 @@ class Stack:
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the model head reads: the state at one position or, if the head averages over
-        positions, the states at all positions."""
+        """Return the hidden states at the positions that the model head reads: one position or, if it averages, all."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -270,8 +250,8 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the output layer reads (in decoders, the last token that is not padding). Return
-        None if it reads all positions."""
+        """Return the position that the output layer reads (in decoders, the last token that is not padding); None: all
+        positions."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]
@@ -285,8 +265,7 @@ class Stack:
 
 
 def stack_of(checkpoint: Checkpoint, dtype: torch.dtype | None = None, *, gradients: bool = False) -> Stack | None:
-    """Return a classifier or language model as a stack of layers. The result is None if no stack that reproduces the
-    logits is available for the model.
+    """Return a classifier or language model as a stack of layers; None if no stack can reproduce its logits.
 
     `dtype` is that of the arithmetic (None: of the weights). `gradients`: whether gradients flow to the inputs of
     layers.
@@ -331,7 +310,7 @@ def _block(layer: _Layer, heads: int, *, dtype: torch.dtype, gradients: bool) ->
     weights, biases, norms = layer.weights, layer.biases, layer.norms
     three = ("query", "key", "value")
     linear = partial(Linear, dtype=dtype, gradients=gradients)
-    separate = {name: _per_head(weights[name], heads, dtype) for name in three}
+    separate = {name: weights[name].detach().to(dtype).unflatten(0, (heads, -1)) for name in three}
     separate |= {f"{name}_bias": biases[name].detach().to(dtype).view(heads, -1) for name in three}
     separate["out"] = weights["out"].detach().to(dtype).t().reshape(heads, -1, weights["out"].shape[0])
     return Block(
@@ -343,10 +322,6 @@ def _block(layer: _Layer, heads: int, *, dtype: torch.dtype, gradients: bool) ->
         separate=separate,
         **{name: linear(weights[name], biases[name]) for name in ("out", "wide", "narrow")},
     )
-
-
-def _per_head(weight: Tensor, heads: int, dtype: torch.dtype) -> Float[Tensor, "head dim hidden"]:
-    return weight.detach().to(dtype).reshape(heads, -1, weight.shape[1])
 
 
 def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> Stack | None:
@@ -379,7 +354,7 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         return model.classifier(core.pooler(sequence) if config.model_type == "bert" else sequence)
 
     blocks, pooling = tuple(block(layer) for layer in core.encoder.layer), getattr(config, POOLING_KEY, None)
-    inputs = partial(model_inputs, checkpoint)
+    inputs = checkpoint.inputs
     return Stack(blocks, False, dtype, None, embedded, classified, inputs, reads=pooling or "cls")
 
 
@@ -411,7 +386,7 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         return (words or model.score)(normed[:, 0]) if pooling is None else model.head(normed.mean(1))
 
     blocks, pooling = tuple(block(layer) for layer in core.h), getattr(config, POOLING_KEY, None)
-    padding, inputs = None if pooling else config.pad_token_id, partial(model_inputs, checkpoint)
+    padding, inputs = None if pooling else config.pad_token_id, checkpoint.inputs
     return Stack(blocks, True, dtype, padding, embedded, classified, inputs, reads=pooling or "last")
 
 

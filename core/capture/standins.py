@@ -18,8 +18,7 @@ from .stacks import Block, Stack
 
 
 def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:
-    """Return the fixed attention map that an ablation method substitutes for the learned one. All weights are 0 for
-    "zero"."""
+    """Return the fixed attention map that an ablation method substitutes for the learned one; all 0 for "zero"."""
     if operator == "zero":
         return torch.zeros(visible.shape[2:], device=visible.device)
     return (uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0]
@@ -28,7 +27,7 @@ def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Fl
 def changed_mixture(
     values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
 ) -> Float[Tensor, "batch length head dim"]:
-    """Return the output of every head if its attention map is replaced by a fixed attention map."""
+    """Return the output of every head under a fixed attention map."""
     return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
 
 
@@ -70,10 +69,8 @@ def single_position(
 
 @runtime_checkable
 class StandIn(Protocol):
-    """The outputs of heads after a change, for inputs with equal length and any number of ablation targets.
-
-    Rows are targets x inputs, targets outermost.
-    """
+    """The outputs of heads after a change, for inputs of equal length under several ablation targets. Rows are targets
+    x inputs, targets outermost."""
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]
@@ -83,14 +80,12 @@ class StandIn(Protocol):
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
     ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
-        """Return the outputs of the heads in the last layer at one position, first without and then with the ablation
-        of heads."""
+        """Return the outputs of the heads in the last layer at one position, without and with the ablation of heads."""
 
 
 @dataclass(frozen=True)
 class FixedMap:
-    """A fixed attention map of an ablation method. `rows` is the map of every changed head. Its rows sum to 1, or to 0
-    for the method "zero"."""
+    """The attention map of every head under an ablation method. Rows sum to 1, or to 0 for "zero"."""
 
     rows: Float[Tensor, "query key"]
 
@@ -127,10 +122,7 @@ class GivenOutputs:
 def stand_in(
     stack: Stack, encodings: Sequence[Encoding], inputs: Sequence[int], operator: Operator, source: StandInSource | None
 ) -> StandIn:
-    """Return the outputs that an ablation method uses in place of head outputs, for inputs with equal length.
-
-    `source` is required by some methods; the donors of resampling run through the stack.
-    """
+    """Return the outputs that an ablation method uses in place of head outputs, for inputs with equal length."""
     if isinstance(source, Donors):
         return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
     if source is not None:
@@ -153,8 +145,7 @@ def last_outputs(
 
 
 def stack_outputs(stack: Stack, encodings: Sequence[Encoding]) -> list[Float[Tensor, "layer _ head dim"]]:
-    """Compute the outputs of all heads (before W_O) for every input, layer by layer, from the weights in `stack`. The
-    result equals that of `outputs.head_outputs`."""
+    """Return the outputs of all heads (before W_O) for every input, computed with a stack."""
     kept: dict[int, Tensor] = {}
     for inputs in batches(encodings):
         x, outputs = stack.embed([encodings[k] for k in inputs]), []

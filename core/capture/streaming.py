@@ -40,9 +40,8 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return an object that computes sums of attention maps for observers without storing whole maps. It is None if
-    whole maps are required or as fast, or if attention in this model family can be observed only at the softmax.
-    `layers` are the requested layers (None: all)."""
+    """Return the streamer that computes sums of attention maps for observers; None if whole maps are required or as
+    fast, or if the family can be observed only at the softmax. `layers` are the requested layers (None: all)."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):
@@ -144,8 +143,8 @@ class _Layer:
         return self.output
 
     def scores(self, heads: slice, block: "_Block") -> Float[Tensor, "head query key"]:
-        """Return the attention scores of some heads for a block of queries. Keys that none of these queries can attend
-        to are left out."""
+        """Return the attention scores of some heads for a block of queries, over the keys that these queries can attend
+        to."""
         key = self.key[heads.start // self.groups : -(-heads.stop // self.groups), :, block.seen]
         if self.groups > 1 and len(key) > 1:
             key = key.repeat_interleave(self.groups, 0)
@@ -165,13 +164,12 @@ class _Layer:
         return scores.to(self.exact)
 
     def exponentials(self, scores: Float[Tensor, "head query column"]) -> Float[Tensor, "head query column"]:
-        """Return the exponentials of attention scores. They are in a shared buffer that the next block of queries
-        overwrites."""
+        """Return the exponentials of attention scores, in a buffer that the next block of queries overwrites."""
         self.weights_held = self._room(self.weights_held, scores.shape, scores.dtype)
         return exp_into(self.weights_held, scores)
 
     def _room(self, held: Tensor, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
-        """Return reused memory if it fits: allocating takes as long as a sum."""
+        """Reused memory if it fits: allocating takes as long as a sum."""
         fits = held.shape == tuple(shape) and held.dtype == dtype
         return held if fits else torch.empty(*shape, dtype=dtype, device=self.query.device)
 
@@ -201,8 +199,8 @@ class _Block:
         self.whole = [(number, row - start) for number, row in enumerate(own.needs.rows) if start <= row < stop]
 
     def take(self, heads: slice) -> None:
-        """Compute the outputs of some heads for one block of queries. Add the attention weights of this block to the
-        running sums of the maps."""
+        """Compute the outputs of some heads for one block of queries, and add its attention weights to the sums of the
+        maps."""
         own, needs = self.own, self.own.needs
         scores = own.scores(heads, self)
         if own.sinks is not None:
@@ -214,7 +212,7 @@ class _Block:
         total = products[..., 0]
         if own.sinks is not None:
             total = total + weights[..., -1]
-        self._refuse_no_number(total, heads)
+        refuse_no_number(own.layer, total, head=heads.start, query=self.start)
         if needs.entropy:
             own.entropies[heads, self.queries] = total.log() - row_dots(weights, scores) / total
         own.values[heads, self.queries] = products[..., 1:] / total[..., None]
@@ -224,9 +222,6 @@ class _Block:
             divisor = torch.ones_like(total)
         self._outputs(heads, tokens, divisor)
         self._reduce(heads, weights, tokens, divisor)
-
-    def _each(self, states: Tensor) -> Tensor:
-        return states.repeat_interleave(self.own.groups, 0) if self.own.groups > 1 and len(states) > 1 else states
 
     def _counted(self, tokens: Tensor) -> Float[Tensor, "head query value"]:
         """Return the sum of each row and its weighted sums; a product with few columns is slower than separate ones."""
@@ -238,7 +233,10 @@ class _Block:
     def _outputs(self, heads: slice, tokens: Tensor, divisor: Tensor) -> None:
         own = self.own
         kv = slice(heads.start // own.groups, -(-heads.stop // own.groups))
-        output = torch.matmul(tokens.to(own.value.dtype), self._each(own.value[kv, self.seen]))
+        values = own.value[kv, self.seen]
+        if own.groups > 1 and len(values) > 1:
+            values = values.repeat_interleave(own.groups, 0)
+        output = torch.matmul(tokens.to(own.value.dtype), values)
         own.output[heads, self.queries] = output if own.value.dtype != own.exact else output / divisor[..., None]
 
     def _reduce(self, heads: slice, weights: Tensor, tokens: Tensor, total: Tensor) -> None:
@@ -277,6 +275,3 @@ class _Block:
             diagonal = tokens.diagonal(self.start + offset - self.seen.start, -2, -1)
             rows = slice(low - self.start, high - self.start)
             own.offsets[heads, number, low:high] = diagonal[..., : high - low] / total[:, rows]
-
-    def _refuse_no_number(self, total: Tensor, heads: slice) -> None:
-        refuse_no_number(self.own.layer, total, head=heads.start, query=self.start)

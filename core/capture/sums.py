@@ -20,11 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm of a sum of contributions, for which the scale is treated as fixed. It is used to measure
-    how much this simplification changes the output.
-
-    `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm).
-    """
+    """A LayerNorm or RMSNorm of a sum of contributions, to measure how much treating its scale as fixed changes the
+    output. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
     components: tuple[Component, ...]
     parts: Float[Tensor, "component batch position hidden"]
@@ -33,15 +30,14 @@ class FrozenNorm:
 
     @cached_property
     def spread(self) -> Float[Tensor, "batch position"]:
-        """Return the value by which the norm divides at each position: the standard deviation (LayerNorm) or the root
-        mean square (RMSNorm)."""
+        """Return the standard deviation (LayerNorm) or root mean square (RMSNorm) by which the norm divides at each
+        position."""
         return self._spread(self.parts.sum(0))
 
     def spread_with(
         self, component: Component, replacement: Float[Tensor, " hidden"]
     ) -> Float[Tensor, "batch position"]:
-        """Return the divisor of LayerNorm (a standard deviation) or RMSNorm (a root mean square) at each position after
-        one contribution is replaced by a constant vector."""
+        """Return the divisor of the norm at each position after one contribution is replaced by a constant vector."""
         return self._spread(self.parts.sum(0) - self.parts[self.components.index(component)] + replacement)
 
     def _spread(self, states: Tensor) -> Tensor:
@@ -51,7 +47,7 @@ class FrozenNorm:
 
 @dataclass(frozen=True)
 class HeldNorm:
-    """A LayerNorm or RMSNorm whose scale is fixed. The norm is then a linear function.
+    """A LayerNorm or RMSNorm whose scale is fixed, which makes it linear.
 
     Attributes:
         is_centred: whether it subtracts the mean (LayerNorm) or not (RMSNorm).
@@ -63,8 +59,7 @@ class HeldNorm:
     weight: Float[Tensor, " hidden"] | None
 
     def write(self, parts: Tensor, out: Tensor) -> None:
-        """Write the contributions after the normalisation, with shape (component, *rows, hidden), into an existing
-        tensor."""
+        """Write the contributions (component, *rows, hidden) after the normalisation into an existing tensor."""
         factor = self.scale if self.weight is None else self.scale * self.weight
         if self.is_centred:
             torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
@@ -92,7 +87,7 @@ class FixedPart:
         return replace(self, vectors=vectors, scales=scale if self.scales is None else self.scales * scale)
 
     def projected(self, weight: Float[Tensor, "hidden out"]) -> "FixedPart":
-        """Return this contribution after its vectors are multiplied by a weight matrix."""
+        """Return this contribution with its vectors multiplied by a weight matrix."""
         return replace(self, vectors=self.vectors @ weight)
 
     def add_to(self, tensor: Float[Tensor, "*rows out"]) -> None:
@@ -162,8 +157,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Apply a linear projection to all contributions. Return a new sum, in which one tensor has all contributions.
-        If `spares` is true, the first contribution is projected only for the first input, to save time."""
+        """Apply a linear projection to all contributions, as one tensor. With `spares`, the first contribution is
+        projected only for the first input, to save time."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 
@@ -213,7 +208,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return a copy of this sum in which `fixed` replaces the contributions that are the same for all inputs."""
+        """Return this sum with other contributions that are the same for all inputs."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -221,8 +216,8 @@ class Sum:
     def mapped(
         self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
     ) -> "Sum":
-        """Apply a linear function to each contribution and return the new sum. All its contributions are stored in
-        full, even those that are the same for every input.
+        """Apply a linear function to each contribution. All contributions are stored in full, even those that are the
+        same for every input.
 
         `function` maps (*rows, width), or all contributions (component, *rows, width) at once if it broadcasts.
         """
@@ -232,15 +227,14 @@ class Sum:
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":
-        """Return the sum multiplied by a weight matrix. Contributions that do not depend on the input remain in compact
-        storage."""
+        """Return the sum multiplied by a weight matrix. Contributions that do not depend on the input stay compact."""
         fixed = [part.projected(weight) for part in self.fixed]
         if len({chunk.dim() for chunk in self.chunks}) > 1:  # one of them was broadcast
             return Sum(self.components, lambda: self.parts @ weight, role, self.norm)
         return Sum(self.names, lambda: torch.cat([chunk @ weight for chunk in self.chunks]), role, self.norm, fixed)
 
     def plus(self, other: "Sum") -> "Sum":
-        """Add two sums of contributions. Contributions of the same component are added together."""
+        """Add two sums, and the contributions of the same component."""
         role = self.role if self.role == other.role else "stream"
         norm, fixed = self.norm or other.norm, (*self.fixed, *other.fixed)
         if not set(self.names) & set(other.names) and role == "stream":  # computed now so that its sources can be freed
@@ -251,8 +245,8 @@ class Sum:
         return Sum(names, partial(_added, names, self, other), role, norm)
 
     def normed(self, norm: HeldNorm, bias: Float[Tensor, " hidden"] | None) -> "Sum":
-        """Return this sum after a LayerNorm. The bias of this LayerNorm is stored separately as the last bias. The bias
-        that was stored there before becomes one of the other constant contributions."""
+        """Return this sum after a LayerNorm. The bias of this LayerNorm becomes the last bias, and the previous last
+        bias becomes one of the other constants."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant().normed(norm, bias)
         fixed = [part.normed(norm) for part in self.fixed]
@@ -274,8 +268,8 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return a copy of this sum in which the bias that was stored separately (the last bias) is one of the other
-        constant contributions. A LayerNorm that follows can then store its own bias separately."""
+        """Return this sum with its last bias among the other constants, so that a LayerNorm can store its own bias
+        separately."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()
         return self.with_fixed([part.renamed(BIAS) if part.component == LAST_BIAS else part for part in self.fixed])

@@ -50,9 +50,7 @@ class Rows:
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
     """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first.
-
-    `pack_tokens` limits the number of tokens times 1 + variants; a group has at least one input.
-    """
+    `pack_tokens` limits the number of tokens times 1 + variants; a group has at least one input."""
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
     tokens = 0
@@ -76,12 +74,9 @@ def packed_logits(
     *,
     source: StandInSource | None = None,
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Return the logits of every input, in float32 or float64, for the unmodified model and for every set of ablated
+    """Return the logits of every input, in float32 or float64, for the unmodified model and every set of ablated
     heads."""
-    masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
-    for number, variant in enumerate(variants):
-        for head in variant:
-            masks[number, head.layer, head.head] = True
+    masks = head_masks(variants, len(stack.blocks), stack.blocks[0].heads)
     plain, changed = [], []
     order = list(packs(encodings, len(masks), pack_tokens))
     with torch.no_grad():
@@ -102,7 +97,6 @@ def packed_logits(
 def _run_pack(
     stack: Stack, groups: Sequence[Rows], masks: Bool[Tensor, "variant layer head"]
 ) -> tuple[Float[Tensor, "input label"], Float[Tensor, "variant input label"]]:
-    """Return the logits of a pack's inputs for the unmodified model and under every variant."""
     begins = masks.any(2).int().argmax(1)
     x = torch.cat([stack.embed(group.encodings).flatten(0, 1) for group in groups])
     masks, streams = masks.to(x.device), [-1]  # -1: the untouched model; then numbers of variants
@@ -218,8 +212,8 @@ def _read(
 def cost_of(variant: Iterable[Head], layers: int) -> float:
     """Return the cost of computing one ablation target, in forward passes of the unmodified model.
 
-    The feed-forward part (two thirds of a layer) counts in the layer where the target begins, later layers count fully,
-    and the last layer counts almost nothing.
+    The feed-forward sublayer (two thirds of a layer) counts in the layer where the target begins, later layers count
+    fully, and the last layer counts almost nothing.
     """
     begins = min(head.layer for head in variant)
     return max(0.0, layers - 1 - begins - 1 / 3) / max(1, layers - 1)
@@ -245,8 +239,8 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast` is True
-    if the layers before the ablated one were run only once for all ablation targets."""
+    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast`: layers
+    before the ablated one were run only once for all targets."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -256,7 +250,7 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Computing:
-    """Numerical settings of an ablation sweep, such as the data type and the batch size.
+    """Numerical settings of an ablation sweep.
 
     Attributes:
         dtype: of the layers ("float32", "bfloat16"); None: that of the checkpoint. float32 if the CPU has no
@@ -273,8 +267,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return one ablation target for each head, layer by layer. `attending` lists the layers with attention (empty: all
-    layers)."""
+    """Return one ablation target for each head, layer by layer, in the layers with attention (`attending`; empty:
+    all)."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 
@@ -358,15 +352,24 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
     return frozenset(component for component in variant if isinstance(component, Head))
 
 
+def head_masks(variants: Sequence[Iterable[Component]], layers: int, heads: int) -> Bool[Tensor, "variant layer head"]:
+    """Return which heads are in each set of components."""
+    masks = torch.zeros(len(variants), layers, heads, dtype=torch.bool)
+    for number, variant in enumerate(variants):
+        for head in heads_of(variant):
+            masks[number, head.layer, head.head] = True
+    return masks
+
+
 def changes_of(variant: Iterable[Component], operator: Operator, source: StandInSource | None = None) -> list[Change]:
-    """Return the interventions for an ablation target. Heads are ablated by the given method; sublayers and layers are
-    ablated by setting their outputs to zero."""
+    """Return the interventions for an ablation target. Sublayers and layers are ablated by setting their outputs to
+    0."""
     heads, parts = heads_of(variant), sorted(component for component in variant if isinstance(component, LayerBlock))
     return [*([Intervention(operator, heads, source)] if heads else []), *(PartChange(part) for part in parts)]
 
 
 def _to_check(encodings: Sequence[Encoding], padding: int | None) -> list[int]:
-    """Return the inputs on which the stack must reproduce the model: those with the padding token, the first, shortest,
+    """The inputs on which the stack must reproduce the model: those with the padding token, the first, shortest,
     longest, and every CHECKED_EVERYth."""
     special = [k for k, encoding in enumerate(encodings) if padding in encoding.ids]
     lengths = sorted(range(len(encodings)), key=lambda k: len(encodings[k]))
@@ -387,16 +390,13 @@ def _by_stack(
     how: How,
     batch_tokens: int,
 ) -> Sweep:
+    walked = {k: variant for k, variant in enumerate(variants) if heads_of(variant) != variant}
     starts: dict[int, list[int]] = {}
     for number, variant in enumerate(variants):
-        if not any(isinstance(component, LayerBlock) for component in variant):
+        if number not in walked:
             starts.setdefault(min(component.layer for component in variant), []).append(number)
-    masks = {start: (_masks(stack, [variants[k] for k in chosen]), chosen) for start, chosen in starts.items()}
-    walked = {
-        k: variant
-        for k, variant in enumerate(variants)
-        if any(isinstance(component, LayerBlock) for component in variant)
-    }
+    shape = len(stack.blocks), stack.blocks[0].heads
+    masks = {start: (head_masks([variants[k] for k in chosen], *shape), chosen) for start, chosen in starts.items()}
     together = max((len(begun) for begun in starts.values()), default=1)
     plain: Tensor | None = None
     changed = torch.empty(0)
@@ -489,14 +489,6 @@ def _named(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _masks(stack: Stack, variants: Sequence[Variant]) -> Bool[Tensor, "variant layer head"]:
-    masks = torch.zeros(len(variants), len(stack.blocks), stack.blocks[0].heads, dtype=torch.bool)
-    for row, variant in enumerate(variants):
-        for head in heads_of(variant):
-            masks[row, head.layer, head.head] = True
-    return masks
-
-
 Masks = dict[int, tuple[Bool[Tensor, "variant layer head"], list[int]]]
 Found = list[tuple[list[int], Float[Tensor, "some input label"]]]
 
@@ -516,10 +508,8 @@ def _walks(stack: Stack, x: Tensor, start: int, walked: Mapping[int, Variant]) -
 
 def _layer_without(stack: Stack, y: Tensor, layer: int, variant: Variant) -> Tensor:
     """Run one layer without a variant's components; heads among them are zeroed."""
-    block, kinds = (
-        stack.blocks[layer],
-        {component.kind for component in variant if isinstance(component, LayerBlock) and component.layer == layer},
-    )
+    block = stack.blocks[layer]
+    kinds = {part.kind for part in variant if isinstance(part, LayerBlock) and part.layer == layer}
     heads = [head.head for head in heads_of(variant) if head.layer == layer]
     if "layer" in kinds:
         return y

@@ -17,7 +17,7 @@ from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .generating import ends_of
-from .running import BATCH_TOKENS, Change, batches, model_inputs, prepared
+from .running import BATCH_TOKENS, Change, batches, prepared
 from .words import words_of
 
 
@@ -35,10 +35,8 @@ class Right:
 
 
 def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[Encoding]:
-    """Encode source sentences with their target sentences.
-
-    Raises CheckpointError if the checkpoint is not an encoder-decoder, and InputError if an example is too long.
-    """
+    """Encode source sentences with their target sentences. Raises CheckpointError if the checkpoint is not an
+    encoder-decoder, and InputError if an example is too long."""
     if not checkpoint.family.translates or checkpoint.model.get_output_embeddings() is None:
         raise CheckpointError(
             f"Translation needs an encoder-decoder with a language model head; {checkpoint.name} is not one. "
@@ -59,17 +57,14 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Return whether the model predicts each target sentence correctly, and the fraction of its tokens that are
-    correct, while interventions change the model.
-
-    Raises InterventionError if a change is undefined for this model.
-    """
+    """Return whether the model predicts each target sentence correctly, and the fraction of its tokens, under
+    interventions. Raises InterventionError if a change is undefined for this model."""
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
     for inputs in batches(encodings, BATCH_TOKENS // 2):
         batch = [encodings[k] for k in inputs]
         with torch.no_grad(), prepared(checkpoint, changes, some=batch, inputs=inputs):
-            logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits
+            logits = checkpoint.model(**checkpoint.inputs(batch)).logits
         hits = (logits.argmax(-1).cpu() == _next_tokens(checkpoint, batch)).numpy()
         exact[inputs], share[inputs] = hits.all(-1), hits.mean(-1)
     return Right(exact, share)
@@ -78,8 +73,8 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
 def part_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, normalize: bool = True
 ) -> list[Float[np.ndarray, "layer head"]]:
-    """Return the importance |dL/dxi_h| of every head, grouped by attention stack and averaged over sentences (Michel et
-    al. 2019, section 4.1).
+    """Return the importance |dL/dxi_h| of every head by attention stack, averaged over sentences (Michel et al. 2019,
+    section 4.1).
 
     L is the cross-entropy of a sentence in nats, summed over its target tokens. `normalize` divides each layer by its
     l2 norm. Float64, at least 0.
@@ -97,7 +92,7 @@ def part_importance(
                     len(batch), head_set.heads, length, device=checkpoint.device, requires_grad=True
                 )
         with torch.enable_grad(), prepared(checkpoint, gates=gates):
-            logits = checkpoint.model(**model_inputs(checkpoint, batch)).logits.float()
+            logits = checkpoint.model(**checkpoint.inputs(batch)).logits.float()
             wanted = _next_tokens(checkpoint, batch).to(logits.device)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), wanted.flatten(), reduction="sum")
             moved = torch.autograd.grad(loss, gates)
@@ -127,7 +122,7 @@ def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list
             torch.no_grad(),
             prepared(checkpoint, watcher=maps.__setitem__, layers=cross.calls, some=batch, inputs=inputs),
         ):
-            checkpoint.model(**model_inputs(checkpoint, batch))
+            checkpoint.model(**checkpoint.inputs(batch))
         layers = torch.stack([maps[call] for call in cross.calls]).float().cpu().numpy()
         for row, k in enumerate(inputs):
             weights = layers[:, row]

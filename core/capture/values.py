@@ -18,7 +18,7 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.memory import maps_bytes, refuse_whole_maps
 from .function import of_this_thread
-from .running import by_layer, model_inputs, prepared
+from .running import by_layer, prepared
 
 EXACT_MAPS = 6  # memory in units of float32 maps: kept, stacked, and effective in float64
 _OWN = ("value", "v_proj", "v_lin")  # modules that project to values alone
@@ -44,7 +44,7 @@ def maps_and_values(
         weights.append(maps[0].double().cpu().numpy())
 
     with torch.no_grad(), _projections(checkpoint) as values, prepared(checkpoint, watcher=watch):
-        checkpoint.model(**model_inputs(checkpoint, [encoding]))
+        checkpoint.model(**checkpoint.inputs([encoding]))
     if not weights or len(weights) != len(values):
         raise InputError(
             "Effective attention needs the value vectors of every head, which cannot be read from "
@@ -59,8 +59,8 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return the value projection W_V of every layer, split by head, as float64. Projections that heads share are
-    repeated. The list lacks layers in which no value projection is found."""
+    """Return the value projection W_V of every layer by head, float64, repeated if heads share it. The list lacks
+    layers in which no value projection is found."""
     slices = []
     for module in checkpoint.model.modules():
         for name in (*_OWN, *_FUSED, *_BY_HEAD):

@@ -90,7 +90,7 @@ def spaced_words(text: str) -> list[Span]:
 def word_weights(
     weights: Float[np.ndarray, "*heads query key"], words: Sequence[Word], keys: Sequence[Word] | None = None
 ) -> Float[np.ndarray, "*heads word key_word"]:
-    """Sum attention weights over the key tokens of each word, and average them over its query tokens. Rows still sum to
+    """Sum attention weights over the key tokens of each word, and average them over its query tokens; rows still sum to
     1.
 
     `words` are those of queries, and of keys unless `keys` is given; they cover every token. A key after the last token
@@ -113,8 +113,7 @@ def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
-    """Return the positions of the first token ([CLS] or BOS) and of the separators, as indices of tokens or of
-    words."""
+    """Return the positions of the first token ([CLS] or BOS) and of the separators, as indices of tokens or words."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
     separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))
@@ -122,8 +121,7 @@ def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[in
 
 
 def word_maps(maps: AttentionMaps, encoding: Encoding) -> AttentionMaps:
-    """Convert attention maps between tokens to maps between words. In an encoder-decoder, the words of the decoder are
-    those of the target."""
+    """Convert attention maps between tokens to maps between words. The words of a decoder are those of the target."""
     target = encoding.target if maps.part in ("decoder", "cross") else None
     words = words_of(encoding) if target is None else words_of(target)
     keys = words_of(encoding) if maps.part == "cross" else None

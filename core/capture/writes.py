@@ -27,7 +27,7 @@ from .contributions import EXACT_DTYPES, TOLERANCE, Carrying, _tables, carry, su
 from .contributors import Component
 from .norms import output_projections
 from .reach import is_interceptable
-from .running import BATCH_TOKENS, batches, model_inputs, prepared
+from .running import BATCH_TOKENS, batches, prepared
 from .sums import Sum
 from .values import value_weights
 
@@ -35,8 +35,8 @@ LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "emb
 
 
 def read_by(checkpoint: Checkpoint) -> str:
-    """Return which part of a model turns hidden states into logits: the language-model head, the prediction head, or
-    the embedding matrix."""
+    """Return the part of a model that turns hidden states into logits: language-model head, prediction head, or
+    embedding matrix."""
     if checkpoint.model.get_output_embeddings() is None:
         return EMBEDDING
     return LANGUAGE if checkpoint.causal else PREDICTION
@@ -48,11 +48,8 @@ def read_by(checkpoint: Checkpoint) -> str:
 def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
-    """Yield each head and a matrix [source, token]. The matrix states how much attention to each source token changes
-    the logit of every token in the vocabulary.
-
-    Raises InputError if the weights cannot be found.
-    """
+    """Yield each head and how much its attention to each source token changes the logit of every token in the
+    vocabulary. Raises InputError if the weights cannot be found."""
     model = checkpoint.model
     base = getattr(model, "base_model", model)
     embedding = model.get_input_embeddings().weight.detach().float()
@@ -83,11 +80,8 @@ def circuit_rows(
 
 @torch.no_grad()
 def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
-    """Return the factors with which a normalisation layer multiplies normalised states. They are its weight, or 1 +
-    weight in some model families.
-
-    They are read from its output for a state that is normalised already.
-    """
+    """Return the factors with which a normalisation layer multiplies normalised states: its weight, or 1 + weight in
+    some families."""
     normalised = torch.ones(width)
     normalised[1::2] = -1
     if width % 2:
@@ -102,8 +96,7 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """What each head adds to the logits at one position of one input, counting only the token to which the head attends
-    most at this position.
+    """What each head adds to the logits at one position of one input from the token to which it attends most there.
 
     Attributes:
         source: index of this token. *Shape:* (layer, head); -1 without attention.
@@ -124,8 +117,8 @@ def text_writes(
     places: Sequence[int],
     take: Callable[[int, TextWrites], None],
 ) -> None:
-    """Compute what each head adds to the logits at one position of each input, given in `places`. The index of the
-    input and the result are passed to the callback `take`.
+    """Compute what each head adds to the logits at one position of each input, and pass the index of the input and the
+    result to `take`.
 
     The heads of `logits` are those of `checkpoint`, layer by layer. Raises InterventionError if the contributions of
     this family or number format do not add up.
@@ -145,7 +138,7 @@ def text_writes(
             run = stack.enter_context(prepared(checkpoint, some=some, inputs=inputs, watcher=reading.watch))
             run.mixer = reading.mix
             stack.enter_context(reading.carrying)
-            hidden = base(**model_inputs(checkpoint, some)).last_hidden_state
+            hidden = base(**checkpoint.inputs(some)).last_hidden_state
             carried = sum_of(hidden)
             whole = None if carried is None else carried.parts.detach()
         most = TOLERANCE * float(hidden.abs().max())
@@ -159,8 +152,9 @@ def text_writes(
         for row, number in enumerate(inputs):
             parts = whole[[named[head.layer, head.head] for head in heads], row, at[row]]
             state = hidden[row, at[row]].detach()
-            logits = _derivative(checkpoint, state.repeat(len(parts), 1), parts)
             with torch.no_grad():
+                at_states = (state.repeat(len(parts), 1),)
+                logits = torch.func.jvp(lambda some: _logits(checkpoint, some), at_states, (parts,))[1]
                 removed = _logits(checkpoint, state[None]) - _logits(checkpoint, state - parts)
             centred = [one - one.mean(-1, keepdim=True) for one in (logits, removed)]
             take(number, TextWrites(reading.source[:, :, row], reading.weight[:, :, row], *centred))
@@ -180,8 +174,8 @@ class _Sources:
         self._weights = weights
 
     def mix(self, layer: int, output: Tensor, values: Tensor, _: Tensor | None) -> Tensor:
-        """Split the outputs of heads, [batch, query, head, dim], into two parts at the observed position: what each
-        head reads from its most attended token, and the rest."""
+        """Split the outputs of heads at the observed position into what each reads from its most attended token, and
+        the rest."""
         with torch._C.DisableTorchFunction():
             weights, rows = self._weights[..., : values.shape[2]], torch.arange(len(self.at))
             weight, source = weights[rows, :, torch.tensor(self.at)].max(-1)
@@ -214,14 +208,6 @@ def _logits(checkpoint: Checkpoint, states: Float[Tensor, "state hidden"]) -> Fl
         return model(input_ids=torch.zeros(len(states), 1, dtype=torch.long)).logits[:, 0]
     finally:
         base.forward = usual
-
-
-def _derivative(
-    checkpoint: Checkpoint, states: Float[Tensor, "state hidden"], directions: Float[Tensor, "state hidden"]
-) -> Float[Tensor, "state token"]:
-    """Return the derivative of the logits at each state in a direction."""
-    with torch.no_grad():
-        return torch.func.jvp(lambda some: _logits(checkpoint, some), (states,), (directions,))[1]
 
 
 def masked(checkpoint: Checkpoint, encoding: Encoding, place: int) -> Encoding:

@@ -21,7 +21,7 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .function import AttentionRun, of_this_thread, running
 from .projections import layer_modules
-from .running import BATCH_TOKENS, model_inputs, prepared
+from .running import BATCH_TOKENS, prepared
 
 
 class _Call(NamedTuple):
@@ -36,16 +36,16 @@ class _Call(NamedTuple):
 def value_zeroing(
     checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return how much the layer output at each position changes if the value vectors of one token are set to 0. The
-    change is a cosine distance (float64).
+    """Return how much the layer output at each position changes if the value vectors of one token are set to 0: a
+    cosine distance, 0 to 2, float64.
 
-    Every layer runs again from its own input, once for each token. The range is 0 to 2. `normalised` divides every row
-    by its sum; rows of zeros remain. Raises InputError if the layers of the family cannot be run separately.
+    Every layer runs again from its own input, once for each token. `normalised` divides every row by its sum; rows of
+    zeros remain. Raises InputError if the layers of the family cannot be run separately.
     """
     with torch.no_grad():
         with prepared(checkpoint), _calls(checkpoint) as calls:
             stored = {"use_cache": False} if checkpoint.causal else {}  # a layer that runs again must not find its keys
-            checkpoint.model(**model_inputs(checkpoint, [encoding]), **stored)
+            checkpoint.model(**checkpoint.inputs([encoding]), **stored)
         scores = np.stack([_of_layer(call, len(encoding)) for call in calls])
     if checkpoint.causal:
         scores = np.tril(scores)

@@ -149,14 +149,14 @@ class RelationAttention:
                 index += len(QUANTITIES)
 
 
-def best_distance(distances: Counter[int], *, among: Sequence[int] | None = None) -> tuple[int, float]:
+def best_distance(distances: Counter[int]) -> tuple[int, float]:
     """Return the most frequent distance between linked words, and the accuracy of always predicting this distance.
 
-    `among` lists candidate distances (None: 1 to FARTHEST both ways). The nearest in a tie; (0, NaN) without links.
+    Distances are 1 to FARTHEST both ways. The nearest in a tie; (0, NaN) without links.
     """
     total = sum(distances.values())
     if not total:
         return 0, float("nan")
-    tried = among or [d for d in range(-FARTHEST, FARTHEST + 1) if d]
+    tried = (d for d in range(-FARTHEST, FARTHEST + 1) if d)
     chosen = max(tried, key=lambda d: (distances[d], -abs(d)))
     return chosen, distances[chosen] / total

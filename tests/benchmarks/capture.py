@@ -11,7 +11,7 @@ import time
 import torch
 from transformers import BertConfig, BertModel
 
-from core.capture.running import model_inputs, run
+from core.capture.running import run
 from core.models.checkpoint import Checkpoint
 from core.models.encoding import Encoding
 from core.scoring.registry import head_scores
@@ -65,7 +65,7 @@ def main() -> dict[str, object]:
     figures: dict[str, object] = {"threads": torch.get_num_threads()}
     for length in (64, 128):
         encodings = [random_encoding(length) for _ in range(BATCH)]
-        tensors = model_inputs(checkpoint, encodings)
+        tensors = checkpoint.inputs(encodings)
 
         def bare(tensors=tensors) -> None:
             model.set_attn_implementation("sdpa")

@@ -21,7 +21,7 @@ from transformers import AutoModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from core.capture.long_maps import block_maxima
-from core.capture.running import model_inputs, prepared
+from core.capture.running import prepared
 from core.models.family import FAMILIES, family_of
 from core.models.opening import open_checkpoint
 from core.scoring.registry import head_scores
@@ -99,7 +99,7 @@ def ratio(name: str) -> float:
         made = random_encoding(LENGTH)
         made = replace(made, ids=tuple(piece % vocabulary for piece in made.ids))
         encodings.append(replace(made, target=made) if family.translates else made)
-    tensors, plain = model_inputs(checkpoint, encodings), checkpoint.model.config._attn_implementation
+    tensors, plain = checkpoint.inputs(encodings), checkpoint.model.config._attn_implementation
 
     def bare() -> None:
         checkpoint.model.set_attn_implementation(plain)

@@ -14,7 +14,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification
 
 from core.capture.blocks import PartChange
-from core.capture.comparing import compare, compare_inputs, predictions
+from core.capture.comparing import compare, predictions
 from core.capture.components import LayerBlock
 from core.capture.interventions import Knockout
 from core.capture.knockout import edges_of
@@ -89,7 +89,10 @@ def live(checkpoint: Checkpoint, rows: list) -> dict[str, float]:
     source = mean_outputs(checkpoint, [checkpoint.encode(row.text, row.pair) for row in rows[:200]])
     cut = Knockout(edges_of("separators", causal=False), frozenset(range(checkpoint.layers)))
     answers = {
-        "live_ms_two_inputs": lambda: (beside(checkpoint, first, second), compare_inputs(checkpoint, first, second)),
+        "live_ms_two_inputs": lambda: (
+            beside(checkpoint, first, second),
+            predictions(checkpoint, (first, ()), (second, ())),
+        ),
         "live_ms_mean": lambda: compare(checkpoint, first, changes_of(heads[0], "mean", source)),
         "live_ms_block_off": lambda: compare(checkpoint, first, [PartChange(LayerBlock(1, "attention"))]),
         "live_ms_knockout": lambda: predictions(checkpoint, (first, ()), (first, (cut,))),

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture.comparing import OutputChange, compare, compare_inputs, predicted, predictions
+from core.capture.comparing import OutputChange, compare, predicted, predictions
 from core.capture.interventions import Intervention
-from core.capture.running import model_inputs
 from tests.capture.conftest import TEXT, writer
 from tests.capture.test_interventions import classifier
 
@@ -16,7 +15,7 @@ DISABLED = Intervention("disable", frozenset({Head(0, 1)}))
 
 def shares(checkpoint, encoding):
     with torch.no_grad():
-        logits = checkpoint.model(**model_inputs(checkpoint, [encoding])).logits[0].float()
+        logits = checkpoint.model(**checkpoint.inputs([encoding])).logits[0].float()
     return torch.softmax(logits if checkpoint.labels else logits[-1], -1).tolist()
 
 
@@ -52,7 +51,7 @@ def test_a_decoders_next_pieces_likeliest_first_of_two_inputs():
     checkpoint = writer("gpt2")
     first, second = checkpoint.encode(TEXT[0]), checkpoint.encode(TEXT[1])
     assert compare(checkpoint, first, [DISABLED]).place == len(first) - 1
-    found = compare_inputs(checkpoint, first, second)
+    found = predictions(checkpoint, (first, ()), (second, ()))
     assert 0 < len(found) <= 10
     before, after = shares(checkpoint, first), shares(checkpoint, second)
     assert [choice.before for choice in found] == sorted((choice.before for choice in found), reverse=True)

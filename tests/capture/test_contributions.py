@@ -112,7 +112,7 @@ def scores_by_the_model(checkpoint, encoding):
 
     with torch.no_grad(), running.prepared(checkpoint) as run:
         run.opener = keep
-        checkpoint.model(**running.model_inputs(checkpoint, [encoding]))
+        checkpoint.model(**checkpoint.inputs([encoding]))
     return scores
 
 

@@ -10,8 +10,8 @@ from transformers import AutoModel
 from core.attention import Head
 from core.capture.interventions import Intervention, Knockout
 from core.capture.outputs import mean_outputs
-from core.capture.running import capture, model_inputs, prepared, run
-from core.capture.selfcheck import eager_parts, self_check
+from core.capture.running import capture, prepared, run
+from core.capture.selfcheck import eager_parts, findings
 from core.errors import InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier
@@ -71,9 +71,9 @@ def test_every_family_is_a_record():
 
 @pytest.mark.thorough
 def test_every_family_passes_its_self_check(checkpoint):
-    findings = self_check(checkpoint)
-    assert len(findings) == 6
-    assert [finding for finding in findings if not finding.passed] == []
+    found = list(findings(checkpoint))
+    assert len(found) == 6
+    assert [finding for finding in found if not finding.passed] == []
 
 
 @pytest.mark.thorough
@@ -98,7 +98,7 @@ def test_a_pass_that_nobody_watches_equals_eager(reached):
     plain = states(reached, encoding)
     reached.model.set_attn_implementation("eager")
     with torch.no_grad():
-        wanted = reached.model(**model_inputs(reached, [encoding]))[0][0]
+        wanted = reached.model(**reached.inputs([encoding]))[0][0]
     assert torch.allclose(plain, wanted, atol=1e-4)
 
 
@@ -120,7 +120,7 @@ def test_disabling_is_uniform_over_what_is_visible_and_equals_eager_rewritten(re
         patched.setattr(source, "eager_attention_forward", rewriting)
         reached.model.set_attn_implementation("eager")
         with torch.no_grad():
-            wanted = reached.model(**model_inputs(reached, [encoding]))[0][0]
+            wanted = reached.model(**reached.inputs([encoding]))[0][0]
     assert layer_of == list(range(reached.layers))
     assert torch.allclose(changed, wanted, atol=1e-4)
 
@@ -162,7 +162,7 @@ def test_a_family_outside_the_interface_obeys_every_operator_where_its_softmax_i
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(torch.nn.functional, "softmax", rewriting)
         with torch.no_grad():
-            wanted = checkpoint.model(**model_inputs(checkpoint, [encoding]))[0][0]
+            wanted = checkpoint.model(**checkpoint.inputs([encoding]))[0][0]
     changed = states(checkpoint, encoding, disabling(1, 1), Intervention("zero", frozenset({Head(1, 2)})))
     assert len(calls) == checkpoint.layers
     assert torch.allclose(changed, wanted, atol=1e-5)
@@ -175,7 +175,7 @@ def test_a_gate_and_an_empty_cut_leave_such_a_family_as_it_is(family):
     encoding = checkpoint.encode(TEXT[0])
     plain = states(checkpoint, encoding)
     with torch.no_grad(), prepared(checkpoint, gates=torch.ones(3, 4)):
-        assert torch.equal(checkpoint.model(**model_inputs(checkpoint, [encoding]))[0][0], plain)
+        assert torch.equal(checkpoint.model(**checkpoint.inputs([encoding]))[0][0], plain)
     cut = Knockout(lambda one: torch.zeros(len(one), len(one), dtype=torch.bool), frozenset({0, 1, 2}))
     assert torch.equal(states(checkpoint, encoding, cut), plain)
 
@@ -232,7 +232,7 @@ def test_a_fresh_classifier_is_made_where_a_family_has_no_sdpa(family):
     model = fresh_classifier(checkpoint, ("no", "yes"))
     encoding = checkpoint.encode(TEXT[0])
     with torch.no_grad():
-        assert model(**model_inputs(checkpoint, [encoding])).logits.shape == (1, 2)
+        assert model(**checkpoint.inputs([encoding])).logits.shape == (1, 2)
 
 
 @pytest.mark.parametrize(("family", "causal"), [("granite", True), ("ernie", False)])
@@ -242,4 +242,4 @@ def test_a_new_family_is_one_record_and_one_config(monkeypatch, family, causal):
     monkeypatch.setitem(RECORDS, family, Family(family, causal=causal))
     checkpoint = built(family, SHARED if causal else SIZES, encodes=not causal)
     assert checkpoint.causal is causal
-    assert [finding for finding in self_check(checkpoint) if not finding.passed] == []
+    assert [finding for finding in findings(checkpoint) if not finding.passed] == []

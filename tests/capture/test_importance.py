@@ -5,7 +5,7 @@ import torch
 
 from core.capture.function import NAME
 from core.capture.importance import gradients, importance
-from core.capture.running import model_inputs, prepared
+from core.capture.running import prepared
 from core.errors import CheckpointError, InputError
 from tests.capture.conftest import TEXT, tiny
 from tests.capture.test_interventions import INTERCEPTABLE, classifier
@@ -19,7 +19,7 @@ def encodings(checkpoint):
 
 def loss_with(checkpoint, encoding, label, gates):
     with torch.no_grad(), prepared(checkpoint, gates=gates):
-        logits = checkpoint.model(**model_inputs(checkpoint, [encoding])).logits.double()
+        logits = checkpoint.model(**checkpoint.inputs([encoding])).logits.double()
     return float(torch.nn.functional.cross_entropy(logits, torch.tensor([label])))
 
 
@@ -56,7 +56,7 @@ def test_the_code_per_token_is_context_times_its_gradient():
         layer.attention.output.dense.register_forward_pre_hook(keep) for layer in checkpoint.model.bert.encoder.layer
     ]
     embedded = checkpoint.model.bert.embeddings(torch.tensor([encoding.ids])).requires_grad_()
-    inputs = model_inputs(checkpoint, [encoding]) | {"input_ids": None, "inputs_embeds": embedded}
+    inputs = checkpoint.inputs([encoding]) | {"input_ids": None, "inputs_embeds": embedded}
     inputs["inputs_embeds"] = checkpoint.model.bert.embeddings.word_embeddings(
         torch.tensor([encoding.ids])
     ).requires_grad_()
@@ -124,7 +124,7 @@ def test_scores_use_squared_error():
     encoding = checkpoint.encode(TEXT[0])
     near, far = (gradients(checkpoint, [encoding], [label]).example for label in (1.0, 101.0))
     with torch.no_grad():
-        value = float(checkpoint.model(**model_inputs(checkpoint, [encoding])).logits)
+        value = float(checkpoint.model(**checkpoint.inputs([encoding])).logits)
     assert torch.allclose(far / abs(value - 101), near / abs(value - 1), rtol=1e-3)  # d(v - y)^2 = 2 (v - y) dv
 
 

@@ -8,7 +8,7 @@ from transformers import AutoModelForSequenceClassification
 
 from core.attention import Head
 from core.capture.interventions import OPERATORS, Intervention, operator_of, pointing, uniform
-from core.capture.running import model_inputs, predict, run
+from core.capture.running import predict, run
 from core.errors import InputError, InterventionError
 from core.models.checkpoint import Checkpoint
 from core.models.classifier import fresh_classifier
@@ -84,7 +84,7 @@ def reference_logits(checkpoint, encoding, operator, heads, monkeypatch):
         patched.setattr(source, "eager_attention_forward", rewriting)
         checkpoint.model.set_attn_implementation("eager")
         with torch.no_grad():
-            logits = checkpoint.model(**model_inputs(checkpoint, [encoding])).logits[0]
+            logits = checkpoint.model(**checkpoint.inputs([encoding])).logits[0]
     assert len(calls) == checkpoint.layers
     return logits
 

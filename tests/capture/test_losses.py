@@ -9,7 +9,7 @@ from core.attention import Head
 from core.capture.interventions import OPERATORS, Given, Intervention, pointing, uniform
 from core.capture.losses import LabelledRows, effects, first_order, row_losses, slopes_of
 from core.capture.outputs import head_outputs, mean_outputs
-from core.capture.running import model_inputs, predict, prepared
+from core.capture.running import predict, prepared
 from core.capture.sweeping import every_head
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint
@@ -84,7 +84,7 @@ def _mixed_loss(checkpoint, encoding, label, head, operator, share):
 
     with torch.no_grad(), prepared(checkpoint, gates=torch.ones(3, 4)) as run:
         run.mixer = mixer
-        logits = checkpoint.model(**model_inputs(checkpoint, [encoding])).logits
+        logits = checkpoint.model(**checkpoint.inputs([encoding])).logits
     return float(row_losses(logits, [label])[0])
 
 

@@ -9,7 +9,6 @@ import torch
 from core.capture.blocks import writer
 from core.capture.components import LayerBlock
 from core.capture.norms import Contributions, contributions, norm_maps, normalised, run_norms
-from core.capture.running import model_inputs
 from core.errors import InputError
 from tests.capture.conftest import (
     DECODERS,
@@ -82,7 +81,7 @@ def test_over_heads_and_keys_it_is_the_output_of_the_attention_block(family):
     contributions(checkpoint, encodings, take)
     for k, encoding in enumerate(encodings):
         with torch.no_grad(), written(checkpoint) as kept:
-            checkpoint.model(**model_inputs(checkpoint, [encoding]))
+            checkpoint.model(**checkpoint.inputs([encoding]))
         assert len(kept) == checkpoint.layers
         for layer, output in enumerate(kept):
             near = 1e-5 * max(1.0, float(output.abs().max()))  # float32 sums of values of that size
@@ -92,7 +91,7 @@ def test_over_heads_and_keys_it_is_the_output_of_the_attention_block(family):
 def _by_hand(checkpoint, encoding, layer, head):
     """W_V, W_O of a head as slices, and what comes into the layer's attention: BERT and GPT-2, float64."""
     with torch.no_grad():
-        inputs = model_inputs(checkpoint, [encoding])
+        inputs = checkpoint.inputs([encoding])
         before = checkpoint.model(**inputs, output_hidden_states=True).hidden_states[layer][0]
         dim, hidden = before.shape[1] // checkpoint.heads, before.shape[1]
         own = slice(head * dim, (head + 1) * dim)

@@ -12,7 +12,7 @@ from core.capture.components import PART_KINDS, LayerBlock
 from core.capture.interventions import OPERATORS, Intervention, Knockout
 from core.capture.knockout import edges_of
 from core.capture.outputs import Alignment, ByClass, Donors, Patched, classes_of, head_outputs, mean_outputs
-from core.capture.running import model_inputs, predict, prepared
+from core.capture.running import predict, prepared
 from core.capture.sweeping import Computing, every_head, sweep
 from core.errors import InputError, InterventionError
 from tests.capture import by_hand
@@ -137,7 +137,7 @@ def states(checkpoint, ids, chosen):
     encoding = checkpoint.encode(TEXT[0])
     changed = replace(encoding, ids=tuple(ids))
     with torch.no_grad(), prepared(checkpoint, chosen, some=[encoding], inputs=[0]):
-        return checkpoint.model(**model_inputs(checkpoint, [changed])).last_hidden_state[0]
+        return checkpoint.model(**checkpoint.inputs([changed])).last_hidden_state[0]
 
 
 @pytest.mark.thorough

@@ -7,15 +7,15 @@ import torch
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.long_maps import window
-from core.capture.running import batches, capture, model_inputs, predict, prepared, run
-from core.capture.selfcheck import eager_parts, self_check
+from core.capture.running import batches, capture, predict, prepared, run
+from core.capture.selfcheck import eager_parts, findings
 from core.errors import CheckpointError
 from tests.capture.conftest import TEXT, tiny, translator
 
 
 @pytest.mark.thorough
 def test_every_family_passes_its_self_check(checkpoint):
-    failed = [finding for finding in self_check(checkpoint) if not finding.passed]
+    failed = [finding for finding in findings(checkpoint) if not finding.passed]
     assert not failed
 
 
@@ -49,7 +49,7 @@ def test_padded_and_unpadded_agree(family):
     checkpoint = tiny(family)
     short, long = checkpoint.encode(TEXT[3]), checkpoint.encode(TEXT[2], TEXT[1])
     alone = capture(checkpoint, short).weights
-    inputs = model_inputs(checkpoint, [short])
+    inputs = checkpoint.inputs([short])
     room = len(long) - len(short)
     padded = {name: torch.nn.functional.pad(one, (0, room)) for name, one in inputs.items()}
     checkpoint.model.set_attn_implementation("eager")
@@ -87,10 +87,10 @@ def test_the_model_is_left_as_it_was():
     checkpoint, encoding = tiny("gpt2"), tiny("gpt2").encode(TEXT[0])
     before = {name: value.clone() for name, value in checkpoint.model.state_dict().items()}
     with torch.no_grad():
-        plain = checkpoint.model(**model_inputs(checkpoint, [encoding]))[0]
+        plain = checkpoint.model(**checkpoint.inputs([encoding]))[0]
     capture(checkpoint, encoding, [Intervention("disable", frozenset({Head(0, 1)}))])
     with torch.no_grad():
-        again = checkpoint.model(**model_inputs(checkpoint, [encoding]))[0]
+        again = checkpoint.model(**checkpoint.inputs([encoding]))[0]
     assert torch.allclose(plain, again, atol=1e-6)
     assert all(torch.equal(before[name], value) for name, value in checkpoint.model.state_dict().items())
 
@@ -134,7 +134,7 @@ def test_a_pass_of_another_thread_meets_hooks_that_are_being_added_or_removed():
     from concurrent.futures import ThreadPoolExecutor
 
     checkpoint = tiny("bert")
-    tensors = model_inputs(checkpoint, [checkpoint.encode(TEXT[0], TEXT[1])])
+    tensors = checkpoint.inputs([checkpoint.encode(TEXT[0], TEXT[1])])
     alone = checkpoint.model(**tensors).last_hidden_state
     with prepared(checkpoint), ThreadPoolExecutor(1) as pool:
         # torch adds a hook before, and removes it after, the note that it takes keyword arguments

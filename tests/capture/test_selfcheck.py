@@ -6,7 +6,7 @@ from core.attention import Head
 from core.capture import selfcheck
 from core.capture.interventions import Intervention
 from core.capture.running import run
-from core.capture.selfcheck import Finding, findings, self_check
+from core.capture.selfcheck import Finding, findings
 from tests.capture.conftest import tiny
 
 
@@ -21,7 +21,7 @@ def test_a_head_that_reaches_nothing_is_found_whichever_layer_it_is_in():
         width = checkpoint.model.config.hidden_size // checkpoint.heads
         with torch.no_grad():
             checkpoint.model.encoder.layer[layer].attention.output.dense.weight[:, :width] = 0
-        failed = last(self_check(checkpoint))
+        failed = last(list(findings(checkpoint)))
         assert not failed.passed
         assert failed.seen == f"disabling L{layer + 1}H1 changed nothing"
 

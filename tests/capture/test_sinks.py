@@ -7,8 +7,8 @@ import torch
 from core.attention import Head
 from core.capture.function import AttentionRun, running
 from core.capture.interventions import Intervention, Knockout
-from core.capture.running import capture, model_inputs, run
-from core.capture.selfcheck import self_check
+from core.capture.running import capture, run
+from core.capture.selfcheck import findings
 from core.capture.words import word_maps
 from core.errors import CheckpointError, InterventionError
 from core.models.opening import open_checkpoint
@@ -34,7 +34,7 @@ def states(checkpoint, encoding, *interventions):
 def eager(checkpoint, encoding):
     checkpoint.model.set_attn_implementation("eager")
     with torch.no_grad():
-        return checkpoint.model(**model_inputs(checkpoint, [encoding]), output_attentions=True)
+        return checkpoint.model(**checkpoint.inputs([encoding]), output_attentions=True)
 
 
 def watched(checkpoint, encoding, **wanted):
@@ -43,7 +43,7 @@ def watched(checkpoint, encoding, **wanted):
     checkpoint.model.set_attn_implementation("atlas")
     asked = AttentionRun(3, watcher=lambda _, weights: kept.append(weights[0]), watched=frozenset(range(3)), **wanted)
     with torch.no_grad(), running(asked):
-        output = checkpoint.model(**model_inputs(checkpoint, [encoding]))
+        output = checkpoint.model(**checkpoint.inputs([encoding]))
     return torch.stack(kept), output[0][0]
 
 
@@ -106,7 +106,7 @@ def test_captured_maps_have_the_sink_as_one_more_key(checkpoint, encoding):
 
 
 def test_it_passes_its_self_check(checkpoint):
-    assert [finding for finding in self_check(checkpoint) if not finding.passed] == []
+    assert [finding for finding in findings(checkpoint) if not finding.passed] == []
 
 
 def test_statistics_of_weights_among_tokens_are_refused_in_a_sentence(checkpoint, encoding):

@@ -11,7 +11,7 @@ from core.attention import Head
 from core.capture import masks, streaming
 from core.capture.function import AttentionRun, attention, running
 from core.capture.interventions import Intervention
-from core.capture.running import model_inputs, prepared, run
+from core.capture.running import prepared, run
 from core.capture.streaming import Streamer
 from core.capture.words import groups_of
 from core.errors import CheckpointError
@@ -87,14 +87,14 @@ def both_ways(checkpoint, encoding):
     """Each call's sums and maps, and the outputs of both passes."""
     whole, sums = {}, {}
     with torch.no_grad(), prepared(checkpoint, watcher=whole.__setitem__, layers=range(checkpoint.calls)):
-        plain = checkpoint.model(**model_inputs(checkpoint, [encoding, encoding]))[0]
+        plain = checkpoint.model(**checkpoint.inputs([encoding, encoding]))[0]
     for call, weights in whole.items():
         keys = weights.shape[-1] - checkpoint.family.sinks
         needs = [every_need(weights.shape[2], keys)] * 2
         streamer = Streamer(needs, sums.__setitem__, frozenset({call}))
         with torch.no_grad(), prepared(checkpoint) as asked, masks.lazily():
             asked.streamer = streamer
-            streamed = checkpoint.model(**model_inputs(checkpoint, [encoding, encoding]))[0]
+            streamed = checkpoint.model(**checkpoint.inputs([encoding, encoding]))[0]
         yield whole[call], sums[call], needs, (plain, streamed)
 
 
@@ -353,7 +353,7 @@ def test_blocks_come_in_order_and_whole_to_what_needs_maxima():
         streamer = Streamer([Needs(blocks=largest)], lambda *_: None, frozenset({0}))
         with torch.no_grad(), prepared(checkpoint) as asked, masks.lazily():
             asked.streamer = streamer
-            checkpoint.model(**model_inputs(checkpoint, [encoding]))
+            checkpoint.model(**checkpoint.inputs([encoding]))
         found = np.stack([np.concatenate(most[head]) for head in range(4)])
         assert np.array_equal(found, weights[0].argmax(-1).numpy())
         break

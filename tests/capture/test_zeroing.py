@@ -5,7 +5,6 @@ import pytest
 import torch
 
 from core.capture.projections import layer_modules
-from core.capture.running import model_inputs
 from core.capture.zeroing import value_zeroing
 from core.errors import InputError
 from tests.capture.conftest import translator
@@ -21,7 +20,7 @@ def _outputs(checkpoint, encoding, layer, layers):
         for one in layers
     ]
     with torch.no_grad():
-        checkpoint.model(**model_inputs(checkpoint, [encoding]))
+        checkpoint.model(**checkpoint.inputs([encoding]))
     for handle in handles:
         handle.remove()
     return kept[layer].reshape(len(encoding), -1).double().numpy()

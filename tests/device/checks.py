@@ -10,7 +10,7 @@ import torch
 from core.capture import streaming
 from core.capture.losses import LabelledRows, effects
 from core.capture.running import capture, run
-from core.capture.selfcheck import self_check
+from core.capture.selfcheck import findings
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.family import FAMILIES
@@ -83,9 +83,9 @@ def _within(difference: float, kind: str, dtype: str) -> tuple[bool, str]:
 
 def selfcheck(family: str, device: torch.device, dtype: str) -> tuple[bool, str]:
     """The six checks that a checkpoint passes when it is opened."""
-    findings = self_check(moved(tiny_of_record(family), device, dtype))
-    broken = [f"{finding.name}: {finding.seen}" for finding in findings if not finding.passed]
-    return not broken, "; ".join(broken) or f"{len(findings)} of {len(findings)}"
+    found = list(findings(moved(tiny_of_record(family), device, dtype)))
+    broken = [f"{finding.name}: {finding.seen}" for finding in found if not finding.passed]
+    return not broken, "; ".join(broken) or f"{len(found)} of {len(found)}"
 
 
 def captured(device: torch.device, dtype: str) -> tuple[bool, str]:

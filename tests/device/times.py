@@ -8,7 +8,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 from core.capture.interventions import Intervention
-from core.capture.running import model_inputs, predict, run
+from core.capture.running import predict, run
 from core.capture.sweeping import Computing, every_head, sweep
 from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
@@ -65,7 +65,7 @@ def capture_ratio(device: torch.device, size: str) -> float:
     model = BertModel(BertConfig(**SIZES[size])).eval().requires_grad_(requires_grad=False).to(device)
     checkpoint = Checkpoint("random", model, SegmentedNames())
     encodings = [random_encoding(128) for _ in range(8)]
-    tensors = model_inputs(checkpoint, encodings)
+    tensors = checkpoint.inputs(encodings)
 
     def bare() -> None:
         model.set_attn_implementation("sdpa")
@@ -110,7 +110,7 @@ def memory_figures(device: torch.device, size: str) -> dict[str, float]:
     config = BertConfig(**SIZES[size], max_position_embeddings=length)
     model = BertModel(config).eval().requires_grad_(requires_grad=False).to(device)
     checkpoint, encoding = Checkpoint("random", model, SegmentedNames()), random_encoding(length)
-    tensors = model_inputs(checkpoint, [encoding])
+    tensors = checkpoint.inputs([encoding])
 
     def bare() -> None:
         model.set_attn_implementation("sdpa")

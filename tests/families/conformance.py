@@ -21,8 +21,8 @@ from safetensors.torch import save_file
 
 from core.capture.masks import lazily
 from core.capture.reach import is_streamed, reach_of
-from core.capture.running import capture, model_inputs, prepared
-from core.capture.selfcheck import SHORT, self_check
+from core.capture.running import capture, prepared
+from core.capture.selfcheck import SHORT, findings
 from core.capture.streaming import Streamer
 from core.errors import AtlasError, CheckpointError
 from core.map_sums import Needs
@@ -91,7 +91,7 @@ def outcome_of(family: str) -> Outcome:
     except Exception as error:
         return Outcome(family, wrong=f"{type(error).__name__}: {_line(error)}")
     try:
-        failed = {finding.name: finding.seen for finding in self_check(checkpoint) if not finding.passed}
+        failed = {finding.name: finding.seen for finding in findings(checkpoint) if not finding.passed}
     except Exception as error:
         return Outcome(family, maps=True, wrong=f"{type(error).__name__}: {_line(error)}")
     if reach == "outputs":
@@ -117,7 +117,7 @@ def _streams_wrongly(checkpoint: Checkpoint) -> str:
     numbers = frozenset(checkpoint.sets[0].numbers)
     with torch.no_grad(), prepared(checkpoint) as run, lazily():
         run.streamer = Streamer([Needs(entropy=True)], lambda layer, sums: seen.update({layer: sums[0]}), numbers)
-        checkpoint.model(**model_inputs(checkpoint, [encoding]))
+        checkpoint.model(**checkpoint.inputs([encoding]))
     weights = capture(checkpoint, encoding).weights
     whole = -np.where(weights > 0, weights * np.log(np.where(weights > 0, weights, 1)), 0).sum(-1)
     off = max(float(np.abs(seen[layer].entropies - whole[layer]).max()) for layer in numbers)

@@ -151,7 +151,6 @@ def test_shards_merge_to_the_whole():
 
 def test_the_best_distance_is_the_commonest():
     assert best_distance(Counter({-1: 3, 2: 5, 20: 9})) == (2, 5 / 17)
-    assert best_distance(Counter({-1: 3, 2: 5}), among=[-1, 1]) == (-1, 3 / 8)
     chosen, share = best_distance(Counter())
     assert chosen == 0
     assert np.isnan(share)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.capture.running import capture, model_inputs
+from core.capture.running import capture
 from core.errors import InputError
 from core.models.classifier import random_copy
 from core.models.family import FAMILIES as RECORDS
@@ -42,7 +42,7 @@ def test_heads_permuted_inside_their_layers_are_found_exactly(family):
     assert (order != np.arange(order.shape[1])).any()
     encoding = checkpoint.encode(TEXT[0])
     with torch.no_grad():
-        outputs = [one.model(**model_inputs(one, [encoding]))[0] for one in (checkpoint, other)]
+        outputs = [one.model(**one.inputs([encoding]))[0] for one in (checkpoint, other)]
     assert torch.allclose(*outputs, atol=1e-4)  # the same function
     shared = common_inputs(checkpoint, other, SOURCES, queries=None, seed=0)
     sums = compared(checkpoint, other, shared)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.capture.comparing import compare_inputs
+from core.capture.comparing import predictions
 from core.capture.running import capture
 from core.errors import InputError
 from core.studies.ablation.input_pairs import aligned, beside, logit_difference, positions
@@ -18,7 +18,7 @@ def test_the_same_input_stands_for_itself_and_moves_nothing():
     seen = beside(checkpoint, encoding, encoding)
     assert (1 - seen.change.cosine == 0).all()
     assert (seen.change.first_elsewhere == 0).all()
-    assert all(one.before == one.after for one in compare_inputs(checkpoint, encoding, encoding))
+    assert all(one.before == one.after for one in predictions(checkpoint, (encoding, ()), (encoding, ())))
     assert (seen.alignment.first_alone, seen.alignment.second_alone) == ((), ())
 
 

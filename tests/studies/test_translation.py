@@ -7,7 +7,7 @@ import torch
 from core.attention import Head
 from core.capture.generating import translated
 from core.capture.interventions import Intervention
-from core.capture.running import captured_parts, model_inputs, prepared
+from core.capture.running import captured_parts, prepared
 from core.capture.translating import aligned_words, pairs_of, part_importance, right
 from core.errors import CheckpointError, InputError
 from core.models.opening import open_checkpoint
@@ -75,7 +75,7 @@ def test_importance_is_how_fast_the_loss_moves(checkpoint, encodings):
                 gates = [torch.ones(4) for _ in range(checkpoint.calls)]
                 gates[own.call(head.layer)][head.head] = xi
                 with torch.no_grad(), prepared(checkpoint, gates=gates):
-                    logits = checkpoint.model(**model_inputs(checkpoint, [encoding])).logits[0].double()
+                    logits = checkpoint.model(**checkpoint.inputs([encoding])).logits[0].double()
                 wanted = torch.tensor([*encoding.target.ids[1:], 2])
                 losses.append(float(torch.nn.functional.cross_entropy(logits, wanted, reduction="sum")))
             slopes.append(abs(losses[0] - losses[1]) / 2e-2)

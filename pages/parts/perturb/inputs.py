@@ -109,7 +109,8 @@ def _shown(inputs: TwoInputs) -> None:
     answer = st.empty()
     left, right = st.columns([3, 2])
     with right:
-        outcome = show_choices(capture.comparing.compare_inputs(inputs.checkpoint, inputs.first, inputs.second))
+        sides = (inputs.first, ()), (inputs.second, ())
+        outcome = show_choices(capture.comparing.predictions(inputs.checkpoint, *sides))
     change = 1 - comparison.change.cosine
     if outcome:
         layer, head = np.unravel_index(int(np.nanargmax(change)), change.shape)
