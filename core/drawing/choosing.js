@@ -13,6 +13,10 @@ function listen(workbench) {
   parts.jump.oninput = () => parts.jump.setCustomValidity("");
   parts.png.onclick = () => savePicture(workbench, "png", true);
   parts.svg.onclick = () => savePicture(workbench, "svg", true);
+  parts.onePng.onclick = () => savePicture(workbench, "png", false);
+  parts.oneSvg.onclick = () => savePicture(workbench, "svg", false);
+  parts.close.onclick = () => { parts.menu.hidePopover(); choose(workbench, null); };
+  parts.menu.onbeforetoggle = () => placeMenu(parts);
   parts.root.onkeydown = (event) => event.stopPropagation(); // in Streamlit r would rerun the app, c clear its caches
   const observer = new ResizeObserver(() => { if (workbench.header && parts.root.clientWidth !== workbench.width) draw(workbench); });
   observer.observe(parts.root);
@@ -42,9 +46,14 @@ function listenColumn(workbench, column) {
   parts.oneMap.onmouseleave = () => pointWord(workbench, null);
   for (const tab of parts.tabs) tab.onclick = () => { workbench.view.look = tab.value; changed(workbench); };
   parts.line.oninput = () => { workbench.view.line = Number(parts.line.value); changed(workbench); };
-  parts.close.onclick = () => choose(workbench, null);
-  parts.onePng.onclick = () => savePicture(workbench, "png", false);
-  parts.oneSvg.onclick = () => savePicture(workbench, "svg", false);
+}
+
+// The menu lies above the page, right-aligned below its button, or higher up where the window ends there.
+const MENU_HEIGHT = 180; // pixels
+function placeMenu({ menu, tools }) {
+  const { right, bottom } = tools.getBoundingClientRect();
+  const top = Math.min(bottom + 4, window.innerHeight - MENU_HEIGHT);
+  Object.assign(menu.style, { right: `${document.documentElement.clientWidth - right}px`, top: `${top}px` });
 }
 
 function changed(workbench) {
@@ -108,6 +117,7 @@ function jump(workbench) {
   }
   const name = placeNameOf(pane, indexOf(pane, box.value));
   box.value = "";
+  workbench.parts.menu.hidePopover();
   choose(workbench, name);
   workbench.columns[0].parts.allBox.focus({ preventScroll: true });
 }
@@ -117,6 +127,7 @@ function onKey(workbench, { layout, pane }, event) {
   if (event.key === "Escape") return workbench.cell ? ((workbench.pinned = false), point(workbench, null)) : choose(workbench, null);
   if (event.key.toLowerCase() === "l" && !event.ctrlKey && !event.metaKey) {
     event.preventDefault();
+    workbench.parts.menu.showPopover();
     workbench.parts.jump.value = "L";
     return workbench.parts.jump.focus();
   }

@@ -36,7 +36,7 @@ function drawCell(workbench, column) {
   parts.over.width = frame.width * scale; parts.over.height = frame.height * scale;
   const pointed = cell && (cell.q ?? 0) < pane.length && (cell.k ?? 0) < pane.keys;
   if (!pointed) {
-    parts.reading.textContent = column.first ? "Point at the map to read a weight, at a token to see its row or column." : "";
+    parts.reading.textContent = column.first ? "Point at a cell or a token to read weights." : "";
     parts.row.replaceChildren();
     return;
   }

@@ -91,8 +91,15 @@ function makeBar(root) {
   parts.svg = make("button", { textContent: "SVG", title: "Download the picture of all heads as SVG" });
   parts.ordered = [labelled("Show", parts.show), labelled("At least", parts.least)];
   parts.legends = make("span", { className: "legends" });
-  parts.bar = make("div", { className: "bar", role: "group", ariaLabel: "View of the maps" }, labelled("Colour", parts.scale), parts.legends,
-    labelled("Order by", parts.score), ...parts.ordered, labelled("Go to", parts.jump), make("span", { className: "buttons" }, parts.png, parts.svg));
+  parts.onePng = make("button", { textContent: "PNG", title: "Download this map as PNG" });
+  parts.oneSvg = make("button", { textContent: "SVG", title: "Download this map as SVG" });
+  parts.close = make("button", { textContent: "Close", title: "Close the enlarged head (Escape)" });
+  parts.ofOne = make("span", { className: "files" }, "Enlarged head", parts.onePng, parts.oneSvg, parts.close);
+  parts.menu = make("div", { className: "menu", popover: "auto" }, labelled("Colour", parts.scale), labelled("Go to", parts.jump),
+    make("span", { className: "files" }, "All heads", parts.png, parts.svg), parts.ofOne);
+  parts.tools = make("button", { textContent: "Tools ▾", title: "Change the colour scale, go to a head by name, and download the maps", popoverTargetElement: parts.menu });
+  parts.bar = make("div", { className: "bar", role: "group", ariaLabel: "View of the maps" }, labelled("Order by", parts.score), ...parts.ordered,
+    parts.legends, make("span", { className: "buttons" }, parts.tools, parts.menu));
   parts.note = make("p", { className: "note" });
   parts.none = make("p", { className: "note", textContent: "No head has that score: lower “at least”.", hidden: true });
   parts.absent = make("p", { className: "note absent", role: "status", hidden: true });
@@ -138,10 +145,7 @@ function makeColumn(place) {
   parts.line = make("input", { type: "range", min: 0, max: 0.95, step: 0.05, title: "Lines of at least this weight" });
   parts.lineSaid = make("output");
   parts.lineBox = make("label", { className: "lineBox" }, "lines from", parts.line, parts.lineSaid);
-  parts.onePng = make("button", { textContent: "PNG", title: "Download this map as PNG" });
-  parts.oneSvg = make("button", { textContent: "SVG", title: "Download this map as SVG" });
-  parts.close = make("button", { textContent: "Close", title: "Escape" });
-  parts.tools = make("span", { className: "buttons", hidden: place > 0 }, parts.lineBox, ...parts.tabs, parts.onePng, parts.oneSvg, parts.close);
+  parts.tools = make("span", { className: "buttons", hidden: place > 0 }, parts.lineBox, ...parts.tabs);
   parts.chosen = make("span", { className: "chosen" });
   parts.seen = make("p", { className: "seen", role: "status" });
   parts.oneMap = make("canvas", { className: "oneMap", ariaHidden: "true" });
@@ -178,6 +182,7 @@ function draw(workbench) {
   workbench.scale = window.devicePixelRatio || 1;
   workbench.width = root.clientWidth; // what the resize observer compares with
   root.classList.toggle("stacked", workbench.width < STACKED);
+  parts.ofOne.hidden = view.head === null;
   workbench.room = host.room(); // what a host compares with
   const room = Math.max(SMALLEST, workbench.room) - parts.bar.offsetHeight - parts.note.offsetHeight - parts.absent.offsetHeight - 8;
   evenTitles(columns);
@@ -196,8 +201,9 @@ function evenTitles(columns) {
 }
 
 // How wide and high the grid of a column may be: what is left is the enlarged head's.
-function gridRoom({ columns, width }, room) {
-  if (columns.length > 1) return { wide: (width - BESIDE * (columns.length - 1)) / columns.length, high: (room - 40) * 0.45 };
+function gridRoom({ columns, width, view }, room) {
+  const share = view.head === null ? 1 : 0.45; // the enlarged heads lie below
+  if (columns.length > 1) return { wide: (width - BESIDE * (columns.length - 1)) / columns.length, high: (room - 40) * share };
   return width < STACKED ? { wide: width, high: room * 0.75 } : { wide: width * 0.58, high: room };
 }
 

@@ -67,6 +67,7 @@ def test_one_large_weight_does_not_hide_the_others_of_a_long_map_and_the_scale_s
     expect(page.get_by_label("Colour")).to_have_value("own")
     assert page.locator("canvas").evaluate_all(DARK) > 0.2
     assert "percentile" in page.get_by_label("Colour").get_attribute("title")
+    page.get_by_role("button", name="Tools").click()
     page.get_by_label("Colour").select_option("absolute")
     until(lambda: page.locator("canvas").evaluate_all(DARK) < 0.05)
 
@@ -91,6 +92,7 @@ def test_hover_enlarge_and_lines_work_from_a_file_and_script_in_tokens_never_run
     page.get_by_role("button", name="Lines").click()
     expect(page.locator(".reading")).to_contain_text("What each token receives")
     with page.expect_download() as saved:
+        page.get_by_role("button", name="Tools").click()
         page.get_by_role("button", name="SVG").first.click()
     assert b"<path" in open(saved.value.path(), "rb").read()  # noqa: PTH123, SIM115 - a download; cells of few tokens
 
@@ -107,6 +109,7 @@ def test_charts_tables_and_two_grids_share_a_page(opened):
     expect(page.locator("td")).to_have_text(EVIL)
     for grid, is_vector in (("#grid-3", True), ("#grid-4", False)):  # 64 tokens print sharp; 65 would be too many paths
         with page.expect_download() as saved:
+            page.locator(grid).get_by_role("button", name="Tools").click()
             page.locator(grid).get_by_title("Download this map as SVG").click()
         picture = saved.value.path().read_text()
         assert ("<path" in picture, "<image" in picture) == (is_vector, not is_vector)
@@ -189,6 +192,7 @@ def test_layers_of_a_hybrid_without_attention_are_not_drawn_and_cannot_be_chosen
     page.locator(".allBox").press("ArrowRight")
     page.locator(".allBox").press("ArrowUp")
     expect(root).to_have_attribute("data-head", "L2H2")
+    page.get_by_role("button", name="Tools").click()
     jump.fill("L3H1")
     jump.press("Enter")
     assert jump.evaluate("box => box.validationMessage") == "Heads run from L2H1 to L4H3."

@@ -17,7 +17,7 @@ COUNTED = """() => {
   const onScreen = ({ top, bottom, left, width, height }) =>
     width > 2 && height > 2 && top < innerHeight && bottom > 0 && left >= 0;
   const UNREAD = "svg, canvas, table, button, label, summary, select, h1, h2, style, script, "
-    + "[role=listbox], [role=grid], [data-testid=stDataFrame]";
+    + "[role=listbox], [role=grid], [role=slider], [data-testid=stDataFrame], [data-testid=stIconMaterial]";
   const CONTROL = "button, input:not([type=hidden]), select, textarea, [role=slider]";
   const PARTS = "[aria-label=Open], [aria-label='Clear value'], [aria-label=Increment], [aria-label=Decrement], "
     + "[aria-label^='Help for'], [class*=st-key-views_] *";

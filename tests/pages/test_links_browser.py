@@ -58,9 +58,11 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
 NOTHING_TO_CHOOSE = {"statistics/discovered", "start/start", "start/path", "results/pinned", "heads/counterparts"}
 ALWAYS = ("maps/maps",)  # 6 to 17 CPU seconds a view: the others are with the slow tests
 TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
+MENUS = {"maps/maps": "Options"}
 DRAWERS = {"finetuning/train": "Fine-tune a checkpoint", "reproduction/report": "Create a report for your checkpoints"}
 CONTROLS = """() => {
-  const main = document.querySelector('[data-testid=stMain]'), all = (what) => [...main.querySelectorAll(what)];
+  const parts = document.querySelectorAll('[data-testid=stMain], [data-testid=stPopoverBody]');
+  const all = (what) => [...parts].flatMap((part) => [...part.querySelectorAll(what)]);
   const labelOf = (box) => box.getAttribute('aria-label')
     || box.closest('[data-testid]')?.querySelector('label')?.textContent || '';
   const valueOf = (box) => (['checkbox', 'radio'].includes(box.type) ? box.checked : box.value);
@@ -90,7 +92,7 @@ def worked_address(tmp_path_factory):
 
 
 def choose(page, kind: str, label: str, value: str) -> None:
-    main = page.get_by_test_id("stMain")
+    main = page.get_by_test_id("stPopoverBody").or_(page.get_by_test_id("stMain")).last
     if kind == "select":
         main.get_by_role("combobox", name=label).first.click()
         page.get_by_role("option", name=value).last.click()
@@ -120,6 +122,8 @@ def controls(page, name: str) -> list[str]:
     if name in DRAWERS and drawer.count():
         drawer.first.click()
         expect(page.get_by_role("combobox", name=CHOICES[name][1]).first).to_be_visible()
+    if name in MENUS and not page.get_by_test_id("stPopoverBody").count():
+        page.get_by_role("button", name=MENUS[name]).click()
     page.wait_for_function("!document.querySelector('[data-testid=stSkeleton]')")
     return page.evaluate(CONTROLS)
 

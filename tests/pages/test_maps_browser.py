@@ -119,6 +119,7 @@ def test_a_link_reopens_what_was_seen(page, address, browser):
     expect(grid.get_by_label("Show")).to_have_value("highest")  # choosing an order orders
     grid.get_by_label("Show").select_option("highest")
     grid.get_by_label("At least").fill("0.05")
+    grid.get_by_role("button", name="Tools").click()
     grid.get_by_label("Colour").select_option("own")
     grid.get_by_label("Go to a head").fill("L2H3")
     grid.get_by_label("Go to a head").press("Enter")
@@ -195,6 +196,7 @@ def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
     visit(page, f"{address}/maps?text={SENTENCE}&head=L1H1")
     grid = painted(page)
     with page.expect_download() as saved:
+        grid.get_by_role("button", name="Tools").click()
         grid.get_by_title("Download the picture of all heads as PNG").click()
     picture_has_every_map(Image.open(saved.value.path()), encoder_maps)
     with page.expect_download() as saved:
@@ -209,9 +211,12 @@ def test_pictures_and_weights_are_saved_as_files(page, address, encoder_maps):
     page.emulate_media(color_scheme="dark")
     page.wait_for_function("getComputedStyle(document.querySelector('.stApp')).backgroundColor === 'rgb(20, 23, 28)'")
     with page.expect_download() as dark:
+        if not grid.get_by_title("Download this map as SVG").is_visible():
+            grid.get_by_role("button", name="Tools").click()
         grid.get_by_title("Download this map as SVG").click()
     assert dark.value.path().read_text() == saved.value.path().read_text()  # on paper, whatever the screen is
     with page.expect_download() as saved:
+        page.get_by_role("button", name="Save or pin").click()
         page.get_by_role("button", name="Weights (NPZ)").click()
     stored = np.load(io.BytesIO(saved.value.path().read_bytes()))
     np.testing.assert_allclose(stored["weights"], encoder_maps.weights, atol=1e-6)
@@ -233,6 +238,7 @@ def test_script_in_a_sentence_is_text_everywhere(page, address):
     assert grid.locator(".row span").count() > 10
     expect(grid.locator(".row img, .row script, .row a, .seen img")).to_have_count(0)
     with page.expect_download() as saved:
+        grid.get_by_role("button", name="Tools").click()
         grid.get_by_title("Download the picture of all heads as SVG").click()
     assert "<script" not in saved.value.path().read_text()
     assert page.evaluate("window.ran") == 0

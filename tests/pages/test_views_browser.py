@@ -16,11 +16,7 @@ LONG = {"annotate/codebook", "results/all"}  # lists that are read from top to b
 FULL = {  # first screens with more words or controls than wished for, and why
     "annotate/codebook": "a list of definitions is all words",
     "results/pinned": "a list of findings is all sentences",
-    "start/start": "to be shortened",
     "start/path": "to be shortened",
-    "maps/maps": "to be shortened",
-    "maps/generation": "to be shortened",
-    "maps/norms": "to be shortened",
     "heads/overview": "to be shortened",
     "heads/one": "to be shortened",
     "linguistics/tokens": "to be shortened",

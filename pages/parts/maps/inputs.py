@@ -35,11 +35,9 @@ def pick_beside() -> str:
     """Ask what to compare with: ALONE, SENTENCE or EFFECTIVE; a second checkpoint belongs to the context."""
     return url.pick(
         st.selectbox,
-        "Compare",
+        "Compare the maps of",
         [ALONE, SENTENCE, EFFECTIVE],
         key="compare",
-        label_visibility="collapsed",
-        width=158,
     )
 
 

@@ -122,7 +122,7 @@ def show_steps(name: str, prompt: Prompt) -> None:
             [f"{name} · one input (n = 1), so no test is possible"],
             _strongest(step, shown),
             f"This weight is in the last row of the map of {head} (position {query}). The sentence next to the map "
-            "averages over all rows of the map, so its numbers differ.",
+            "averages over all rows.",
             key="generation",
         )
     maps_grid.show_kept([pane], caption=caption, head=head, key="generation")
@@ -146,10 +146,7 @@ def _strongest(step: "GenerationStep", shown: pd.DataFrame) -> str:
 def _show_step(step: "GenerationStep", shown: pd.DataFrame) -> None:
     """Show the probability of the new token and of others, and the key that each head attends to most."""
     left, right = st.columns([1, 2])
-    left.markdown(
-        f"**From the token before it, the model predicted “{plain(step.token)}” with a probability of "
-        f"{step.probability:.3f}.**"
-    )
+    left.markdown(f"**The model predicted “{plain(step.token)}” with a probability of {step.probability:.3f}.**")
     show_table(pd.DataFrame(step.likely, columns=["token", "probability"]), container=left, key="likely", height=220)
     if step.ends:
         right.caption("This token ends the text. The model does not read this token, so no head attends from it.")

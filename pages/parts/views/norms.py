@@ -13,6 +13,7 @@ from pages.parts.charts.curves import grouped_bars
 from pages.parts.charts.encoding import Axes
 from pages.parts.maps import maps_grid
 from pages.parts.reports.result_card import show_own_answer
+from pages.parts.reports.study_view import details
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 
@@ -58,10 +59,11 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     )
     maps_grid.show_kept(panes, caption=f"norms: {text[:150]}", key="norms", head="none")
     layers = maps.layers / np.maximum(maps.layers.sum(-1, keepdims=True), 1e-12)
-    st.markdown(
-        "**All heads of a layer together**: the norm of the sum of all head outputs, in which opposite outputs cancel"
-    )
-    _layers(layers, shown, "heads together")
+    with details():
+        st.markdown(
+            "**All heads of a layer together**: norm of the sum of all head outputs, in which opposite outputs cancel"
+        )
+        _layers(layers, shown, "heads together")
 
 
 def _single_weights(weights: np.ndarray, norms: np.ndarray) -> str:

@@ -20,10 +20,10 @@ SENTENCE = (
     "needs it."
 )
 DOORS = (
-    ("maps", "See a sentence", "See the attention maps of all heads, and enlarge each head"),
-    ("reproduction", "Reproduce the paper", "Compare each figure and claim of Kovaleva et al. 2019 with our results"),
-    ("annotate", "Label maps", "Label maps by keyboard, and train the classifier on your labels"),
-    ("projects", "Lead a project", "Label maps with several annotators, and measure their agreement"),
+    ("maps", "See a sentence", "Show and enlarge all heads"),
+    ("reproduction", "Reproduce the paper", "Compare each claim of Kovaleva et al. 2019 with our results"),
+    ("annotate", "Label maps", "Label by keyboard, and retrain the classifier"),
+    ("projects", "Lead a project", "Measure the agreement of several annotators"),
 )
 LAST = 4  # results of one's own
 
@@ -56,10 +56,9 @@ def _picture(checkpoint: str, text: str, pair: str | None) -> None:
     pane = maps_grid.pane_of(shown, checkpoint)
     said = f"“{plain(text)}”" + (f" and “{plain(pair)}”" if pair else "")
     st.caption(
-        f"The {shown.maps.layers} x {shown.maps.heads} heads of {plain(Path(checkpoint).name)} on "
-        f"{'this input' if is_chosen else 'an example'}: {said}. Each row is a token that attends, and each column "
-        "is a token that is attended to. Click a head to enlarge it. One input (n = 1) allows no significance "
-        "test."
+        f"All {shown.maps.layers * shown.maps.heads} heads of {plain(Path(checkpoint).name)} on "
+        f"{'this input' if is_chosen else 'an example'}: {said}. In each map, the row token attends to the column "
+        "token. One input (n = 1) allows no significance test."
     )
     maps_grid.show_grid([pane], caption=f"{text} | {pair}" if pair else text, key="start_grid",
                         head=telling_head(shown.scores, shown.maps.part))  # fmt: skip

@@ -21,7 +21,7 @@ from pages.parts.maps.inputs import Input
 from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import show_links
-from pages.parts.widgets.pin import offer_pin
+from pages.parts.widgets.pin import ask_pin
 
 if TYPE_CHECKING:
     from core.capture.long_maps import BlockMaps
@@ -199,14 +199,14 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
             key="html",
             help="Saves all maps as one interactive HTML file that opens in any browser without a server.",
         )
-        st.download_button(
-            "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
-            icon=
-                ":material/download:", key=
-                    "npz", help="Saves the attention weights (layer, head, query, key) and the tokens as a NumPy "
-                                "file.",
-        )  # fmt: skip
-        _offer_pin(result, source, shown, head if head != "none" else telling, view or opened)
+        with st.popover("Save or pin", icon=":material/ios_share:",
+                        help="Save the attention weights as a NumPy file, or store the maps with a note."):  # fmt: skip
+            st.download_button(
+                "Weights (NPZ)", lambda: weights_file(shown), file_name="maps.npz", on_click="ignore",
+                icon=":material/download:", key="npz",
+                help="Saves the attention weights (layer, head, query, key) and the tokens as a NumPy file.",
+            )  # fmt: skip
+            _ask_pin(result, source, shown, head if head != "none" else telling, view or opened)
     if head != "none":
         show_links(name, head, current_view="maps", text=chosen.text, pair=chosen.pair or "")
 
@@ -221,14 +221,14 @@ def _first_head(telling: str, shown: resources.Shown) -> str:
     return str(st.session_state["maps_head"])
 
 
-def _offer_pin(result: panes.Compared, source: MapsSource, shown: resources.Shown, head: str, view: dict) -> None:
+def _ask_pin(result: panes.Compared, source: MapsSource, shown: resources.Shown, head: str, view: dict) -> None:
     def pin(title: str, note: str, who: str) -> None:
         pinned_source = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
         grid = grid_of(result.panes, pinned_source, head=head, opened=view, note=result.note)
         remark = findings.pinning.Remark(note, title, annotator=who)
         findings.pinning.pin_maps(resources.database(), grid, pinned_source, shown.maps, remark)
 
-    offer_pin(pin, key="pin_maps")
+    ask_pin(pin, key="pin_maps")
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -236,12 +236,14 @@ def show(tools: DeltaGenerator) -> None:
     view_context = context.now()
     chosen = Input(view_context.text or "", view_context.pair_or_none)
     with tools:
-        beside = inputs.pick_beside() if not view_context.beside else inputs.CHECKPOINT
-        unit = url.pick(st.segmented_control, "Tokens", ["pieces", "words"], key="unit", required=True,
-                          label_visibility="collapsed", format_func={"pieces": "tokens", "words": "words"}.get,
-                          help="Shows the attention between tokens (the words and subwords that the model reads), "
-                               "or between whole words.")  # fmt: skip
         part = inputs.pick_part(view_context.checkpoint)
+        with st.popover("Options", icon=":material/tune:",
+                        help="Compare the maps with other maps of this checkpoint, or show whole words."):  # fmt: skip
+            beside = inputs.pick_beside() if not view_context.beside else inputs.CHECKPOINT
+            unit = url.pick(st.segmented_control, "Attention between", ["pieces", "words"], key="unit", required=True,
+                            format_func={"pieces": "tokens", "words": "words"}.get,
+                            help="Shows the attention between tokens (the words and subwords that the model reads), "
+                                 "or between whole words.")  # fmt: skip
         inputs.pick_row()
     if not chosen.text.strip():
         inputs.offer_examples()
