@@ -13,7 +13,16 @@ from core.store.database import Database
 from core.store.label_files import export_labels
 from core.studies.contract import Finished, Unit
 from core.studies.patterns import train_patterns
-from core.studies.patterns.train_patterns import STUDY, Predictions, answers_of, of_checkpoints
+from core.studies.patterns.records import Calibration, ClassScore, Confusion, HeldOutMap
+from core.studies.patterns.train_patterns import (
+    STUDY,
+    Predictions,
+    answers_of,
+    curve,
+    details,
+    of_checkpoints,
+    scored,
+)
 from core.studies.patterns.trained_classifier import headline
 from core.studies.units import TrainingUnit
 from tests.codebook.drawn_maps import synthetic_maps
@@ -298,3 +307,63 @@ def test_answers_say_of_every_map_what_was_said_when_it_was_left_out_and_where_i
         "unseen inputs": {"predicted": [0, 1, 1, None], "probability": [0.9, 0.9, 0.9, None]},
         "unseen heads": {"predicted": [None, None, 1, 1], "probability": [None, None, 0.9, 0.9]},
     }
+
+
+def f1_of(truth, said):
+    """Macro F1 of two classes, by counting."""
+    found = []
+    for one in (0, 1):
+        both = sum(t == s == one for t, s in zip(truth, said, strict=True))
+        found.append(2 * both / (sum(t == one for t in truth) + sum(s == one for s in said)))
+    return sum(found) / 2
+
+
+def test_a_learning_curve_has_each_number_of_labels_on_the_same_folds():
+    def part(kind, fold, numbers, wrong, share=None, labels=10):
+        made = predictions(kind, fold, numbers, wrong)
+        unit = TrainingUnit(kind=kind, split="group", fold=fold, share=share)
+        return Predictions(**{**vars(made), "of": unit, "trained_on": labels})
+
+    folds = [
+        part("fold", 0, range(8), [], labels=40),
+        part("fold", 1, range(8, 16), [9], labels=44),
+        part("fold", 2, range(16, 24), range(16, 24), labels=99),  # no smaller training judged this one
+        part("curve", 1, range(8, 16), [9, 10, 12], 0.5, 22),
+        part("curve", 0, range(8), [1], 0.5, 20),
+        part("curve", 0, range(8), range(4), 0.25, 10),
+        part("curve", 1, range(8, 16), [8], 0.25, 12),
+    ]
+    points = curve(folds, SNAPSHOT)
+    assert [(one.labels, one.maps) for one in points] == [(11, 16), (21, 16), (42, 16)]
+    truth = [k // 2 % 2 for k in range(16)]
+    for one, wrong in zip(points, ([0, 1, 2, 3, 8], [1, 9, 10, 12], [9]), strict=True):
+        assert one.macro_f1 == pytest.approx(f1_of(truth, [1 - t if k in wrong else t for k, t in enumerate(truth)]))
+        assert one.low <= one.macro_f1 <= one.high
+    assert curve(folds[:3], SNAPSHOT) == []
+
+
+def test_held_out_maps_are_scored_beside_a_guess_by_head_and_listed_with_their_errors():
+    folds = [predictions("fold", 0, range(8), [1, 2]), predictions("fold", 1, range(8, 16), [9])]
+    truth, wrong = [k // 2 % 2 for k in range(16)], [1, 2, 9]
+    said = [1 - t if k in wrong else t for k, t in enumerate(truth)]
+    score = scored("fold", folds, SNAPSHOT, kind="trees", seed=0)
+    assert (score.macro_f1, score.accuracy) == pytest.approx((f1_of(truth, said), 13 / 16))
+    assert (score.identity_f1, score.identity_low <= score.identity_f1) == (pytest.approx(f1_of(truth, [0] * 16)), True)
+    assert (score.part, score.kind, score.maps, score.inputs, score.folds) == ("scores", "trees", 16, 4, 2)
+    assert (score.unsure, score.outside) == (0, 1 / 16)
+    found = details(folds, SNAPSHOT, seed=0)
+    confusions = {(one.truth, one.predicted): one.n for one in found if isinstance(one, Confusion)}
+    names = SNAPSHOT.classes
+    assert confusions == {
+        (names[a], names[b]): sum(t == a and s == b for t, s in zip(truth, said, strict=True))
+        for a in (0, 1)
+        for b in (0, 1)
+    }
+    maps = [one for one in found if isinstance(one, HeldOutMap)]
+    assert [(one.map_id, one.group, one.truth, one.predicted) for one in maps] == [
+        (f"m{k}", f"input {k // 4}", names[truth[k]], names[said[k]]) for k in range(16)
+    ]
+    assert {one.probability for one in maps} == {0.9}
+    assert len([one for one in found if isinstance(one, ClassScore)]) == 2
+    (error,) = {one.error for one in found if isinstance(one, Calibration)}
+    assert error == pytest.approx(0.9 - 13 / 16)

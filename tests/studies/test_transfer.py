@@ -1,11 +1,13 @@
 """Representation and transfer by layer on a tiny classifier's checkpoint."""
 
+import numpy as np
 import pytest
 import torch
 
 from core.errors import InputError
 from core.probing import layers
 from core.studies.probing.representation import BEYOND, ENTROPY
+from core.studies.probing.transfer import STUDY, Predicted, TransferPartial
 from tests.capture.conftest import tiny
 from tests.studies.planted import write_rows
 from tests.studies.through_json import rows_of
@@ -87,3 +89,61 @@ def test_one_class_in_a_split_is_refused(options, tmp_path):
         (tmp_path / "SST-2" / f"{split}.tsv").write_text("sentence\tlabel\n" + "good one\t1\n" * 4)
     with pytest.raises(InputError, match="all 4 train examples of SST-2 have the label 'positive'"):
         rows_of("transfer", options | {"data": str(tmp_path)})
+
+
+def test_layers_are_compared_with_random_weights_with_the_last_and_with_no_frozen_layer():
+    """Two layers and the embeddings; every wrong answer is on an even place, but for those of the last layer."""
+    gold = np.tile([0, 1], 40)
+
+    def wrong(count, *, odd=False):
+        places = np.arange(odd, 80, 2)[:count]
+        return np.where(np.isin(np.arange(80), places), 1 - gold, gold)
+
+    def predicted(what, answers, *, source="trained", reading="", layer=0, seed=0):
+        return Predicted(what, "sst2", source, reading, layer, 2, seed, gold, answers, 120, "negative", 0.5)
+
+    made = [predicted("layer", wrong(count), reading="first", layer=layer) for layer, count in enumerate((20, 4))]
+    made.append(predicted("layer", wrong(10, odd=True), reading="first", layer=2))
+    made += [predicted("layer", wrong(30), source="random", reading="first", layer=layer) for layer in (0, 1)]
+    made += [predicted("layer", wrong(8), reading="mean", layer=layer) for layer in range(3)]
+    made += [
+        predicted("freeze", wrong(count), layer=layer, seed=seed)
+        for layer, seed, count in ((1, 0, 12), (0, 1, 2), (0, 0, 4), (1, 1, 16))
+    ]
+    results = STUDY.results(STUDY.read({"checkpoint": "x", "tasks": ["sst2"]}), TransferPartial(tuple(made[::-1])))
+    (floor,) = (one for one in results if getattr(one, "kind", "") == "baseline")
+    assert (floor.name, floor.value, floor.n, floor.metric) == ("always negative", 0.5, 80, "accuracy")
+    classifiers = {(one.reading, one.layer): one for one in results if getattr(one, "kind", "") == "classifier"}
+    shares = {("classifying token", 0): 60, ("classifying token", 1): 76, ("classifying token", 2): 70}
+    shares |= {("mean over tokens", layer): 72 for layer in range(3)}
+    assert {at: one.value for at, one in classifiers.items()} == pytest.approx({at: n / 80 for at, n in shares.items()})
+    for (reading, layer), one in classifiers.items():
+        assert (one.n, one.constant, one.train_rows) == (80, 0.5, 120)
+        assert one.low < one.value < one.high
+        if (reading, layer) in (("classifying token", 0), ("classifying token", 1)):
+            assert (one.random_weights, one.gain) == pytest.approx((50 / 80, one.value - 50 / 80))
+            assert one.gain_low < one.gain < one.gain_high
+        else:
+            assert (one.random_weights, one.gain) == (None, None)
+    best, level = (one for one in results if type(one).__name__ == "BestLayer")
+    assert (best.layer, best.reading, best.layers, best.n) == (2, "classifying token", 2, 40)  # all even places right
+    assert (best.value, best.name) == (0, "layer 2 less the last")
+    assert (level.layer, level.reading, level.value) == (0, "mean over tokens", 0)  # the first of equal ones
+    none, one_frozen = (one for one in results if getattr(one, "kind", "") == "frozen")
+    assert (none.frozen, none.seeds, none.value, none.change) == (0, 2, pytest.approx(77 / 80), 0)
+    assert (one_frozen.frozen, one_frozen.layers, one_frozen.seeds) == (1, 2, 2)
+    assert (one_frozen.value, one_frozen.change) == pytest.approx((66 / 80, -11 / 80))
+    assert one_frozen.change_low < -11 / 80 < one_frozen.change_high
+    said = STUDY.headline([one.as_row() for one in results])
+    assert said.sentence == (
+        "On half of the dev examples, layer 2 is the best layer for a classifier that reads the classifying token. On "
+        "the other half, it scores as much as the last layer."
+    )
+    assert said.baseline == "A constant prediction scores 50.0."
+    swapped = [one for one in made if one.layer != 2 or one.reading != "first"]
+    swapped.append(predicted("layer", wrong(30), reading="first", layer=2))
+    swapped[1] = predicted("layer", wrong(10, odd=True), reading="first", layer=1)
+    results = STUDY.results(STUDY.read({"checkpoint": "x", "tasks": ["sst2"]}), TransferPartial(tuple(swapped)))
+    (judged, _) = (one for one in results if type(one).__name__ == "BestLayer")
+    assert (judged.layer, judged.value) == (1, -0.25)  # chosen on even places, judged on odd ones
+    assert judged.low < -0.25 < judged.high
