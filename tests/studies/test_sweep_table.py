@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import binomtest
 
+from core.scoring.effects import split_half
 from core.studies.ablation.disable import STUDY, Ablations, Recomputed
-from core.studies.ablation.records import AblatedTarget, Unmodified
+from core.studies.ablation.records import AblatedTarget, MeanOverHeads, SplitHalf, Unmodified
 
 GOLD = np.array([0, 1] * 10)
 PLAIN = np.where(np.arange(20) < 2, 1 - GOLD, GOLD)  # wrong in the first two rows
@@ -58,3 +60,46 @@ def test_a_head_that_float32_was_asked_about_rests_on_its_predictions():
 def test_a_sweep_whose_changes_are_all_0_says_why(rows, moved, said):
     found = [one.as_row() for one in results(flipped_in(), flipped_in(*rows), moved=moved)]
     assert STUDY.headline(found).sentence == said
+
+
+def test_heads_are_scores_with_intervals_where_enough_changes_and_the_best_is_judged_on_the_other_half():
+    """200 rows: the first head loses 60 right answers, the second wins two, the third changes nothing."""
+    gold = np.tile([0, 1], 100)
+    plain = np.where(np.arange(200) < 20, 1 - gold, gold)
+    numbers = np.arange(200)
+    first = np.where((numbers >= 40) & (numbers < 100), 1 - gold, plain)
+    second = np.where(numbers < 2, gold, plain)
+    swept = Ablations(numbers, 3, 1, gold, plain, np.stack([first, second, plain]), (), ())
+    options = STUDY.read({"checkpoint": "any", "task": "sst2", "operator": "zero", "seed": 4})
+    found = STUDY.results(options, swept)
+    heads = [one for one in found if isinstance(one, AblatedTarget)]
+    changes = np.stack([(row == gold).astype(float) - (plain == gold) for row in (first, second, plain)])
+    for one, change in zip(heads, changes, strict=True):
+        metric = one.metrics.first
+        assert one.value == metric.change.value == pytest.approx(change.mean())
+        assert (one.statistic, one.feature, one.baseline) == ("zero heads", "sst2 accuracy", pytest.approx(0.9))
+        assert (one.operator, one.what, one.task, one.n) == ("zero", "heads", "sst2", 200)
+        if one is heads[0]:
+            assert (one.low, one.high) == (metric.change.low, metric.change.high)
+            ends = stats.t.interval(0.95, 199, change.mean(), stats.sem(change))
+            assert (one.low, one.high) == pytest.approx(ends, abs=0.01)
+        else:
+            assert (one.low, one.high) == (None, None)
+    assert [one.p < 0.05 for one in heads] == [True, False, False]
+    (mean,) = (one for one in found if isinstance(one, MeanOverHeads))
+    over = changes.mean(0)
+    assert (mean.value, mean.heads, mean.n) == (pytest.approx(over.mean()), 3, 200)
+    assert (mean.low, mean.high) == pytest.approx(stats.t.interval(0.95, 199, over.mean(), stats.sem(over)), abs=0.005)
+    (half,) = (one for one in found if isinstance(one, SplitHalf))
+    again = split_half(np.zeros(200), changes, seed=4)
+    assert (half.name, half.chosen, half.held_out) == (heads[again.head].name, again.chosen, again.held_out)
+    assert (half.low, half.high, half.same) == (again.low, again.high, again.same)
+    layers = STUDY.results(STUDY.read({"checkpoint": "any", "task": "sst2", "what": "layers"}), swept)
+    assert not [one for one in layers if isinstance(one, MeanOverHeads)]
+    assert {one.value for one in layers if isinstance(one, AblatedTarget)} == {None}
+    said = STUDY.headline([one.as_row() for one in found])
+    assert said.sentence == (
+        "Ablating L1H1 changes accuracy most, by -30.0 points. 1 of 3 changes are significant after correction."
+    )
+    low, high = 100 * heads[0].low, 100 * heads[0].high
+    assert said.interval == (f"L1H1 has a 95 % CI of {low:+.1f} to {high:+.1f}, not corrected for the 3 ablations.")

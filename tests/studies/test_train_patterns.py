@@ -365,5 +365,8 @@ def test_held_out_maps_are_scored_beside_a_guess_by_head_and_listed_with_their_e
     ]
     assert {one.probability for one in maps} == {0.9}
     assert len([one for one in found if isinstance(one, ClassScore)]) == 2
-    (error,) = {one.error for one in found if isinstance(one, Calibration)}
-    assert error == pytest.approx(0.9 - 13 / 16)
+    bins = [one for one in found if isinstance(one, Calibration)]
+    assert (sum(one.n for one in bins), sum(one.n * one.accuracy for one in bins)) == pytest.approx((16, 13))
+    assert {round(one.confidence, 9) for one in bins} == {0.9}
+    expected = sum(one.n * abs(0.9 - one.accuracy) for one in bins) / 16
+    assert [one.error for one in bins] == pytest.approx([expected] * len(bins))
