@@ -418,3 +418,11 @@ def test_two_rows_have_an_interval_and_one_has_none_and_a_contrast_of_no_heads_l
     gold, before, after = np.ones(20), np.zeros(20), np.ones((2, 20))
     found = contrast_intervals("accuracy", gold, before, after, np.array([[0.0, 0.0], [1.0, 0.0]]))
     assert [interval.value for interval in found] == [None, 1.0]
+
+
+def test_t_of_losses_has_two_unseen_rows_of_the_largest_change_and_of_answers_none():
+    losses = np.array([[0.5, 0.3, -0.1], [0.0, 0.0, 0.0], [-0.9, 0.1, 0.2]])
+    wanted = [sum(row) / np.sqrt(sum(d * d for d in row) + 2 * 0.9**2) for row in losses.tolist()]
+    assert effects.t_values(losses) == pytest.approx(wanted)
+    answers = np.array([[1.0, -1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0], [0.0] * 4])
+    assert effects.t_values(answers) == pytest.approx([1 / np.sqrt(3), 2, 0])

@@ -292,6 +292,8 @@ def test_p_of_word_types_is_the_share_of_equally_many_word_types_with_as_much():
     both = zip(weights, carrying, strict=True)
     table = {k: np.array([2.0, 2.0 * carries, 2 * weight]) for k, (weight, carries) in enumerate(both)}
     assert p_of_word_types(table, 0, 1, 0) == pytest.approx(4 / 56, abs=0.01)
+    halved = table | {4: np.array([2.0, 1.0, 8.0])}  # half of its tokens are not most of them
+    assert p_of_word_types(halved, 0, 1, 0) == p_of_word_types(table, 0, 1, 0)
     few = {k: row for k, row in table.items() if carrying[k]}
     assert np.isnan(p_of_word_types(few, 0, 1, 0))  # every word type has the feature
     assert np.isnan(p_of_word_types({}, 0, 1, 0))
