@@ -224,6 +224,7 @@ class Board:
         self._by: dict[str, str] = {}  # author of every answer, by event
         self._bulk = False
         self.counted = 0
+        self._sizes = [len(self._names)] + [0] * rules.k  # maps with 0, 1, ..., k counted labels
         self.demoted: list[str] = []  # labels restored by an undo after their slot was filled: to be stored as surplus
 
     # ------------------------------------------------------------ applying events
@@ -256,6 +257,9 @@ class Board:
         self._bulk = False
         votes = [slot.votes() for slot in self._slots.values()]
         self.counted = sum(map(len, votes))
+        self._sizes = [0] * (self.rules.k + 1)
+        for slot_votes in votes:
+            self._sizes[min(self.rules.k, len(slot_votes))] += 1
         self._open = [position for position, slot_votes in enumerate(votes) if len(slot_votes) < self.rules.k]
         self._disputed = {position for position in self._open if len(set(votes[position].values())) > 1}
 
@@ -363,6 +367,8 @@ class Board:
             return
         votes = slot.votes()
         self.counted += len(votes) - before
+        self._sizes[min(self.rules.k, before)] -= 1
+        self._sizes[min(self.rules.k, len(votes))] += 1
         full, was_full = len(votes) >= self.rules.k, before >= self.rules.k
         if full and not was_full:
             del self._open[bisect_left(self._open, slot.place)]
@@ -559,12 +565,7 @@ class Board:
 
     def histogram(self) -> tuple[int, ...]:
         """Return how many attention maps of the project have 0, 1, ..., k of the k labels that they need."""
-        counts = [0] * (self.rules.k + 1)
-        for slot in self._slots.values():
-            last = (stack[-1] for stack in slot.answers.values())
-            votes = sum(counted and class_name is not None for _, class_name, counted in last)
-            counts[min(self.rules.k, votes)] += 1
-        return tuple(counts)
+        return tuple(self._sizes)
 
     def repeats(self, person: str) -> tuple[int, int]:
         """Return how many of the attention maps that a person labelled twice got the same class both times, and how

@@ -1,5 +1,6 @@
 """Progress of a labelling project: labels by annotator, agreement over time, and the expected end."""
 
+import weakref
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -13,6 +14,7 @@ from . import assignment_service
 
 POINTS = 12  # points of the agreement curve
 RECENT = timedelta(hours=1)
+_READ: "weakref.WeakKeyDictionary[Database, tuple[tuple[str, int], pd.DataFrame]]" = weakref.WeakKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class ProjectProgress:
 def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
     """Compute the data for the dashboard of a labelling project. `now` is UTC without a time zone."""
     board = assignment_service.board_of(db, project)
-    label_times = projects.label_times(db, project)
+    label_times = _label_times(db, project)
     counted = label_times[label_times.counted]
     hourly = pace(counted.stored, now)
     left = board.needed - board.counted
@@ -80,6 +82,15 @@ def progress(db: Database, project: str, now: datetime) -> ProjectProgress:
         end,
         label_times,
     )
+
+
+def _label_times(db: Database, project: str) -> pd.DataFrame:
+    """As `projects.label_times`, read again only after something was written."""
+    version = project, db.writes
+    kept = _READ.get(db.shared)
+    if kept is None or kept[0] != version:
+        kept = _READ[db.shared] = version, projects.label_times(db, project)
+    return kept[1]
 
 
 def pace(stored: pd.Series, now: datetime) -> float:

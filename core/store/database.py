@@ -248,8 +248,7 @@ class Reader:
 
     def execute(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "Reader":
         """Run one SQL query. Raises StoreError if the statement could change the database."""
-        if not _only_reads(sql):
-            raise StoreError(_MUST_READ)
+        _must_only_read(sql)
         self._opening = self._current()
         self._cursor = self._opening.cursor()
         with self._opening.explaining():
@@ -271,8 +270,7 @@ class Reader:
     def arrow(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pa.Table":
         """Run one SQL query and return the result as an Arrow table. Raises StoreError if the statement could change
         the database."""
-        if not _only_reads(sql):
-            raise StoreError(_MUST_READ)
+        _must_only_read(sql)
         with self._opening.explaining():
             return self._cursor.sql(sql, params=parameters).to_arrow_table()
 
@@ -281,13 +279,13 @@ class Reader:
             return self._cursor.df()
 
 
-_MUST_READ = "A statement outside write() must only read; got one that changes the database. Use write() for it."
-
-
 @lru_cache(maxsize=512)
-def _only_reads(sql: str) -> bool:
+def _must_only_read(sql: str) -> None:
     statements = duckdb.extract_statements(sql)
-    return len(statements) == 1 and statements[0].type in _READS and not _MOVES.search(sql)
+    if len(statements) != 1 or statements[0].type not in _READS or _MOVES.search(sql):
+        raise StoreError(
+            "A statement outside write() must only read; got one that changes the database. Use write() for it."
+        )
 
 
 # ---------------------------------------------------------------- checkpoints while nothing is written

@@ -66,19 +66,18 @@ _ANSWERS = """
     limits AS (SELECT project, coalesce(label, 4611686018427387904) AS label,
                       coalesce(entry, 4611686018427387904) AS entry
                FROM project LEFT JOIN frozen USING (project)),
-    answers AS (
-        SELECT answer.*, limits.label AS last_label
-        FROM (SELECT project, event, arg_max(purpose, ordinal) AS purpose, arg_max(counted, ordinal) AS counted
-              FROM project_label JOIN limits USING (project) WHERE ordinal <= entry GROUP BY ALL) AS answer
-        JOIN limits USING (project)
+    answers AS (  -- with the limit, because DuckDB may else pair all labels with all projects
+        SELECT project, event, arg_max(purpose, ordinal) AS purpose, arg_max(counted, ordinal) AS counted,
+               any_value(label) AS last_label
+        FROM project_label JOIN limits USING (project) WHERE ordinal <= entry GROUP BY project, event
     ),
     standing_answers AS (
         SELECT answers.project, answers.purpose, answers.counted, label_event.*
         FROM answers JOIN label_event USING (event)
-        WHERE label_event.ordinal <= last_label AND kind IN ('label', 'skip') AND NOT EXISTS (
-            SELECT 1 FROM label_event AS undo
-            WHERE undo.undoes = label_event.event AND undo.ordinal > label_event.ordinal AND undo.ordinal <= last_label
-              AND (undo.kind = 'retire' OR undo.kind = 'undo' AND undo.annotator = label_event.annotator))
+        ANTI JOIN (SELECT undoes, ordinal, kind, annotator FROM label_event WHERE kind IN ('undo', 'retire')) AS undo
+        ON undo.undoes = label_event.event AND undo.ordinal > label_event.ordinal AND undo.ordinal <= last_label
+           AND (undo.kind = 'retire' OR undo.annotator = label_event.annotator)
+        WHERE label_event.ordinal <= last_label AND label_event.kind IN ('label', 'skip')
     ),
     newest_answers AS (
         SELECT * EXCLUDE (place) FROM (

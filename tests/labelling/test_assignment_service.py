@@ -49,6 +49,7 @@ def test_a_label_whose_place_was_given_away_is_kept_as_surplus(db):
     after = START + timedelta(seconds=61)
     (again,) = prompt.holds(now=after)
     prompt.say(again, now=after)
+    assert progress(db, project, after).surplus == 0
     late.say(choice, "block", now=after)
     found = projects.project_labels(db, project)
     found = found[found["map_id"] == choice.map_id].set_index("annotator")

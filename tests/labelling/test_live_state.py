@@ -38,6 +38,8 @@ def seen(db, project, now):
         )
         for person in PEOPLE
     }
+    sizes = [len(votes) for votes in board.labels_by_map().values()]
+    assert board.histogram() == tuple(sizes.count(size) for size in range(board.rules.k + 1))
     return people, board.labels_by_map(), board.histogram(), board.counted, board.open_maps, board.waiting(at)
 
 

@@ -1,6 +1,7 @@
 """The bundled labels, for pages about labels while the database has none; read from a separate database."""
 
 import altair as alt
+import numpy as np
 import pandas as pd
 import streamlit as st
 
@@ -94,20 +95,26 @@ STEPS = 300  # of an annotator
 
 def labels_over_time(labels: pd.DataFrame) -> alt.Chart:
     """Return the number of labels of each annotator over time. `labels` has annotator and time, one row per label."""
-    everybody = pd.concat([labels.assign(annotator=ANYBODY), labels], ignore_index=True)
-    first = everybody.groupby(["annotator", "map_id"], sort=False)["time"].min().reset_index()
-    steps = first.groupby(["annotator", "time"]).size().rename("new").reset_index().sort_values("time")
-    steps["maps"] = steps.groupby("annotator")["new"].cumsum()
-    place, size = steps.groupby("annotator").cumcount(), steps.groupby("annotator")["new"].transform("size")
-    steps = steps[(size <= STEPS) | (place * STEPS // size != (place + 1) * STEPS // size)]  # what a chart can show
-    names = list(everybody["annotator"].unique())
-    start, end = labels["time"].min(), labels["time"].max()
-    ends = [
-        pd.DataFrame({"annotator": names, "time": start, "maps": 0}),
-        steps,
-        steps.groupby("annotator", as_index=False)["maps"].max().assign(time=end),
-    ]
-    drawn = pd.concat(ends, ignore_index=True)[["annotator", "time", "maps"]]
+    ordered = labels.sort_values("time")
+    times = dict(iter(ordered.drop_duplicates(["annotator", "map_id"]).groupby("annotator")["time"]))
+    names, lines = [ANYBODY, *labels["annotator"].unique()], []
+    for name in names:
+        moments, new = np.unique(ordered.drop_duplicates("map_id")["time"] if name == ANYBODY else times[name],
+                                 return_counts=True)  # fmt: skip
+        step = np.arange(len(moments) + 1) * STEPS // len(moments)
+        kept = (len(moments) <= STEPS) | (step[1:] != step[:-1])  # what a chart can show
+        ends = ordered["time"].iloc[[0, -1]].to_numpy()
+        maps = new.cumsum()
+        lines.append(
+            pd.DataFrame(
+                {
+                    "annotator": name,
+                    "time": np.concatenate([ends[:1], moments[kept], ends[1:]]),
+                    "maps": [0, *maps[kept], maps[-1]],
+                }
+            )
+        )
+    drawn = pd.concat(lines, ignore_index=True)
     return (
         alt.Chart(drawn, title="Number of labelled maps over time, by annotator")
         .mark_line(interpolate="step-after", strokeWidth=2)
