@@ -113,7 +113,7 @@ def test_the_truth_page_weighs_labels_and_people(db, project):
     assert "Krippendorff" in page.metric[0].label
     assert page.segmented_control(key="method").value == "majority", "the recommended method comes first"
     answer = " ".join(one.value.replace("\\", "") for one in page.markdown)
-    assert re.search(r"\d of 4 maps have one class by most votes \(plurality\); \d are tied", answer)
+    assert re.search(r"\d of 4 maps have one class by most votes; \d are tied", answer)
     charts = [json.loads(one.proto.spec) for one in page.get("vega_lite_chart")]
     assert "Number of maps in each class" in json.dumps(charts[0]["title"]), "the figure draws the sentence"
     drawn = next(iter(charts[0]["datasets"].values())) if "datasets" in charts[0] else None
@@ -136,7 +136,7 @@ def test_tied_maps_are_shown_with_what_annotators_said(db):
     assert gallery.count("<img") == 1
     assert "vertical or block" in gallery or "block or vertical" in gallery
     answer = " ".join(one.value.replace("\\", "") for one in page.markdown)
-    assert "2 of 3 maps have one class by most votes (plurality); 1 is tied" in answer
+    assert "2 of 3 maps have one class by most votes; 1 is tied" in answer
 
 
 @pytest.mark.thorough

@@ -107,7 +107,7 @@ def show_codebook(db: Database, classes: ClassSet, *, columns: bool = True) -> N
             if len(map_ids) == EXEMPLARS:
                 pictures(db, map_ids, width=EXEMPLAR if columns else SMALL)
             elif pixels := [map_picture(weights) for weights in drawn_maps if weights is not None]:
-                captions = ["drawn from the description"] * EXEMPLARS
+                captions = ["synthetic map"] * EXEMPLARS
                 show_pictures(pixels, captions, width=EXEMPLAR if columns else SMALL)
             else:
                 st.caption("No example is shown, because fewer than two maps have this class.")

@@ -149,7 +149,7 @@ def _shown(inputs: TwoInputs) -> None:
         if word_texts
     ]
     partners = f"{len(comparison.alignment.pairs)} words (including special tokens) are aligned"
-    st.caption(plain(" · ".join([partners, *alone_texts, f"n = 1 pair, so no test is possible · {inputs.name}"])))
+    st.caption(plain(" · ".join([partners, *alone_texts])))
     names = [str(Head(layer, head)) for layer, head in np.ndindex(comparison.change.cosine.shape)]
     pick_and_link(inputs.name, names, current_view="", key="go_on")
 

@@ -18,7 +18,7 @@ from pages.parts.shell import resources
 from pages.parts.shell.messages import counted
 
 SHOWN = 8  # maps in dispute, to see what they are
-EXAMPLES = 28  # bundled maps on the Label page while none is stored
+EXAMPLES = 24  # bundled maps on the Label page while none is stored
 
 
 def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
@@ -29,7 +29,7 @@ def labels_to_read(db: Database, class_set: str) -> tuple[Database, bool]:
         return db, False
     st.caption(
         ":material/inventory_2: Your database has no labels yet, so this page shows the bundled labels, which an "
-        "AI model gave. To see your own labels, label maps or import the bundled labels on “Annotate > Label”."
+        "AI model gave. “Annotate > Label” imports these labels."
     )
     return resources.bundled_labels_database(class_set), True
 
@@ -60,9 +60,8 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
         f"{counted(len(maps), 'maps')} have different labels.**"
     )
     st.caption(
-        f"This table shows {len(maps[:SHOWN])} of these maps with the number of labels for each class. The class of "
-        "an adjudicated map is the adjudicator's choice, even if most labels name another class. To change bundled "
-        "labels, first import them on “Annotate > Label”."
+        f"The first {len(maps[:SHOWN])} of these maps are shown with the number of labels for each class. The class of "
+        "an adjudicated map is the adjudicator's choice, even if most labels name another class."
     )
     show_disputed(labels, current, maps[:SHOWN], named=named)
 

@@ -61,9 +61,6 @@ def skills(truth) -> None:
     st.altair_chart(
         bars(frame, Axes(x="share", y="annotator"), title=SKILLS[truth.method], domain=(0, 1)), key="skills"
     )
-    st.caption(
-        "The column n counts the maps that another annotator also labelled. The other annotators can be wrong as well."
-    )
 
 
 def class_counts(truth) -> Layers:
@@ -224,9 +221,10 @@ def show(tools: DeltaGenerator) -> None:
     with details():
         st.markdown(plain(advice.sentence))
         st.caption(
-            "With the method Most votes, an annotator is compared with the other annotators of the same "
-            "maps, without the annotator's own label. Dawid-Skene and MACE estimate classes and skills together, so "
-            "the annotator's own label counts. It also counts in the confusions under *Annotators*."
+            "The number n of an annotator counts the maps that another annotator also labelled. With the method Most "
+            "votes, an annotator is compared with the other annotators of the same maps, without the annotator's own "
+            "label. The other annotators can be wrong as well. Dawid-Skene and MACE estimate classes and skills "
+            "together, so the annotator's own label counts. It also counts in the confusions under *Annotators*."
         )
 
 

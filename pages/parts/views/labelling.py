@@ -143,8 +143,8 @@ def show_bundled_sheet(db, classes) -> None:
     if examples:
         left.markdown(
             f"**This page shows {len(examples)} of the {total:,} bundled attention maps, each with the class that "
-            "an AI model gave it.** *Label these maps* adds all bundled maps to your database, so that you can "
-            "label them. To label other maps, draw some under *Maps and files*."
+            "an AI model gave it.** *Label these maps* adds all bundled maps to your database. To label other maps, "
+            "draw some under *Maps and files*."
         )
     else:
         left.info(
@@ -154,7 +154,7 @@ def show_bundled_sheet(db, classes) -> None:
     right.button("Label these maps", type="primary", icon=":material/stylus:", width="stretch", disabled=not examples,
                  on_click=_start_labelling, args=(db, classes))  # fmt: skip
     if examples:
-        pictures(resources.bundled_labels_database(classes.name), list(examples), list(examples.values()), width=150)
+        pictures(resources.bundled_labels_database(classes.name), list(examples), list(examples.values()), width=176)
 
 
 def _start_labelling(db, classes) -> None:
