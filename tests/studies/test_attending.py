@@ -1,6 +1,7 @@
 """Studies of what heads attend to: pieces merge to the whole, words meet pieces by characters, one pass feeds all."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -266,6 +267,9 @@ def test_token_types_cover_every_position_once():
     assert types["start"] == (0,)
     assert types["separator"] == encoding.separators
     assert [encoding.tokens[k] for k in types["punctuation"]] == [",", "."]
+    marked = tuple({",": "Ġ▁,", ".": "##."}.get(token, token) for token in encoding.tokens)
+    types = measures.token_types(replace(encoding, tokens=marked))
+    assert [marked[k] for k in types["punctuation"]] == ["Ġ▁,", "##."]
 
 
 def test_links_of_gold_trees_leave_out_roots_and_punctuation():

@@ -1,10 +1,16 @@
 """Rows of changed predictions and of operators' reference sets, against counts made by hand."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 
-from core.studies.ablation.references import expected
+from core.studies.ablation import references
+from core.studies.ablation.operators import OperatorsOptions
+from core.studies.ablation.records import effect_scores
+from core.studies.ablation.references import constants, expected
+from core.studies.ablation.setup import Opened
 from core.studies.metric_columns import Metric
 from core.studies.outcomes import metrics_before, prediction_changes, share_interval
 from core.tasks.glue import task_of
@@ -53,3 +59,36 @@ def test_draws_are_averaged_as_probabilities_or_scores():
     assert torch.softmax(expected([one, two], is_score=False), -1)[0].tolist() == pytest.approx([0.5, 0.5])
     assert torch.equal(expected([one], is_score=False), one)
     assert expected([torch.tensor([[1.0]]), torch.tensor([[3.0]])], is_score=True).tolist() == [[2.0]]
+
+
+def test_constants_are_fitted_once_for_the_same_weights_and_reference_rows(monkeypatch):
+    made = []
+    monkeypatch.setattr(references, "reference_rows", lambda opened, options, most: [most, options.reference])
+    monkeypatch.setattr(references, "fit", lambda opened, rows: made.append(rows) or (opened.checkpoint.name, *rows))
+
+    def fitted(name="x", weights="h", **options):
+        opened = Opened(SimpleNamespace(name=name, weights_hash=weights), task_of("sst2"), (0, 1))
+        return constants(opened, OperatorsOptions(checkpoint=name, **options))
+
+    monkeypatch.setattr(references, "_FITTED", {})
+    assert fitted() == fitted() == ("x", 64, 200)
+    assert len(made) == 1
+    assert fitted(name="y") == ("y", 64, 200)
+    assert fitted(name="y", reference=50) == ("y", 64, 50)
+    for number, changed in enumerate(({"weights": "g"}, {"seed": 1}, {"data": "rows.csv"}), start=4):
+        fitted(name="y", reference=50, **changed)
+        assert len(made) == number
+
+
+def test_every_ablation_method_has_its_scores_and_zeroing_is_michels():
+    scores = effect_scores(("{} a", "label {}", "formula {}"), ("{} b", "other {}", "by {}"))
+    assert [score.name for score in scores[:4]] == ["disable a", "disable b", "zero a", "zero b"]
+    assert [(score.label, score.formula) for score in scores[2:4]] == [
+        ("label zero", "formula zero"),
+        ("other zero", "by zero"),
+    ]
+    assert {score.name for score in scores if score.source == "Michel et al. 2019"} == {"zero a", "zero b"}
+    assert len(scores) == 18
+    assert {(score.needs, score.low, score.high, score.about) for score in scores} == {
+        (("classifier", "labels"), None, None, "task")
+    }

@@ -7,6 +7,8 @@ import pytest
 from core.atlas.head import facts
 from core.attention import Head
 from core.studies.ablation.disable import STUDY as DISABLE
+from core.studies.ablation.sinks import REMOVED, REPLACED, SHARE, VERDICTS, WHOLE
+from core.studies.ablation.sinks import STUDY as SINKS
 from core.studies.attention.relations import STUDY as RELATIONS
 from core.studies.frames.frame_heads import STUDY as FRAMES
 from core.studies.headline import HeadScores
@@ -101,3 +103,30 @@ def test_what_a_head_writes_and_where_its_budget_goes_are_told_from_stored_score
         ),
     ]
     assert facts(scores.iloc[[7, 10]], Head(1, 2)) == []
+
+
+@pytest.mark.parametrize(
+    ("removed", "replaced", "verdict"),
+    [
+        ((0.001, 0.005), (0.2, 0.4), "nop"),
+        ((0.02, 0.06), (0.001, 0.005), "constant"),
+        ((0.02, 0.06), (0.02, 0.05), "broadcast"),
+        ((0.005, 0.02), (0.02, 0.05), "undecided"),
+    ],
+)
+def test_a_sink_head_says_what_its_sink_does(removed, replaced, verdict):
+    rows = [
+        (f"{SHARE}/separators", 0.81, 0.8, 0.82, 0.1, np.nan),
+        (f"{WHOLE}/separators", 0.3, 0.2, 0.4, 0.01, np.nan),
+        (f"{REMOVED}/separators", 0.04, *removed, 0.01, np.nan),
+        (f"{REPLACED}/separators", 0.03, *replaced, 0.01, np.nan),
+    ]
+    own = pd.DataFrame(rows, columns=COLUMNS).assign(source=[f"run {k}" for k in range(4)], n=50)
+    (fact,) = SINKS.facts(HeadScores(own, own))
+    assert fact.text == (
+        f"This head is a sink head: 81% of its attention goes to the separators. The sink is {VERDICTS[verdict]}. "
+        f"Removing the sink changes the output by 0.04 (95 % CI {removed[0]:.3g} to {removed[1]:.3g}, margin 0.01, "
+        "n = 50)."
+    )
+    assert fact.source == "run 2"
+    assert SINKS.facts(HeadScores(own[:1], own)) == []

@@ -283,6 +283,7 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
             said("offset", offset="first"),
             said("budget", category="next"),
             said("counterpart", of="d:L1H2"),
+            said("decided-by", component="position"),
         )
     )
     fresh = [run.key for run in runs if run.is_random]  # of every study that does not test against chance itself
@@ -308,6 +309,8 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
         ("budget", "c", "judged on"),
         ("counterparts:d", "c", "thought of on"),
         ("counterparts:d", "c", "judged on"),
+        ("why", "c", "thought of on"),
+        ("why", "c", "judged on"),
     ]
     assert len({run.source for run in runs}) == len(runs)
     by_key = {run.key: run for run in runs}
@@ -329,3 +332,5 @@ def test_each_study_is_asked_for_what_the_hypotheses_are_about():
     assert by_key["patch:drop", "c", "judged on"].options.kind == "drop"
     assert by_key["roles", "c", "judged on"].options.sequences == 2
     assert by_key["counterparts:d", "c", "judged on"].options.compare == "d"
+    whole = by_key["why", "c", "judged on"].options
+    assert (whole.removal, whole.single_heads) == (0, False)

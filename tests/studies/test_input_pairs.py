@@ -60,5 +60,9 @@ def test_the_difference_is_between_what_each_predicts():
     assert (found.first, found.second, found.whole()) == (3.0, -1.0, 4.0)
     assert logit_difference(first, torch.tensor([[3.0, 1.5, 0.0]])).choices == (0, 1)  # both say 0: its rival
     assert logit_difference(torch.tensor([[2.5]]), torch.tensor([[1.0]])).whole() == 1.5
+    near = [torch.tensor([[1.0, value]]) for value in (0.0, 0.0009, 0.0011)]
+    assert logit_difference(near[0], near[2]).whole() == pytest.approx(0.0011, abs=1e-6)
+    with pytest.raises(InputError, match="differ by only 9"):
+        logit_difference(*near[:2]).whole()
     with pytest.raises(InputError, match="differ by only 0"):
         logit_difference(first, first).whole()

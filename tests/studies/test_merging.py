@@ -103,6 +103,15 @@ def test_values_that_must_be_equal_are_compared():
     ):
         merged([measured([0]), measured([1], attending=(1,))])
 
+    @dataclass(frozen=True)
+    class Drawn:
+        pairs: np.ndarray | None
+
+    drawn = [Drawn(None), Drawn(np.array([3, 1])), Drawn(np.zeros(0, dtype=int)), Drawn(np.array([3, 1]))]
+    assert merged(drawn).pairs.tolist() == [3, 1]
+    with pytest.raises(JobError, match=r"the same Drawn\.pairs"):
+        merged([*drawn, Drawn(np.array([1, 3]))])
+
 
 def test_merging_leaves_the_partial_results_as_they_are():
     @dataclass(frozen=True)
