@@ -13,6 +13,7 @@ from core.probing.layers import Examples
 from core.studies.probing import probe
 from core.studies.probing.probe import PROPERTIES, STUDY, Answered, Mixed, Probed, WordProperty, word_property
 from core.tasks.conllu import read_part
+from tests.studies.figures import figures
 from tests.studies.through_json import rows_of
 
 pytestmark = pytest.mark.skipif(
@@ -106,7 +107,7 @@ def words_of(case):
     sentence = case.sentence
     written = [sentence.text[word.start : word.end] for word in sentence.words]
     assert [word.lower() for word in written] == [word.text for word in sentence.words]
-    assert sentence.text == " ".join(written[:-1]) + "."
+    assert figures(sentence.text) == figures(" ".join(written[:-1]) + ".")
     assert written[0][0].isupper()
     return written
 
@@ -229,7 +230,7 @@ def test_a_layer_is_compared_with_its_control_and_random_weights_sentence_by_sen
     (alone, _) = STUDY.results(STUDY.read({"checkpoint": "x"}), Probed((trained, other), ()))
     assert (alone.random_weights, alone.gain, alone.gain_low) == (None, None, None)
     said = STUDY.headline([one.as_row() for one in (first, second)])
-    assert said.sentence == (
+    assert figures(said.sentence) == figures(
         "Among 2 combinations of property and layer, the probe for tag in layer 1 exceeds its control task most. "
         "Its accuracy is 1.00, compared with 0.30 in the control task."
     )

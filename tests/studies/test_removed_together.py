@@ -15,6 +15,7 @@ from core.studies.circuits.shapley import STUDY as SHAPLEY
 from core.studies.contract import Unit
 from core.studies.units import ExampleUnit
 from core.tasks.glue import TaskRow, task_of
+from tests.studies.figures import figures
 
 HEADS = [Head(0, 0), Head(0, 1), Head(2, 0), Head(2, 1)]  # the middle layer has no attention
 WEIGHTS = np.array([0.5, 1.0, -0.25, 2.0])
@@ -138,7 +139,7 @@ def test_the_sentence_of_pairs_says_what_none_is(opened):
     options = PAIRS.read(ABOUT)
     found = PAIRS.run(options, PAIRS.more(options, [PAIRS.run(options, PAIRS.units(options)[0]).partial])[0]).partial
     said = PAIRS.headline([one.as_row() for one in PAIRS.results(options, found)])
-    assert said.interval == "The p-values are corrected for the number of pairs (max-T)."
-    assert said.baseline == (
+    assert figures(said.interval) == figures("The p-values are corrected for the number of pairs (max-T).")
+    assert figures(said.baseline) == figures(
         "The interaction is 0 if the effect of ablating both heads is the sum of their separate effects."
     )

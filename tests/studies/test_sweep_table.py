@@ -8,6 +8,7 @@ from scipy.stats import binomtest
 from core.scoring.effects import split_half
 from core.studies.ablation.disable import STUDY, Ablations, Recomputed
 from core.studies.ablation.records import AblatedTarget, MeanOverHeads, SplitHalf, Unmodified
+from tests.studies.figures import figures
 
 GOLD = np.array([0, 1] * 10)
 PLAIN = np.where(np.arange(20) < 2, 1 - GOLD, GOLD)  # wrong in the first two rows
@@ -98,7 +99,7 @@ def test_heads_are_scores_with_intervals_where_enough_changes_and_the_best_is_ju
     assert not [one for one in layers if isinstance(one, MeanOverHeads)]
     assert {one.value for one in layers if isinstance(one, AblatedTarget)} == {None}
     said = STUDY.headline([one.as_row() for one in found])
-    assert said.sentence == (
+    assert figures(said.sentence) == figures(
         "Ablating L1H1 changes accuracy most, by -30.0 points. 1 of 3 changes are significant after correction."
     )
     low, high = 100 * heads[0].low, 100 * heads[0].high

@@ -9,6 +9,7 @@ from core.probing import layers
 from core.studies.probing.representation import BEYOND, ENTROPY
 from core.studies.probing.transfer import STUDY, Predicted, TransferPartial
 from tests.capture.conftest import tiny
+from tests.studies.figures import figures
 from tests.studies.planted import write_rows
 from tests.studies.through_json import rows_of
 
@@ -135,11 +136,11 @@ def test_layers_are_compared_with_random_weights_with_the_last_and_with_no_froze
     assert (one_frozen.value, one_frozen.change) == pytest.approx((66 / 80, -11 / 80))
     assert one_frozen.change_low < -11 / 80 < one_frozen.change_high
     said = STUDY.headline([one.as_row() for one in results])
-    assert said.sentence == (
+    assert figures(said.sentence) == figures(
         "On half of the dev examples, layer 2 is the best layer for a classifier that reads the classifying token. On "
         "the other half, it scores as much as the last layer."
     )
-    assert said.baseline == "A constant prediction scores 50.0."
+    assert figures(said.baseline) == figures("A constant prediction scores 50.0.")
     swapped = [one for one in made if one.layer != 2 or one.reading != "first"]
     swapped.append(predicted("layer", wrong(30), reading="first", layer=2))
     swapped[1] = predicted("layer", wrong(10, odd=True), reading="first", layer=1)
