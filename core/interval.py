@@ -27,8 +27,8 @@ class Interval:
 
     @classmethod
     def of(cls, value: float, low: float, high: float, n: int | None = None) -> "Interval":
-        """Create an interval from numbers that may be NaN or infinite, which become None. Both bounds or neither are
-        None."""
+        """Create an interval from numbers that may be NaN or infinite, which become None. If one bound is None, so is
+        the other."""
         if not math.isfinite(value):
             return cls(None, n=n)
         if not (math.isfinite(low) and math.isfinite(high)):

@@ -76,7 +76,7 @@ class Streamed(Protocol):
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix that is 1 for the keys in each set, otherwise 0, for `Needs.values`."""
+    """Return a matrix [key, set] that is 1 if the key is in the set of keys, otherwise 0, for `Needs.values`."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1
@@ -106,7 +106,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Split sums that were requested together into the sums of each measure."""
+    """Split sums that were requested together into the sums that each measure requested."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

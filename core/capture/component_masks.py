@@ -19,7 +19,7 @@ from ..models.encoding import Encoding
 from .blocks import writer
 from .components import Component, LayerBlock, every_part
 from .function import of_this_thread
-from .importance import check_labels, gradients, importance, loss_of
+from .importance import check_labels, gradients, importance, losses_of
 from .pruning import output_projections
 from .running import BATCH_TOKENS, batches, prepared
 
@@ -75,7 +75,8 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean |d loss / d gate| of every feed-forward sublayer, float64, in units of the loss."""
+    """Return the mean absolute gradient of the loss with respect to the gate of every feed-forward sublayer, float64,
+    in units of the loss."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):
@@ -86,7 +87,7 @@ def block_gradients(
                 handle = writer(checkpoint, part).register_forward_hook(of_this_thread(_gate(gates[part.layer])))
                 stack.callback(handle.remove)
             logits = checkpoint.model(**checkpoint.inputs(batch)).logits.float()
-            (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in chosen]), gates)
+            (moved,) = torch.autograd.grad(losses_of(logits, [labels[k] for k in chosen]).sum(), gates)
         total += moved.double().abs().sum(1).cpu()
     return total / max(1, len(encodings))
 

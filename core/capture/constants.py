@@ -10,12 +10,13 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..attention import Head
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
+from .importance import losses_of
 from .outputs import ByClass, classes_of, mean_outputs
 from .running import BATCH_TOKENS, batches
 from .stacks import Block, Stack, stack_of
@@ -172,13 +173,7 @@ def _losses(
                 y = block.after((joined + added).flatten(0, 1))
                 for later in stack.blocks[layer + 1 :]:
                     y = _next(later, y, stack.causal)
-                logits = stack.logits(y)
-                targets = labels.repeat(len(added))
-                if logits.shape[-1] == 1:
-                    losses = nn.functional.mse_loss(logits[:, 0], targets.to(logits), reduction="none")
-                else:
-                    losses = nn.functional.cross_entropy(logits, targets, reduction="none")
-                losses = losses.view(len(added), len(labels))
+                losses = losses_of(stack.logits(y), labels.repeat(len(added))).view(len(added), len(labels))
                 if slopes:  # gradients of the constants only, even if the model's weights require some
                     (slope,) = torch.autograd.grad(losses.sum() / rows, constants)
                     constants.grad = slope if constants.grad is None else constants.grad + slope

@@ -54,7 +54,7 @@ class Component:
 
     @property
     def sort(self) -> str:
-        """Return the kind of this component, but "earlier heads" for heads and attention sublayers, and "rest" for
+        """Return the kind of this component, with "earlier heads" for heads and attention sublayers, and "rest" for
         biases."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)

@@ -77,7 +77,7 @@ def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer from the residual stream `middle` and the feed-forward output `fed`, which
+    """Return the output of a layer, given the residual stream `middle` and the feed-forward output `fed`. Both are
     broadcast."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
@@ -101,8 +101,8 @@ def added_by_heads(
 
 
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
-    """Return what every sender adds to the residual stream: the embeddings, then heads and feed-forward sublayer by
-    layer."""
+    """Return what every sender adds to the residual stream: the embeddings, and the heads and feed-forward sublayer of
+    each layer."""
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
         parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
@@ -171,8 +171,8 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 
 @dataclass(frozen=True)
 class Streams:
-    """The residual stream of inputs A at one layer, in one copy for each earlier sender, whose output is that on inputs
-    B.
+    """The residual stream of inputs A at one layer, in one copy for each earlier sender. In each copy, the output of
+    this sender is the output on the paired inputs B.
 
     Attributes:
         attention: input of the attention sublayer, for every sender before its heads.
@@ -184,8 +184,8 @@ class Streams:
 
 
 def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
-    """Yield, for each layer, the residual stream of inputs A in one copy per earlier sender, whose output is that on
-    inputs B.
+    """Yield, for each layer, the residual stream of inputs A in one copy for each earlier sender. In each copy, the
+    output of this sender is the output on the paired inputs B.
 
     The last value is the input of the output layer.
     """

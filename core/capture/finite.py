@@ -36,7 +36,7 @@ def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) 
 
 
 def has_no_numbers(values: Tensor) -> bool:
-    """Return whether a tensor contains NaN or +infinity; -infinity is the logit of impossible tokens."""
+    """Return whether a tensor contains NaN or +infinity. Logits of impossible tokens may be -infinity."""
     if not values.is_floating_point() or torch.isfinite(values.sum(dtype=torch.float32)):
         return False
     return bool((torch.isnan(values) | (values == float("inf"))).any())

@@ -126,8 +126,8 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Within the context, end each forward pass after the attention weights of the last of some layers (none: not at
-    all). The model then returns nothing."""
+    """Context manager that ends each forward pass after the attention weights of the last of some layers, so that the
+    model returns nothing. Without layers, forward passes are not ended."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield

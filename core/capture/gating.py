@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .importance import check_labels
+from .importance import check_labels, losses_of
 from .running import BATCH_TOKENS, batches, prepared
 
 STEPS, RATE = 30, 0.4  # of Adam for the gates' logits
@@ -106,7 +106,4 @@ def _losses(
     xi = gates.to(checkpoint.device).transpose(0, 1)[..., None].expand(-1, -1, -1, len(some[0]))
     with prepared(checkpoint, gates=xi):
         logits = checkpoint.model(**checkpoint.inputs(some)).logits.float()
-    wanted = torch.tensor([labels[row] for row in rows], device=logits.device)
-    if logits.shape[-1] == 1:
-        return nn.functional.mse_loss(logits[:, 0], wanted.to(logits.dtype), reduction="none")
-    return nn.functional.cross_entropy(logits, wanted.long(), reduction="none")
+    return losses_of(logits, [labels[row] for row in rows])

@@ -68,7 +68,7 @@ def gradients(
         xi = gates.to(checkpoint.device)[:, None, :, None].repeat(1, len(some), 1, length).requires_grad_()
         with torch.enable_grad(), prepared(checkpoint, gates=xi):
             logits = checkpoint.model(**checkpoint.inputs(some)).logits.float()
-            (moved,) = torch.autograd.grad(loss_of(logits, [labels[k] for k in inputs]), xi)
+            (moved,) = torch.autograd.grad(losses_of(logits, [labels[k] for k in inputs]).sum(), xi)
         moved = moved.double().cpu()
         for layer in set(range(checkpoint.layers)) - set(checkpoint.sets[0].numbers):
             moved[layer] = torch.nan
@@ -100,13 +100,12 @@ def check_labels(
         )
 
 
-def loss_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float]) -> Float[Tensor, ""]:
-    """Return the loss (cross-entropy in nats, or squared error) summed over inputs, so that their gradients are
-    independent."""
+def losses_of(logits: Float[Tensor, "input label"], labels: Sequence[int | float] | Tensor) -> Float[Tensor, " input"]:
+    """Return the loss of every input: cross-entropy in nats, or squared error for one output."""
+    wanted = torch.as_tensor(labels, device=logits.device)
     if logits.shape[-1] == 1:
-        wanted = torch.tensor(labels, dtype=logits.dtype, device=logits.device)
-        return nn.functional.mse_loss(logits[:, 0], wanted, reduction="sum")
-    return nn.functional.cross_entropy(logits, torch.tensor(labels, device=logits.device), reduction="sum")
+        return nn.functional.mse_loss(logits[:, 0], wanted.to(logits), reduction="none")
+    return nn.functional.cross_entropy(logits, wanted.long(), reduction="none")
 
 
 def importance(
@@ -160,7 +159,7 @@ def weight_slopes(
     ):
         run.nudged = True
         logits = checkpoint.model(**checkpoint.inputs(encodings)).logits.float()
-        slopes = torch.autograd.grad(loss_of(logits, labels), run.nudges)
+        slopes = torch.autograd.grad(losses_of(logits, labels).sum(), run.nudges)
     return by_layer(checkpoint, slopes), by_layer(checkpoint, weights)
 
 

@@ -60,7 +60,7 @@ class NamedEdges:
 @dataclass(frozen=True, eq=False)
 class LinkEdges:
     """The attention edges between linked positions of each input, given as (earlier position, later position). If
-    `causal`, only the edge from the later position is cut; otherwise both are."""
+    `causal`, only the edge from the later to the earlier position is cut; otherwise both directions are."""
 
     links: Mapping[Encoding, Sequence[tuple[int, int]]]
     causal: bool

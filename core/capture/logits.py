@@ -26,7 +26,8 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return the logits of each input in a batch by its index. Raises CheckpointError if the model has no logits."""
+    """Return the logits of each input in a batch, by the index of the input in the run. Raises CheckpointError if the
+    model has no logits."""
     logits = getattr(output, "logits", None)
     if logits is None:
         raise CheckpointError(

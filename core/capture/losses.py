@@ -16,7 +16,7 @@ from torch import Tensor
 from ..errors import InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .importance import check_labels, loss_of
+from .importance import check_labels, losses_of
 from .interventions import Given, StandInSource, operator_of, pointing, uniform, visible_keys
 from .running import BATCH_TOKENS, batches, prepared
 from .sweeping import Computing, Variant, head_masks, sweep
@@ -135,7 +135,7 @@ def _of_batch(
     with torch.enable_grad(), prepared(checkpoint, gates=torch.ones_like(t[:, 0])) as run:
         run.mixer = mix
         logits = checkpoint.model(**checkpoint.inputs(some)).logits
-        (slopes,) = torch.autograd.grad(loss_of(logits.float(), labels), t)
+        (slopes,) = torch.autograd.grad(losses_of(logits.float(), labels).sum(), t)
     return slopes.double().cpu().transpose(1, 2)
 
 

@@ -61,8 +61,8 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Context manager with a list to which the next forward pass appends the outputs of heads (before W_O) of each
-    layer. Raises InterventionError if the outputs are not available."""
+    """Context manager that yields a list to which the next forward pass appends the outputs of heads (before W_O) of
+    each layer. Raises InterventionError if the outputs are not available."""
     if not is_interceptable(checkpoint):
         raise InterventionError(
             "Head outputs can only be read from models that use the attention interface of transformers; "

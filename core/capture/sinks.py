@@ -38,8 +38,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """How much each head attends to each kind of sink token, and how much they add to its output; NaN for inputs
-    without them.
+    """How much each head attends to each kind of sink token, and how much these tokens add to its output; NaN for
+    inputs without such tokens.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.
@@ -177,7 +177,7 @@ class SinkChange:
 
 
 def measure_of(checkpoint: Checkpoint) -> str:
-    """Return the name of the measure for effects on the output of a checkpoint."""
+    """Return the name of the measure for effects on the output of a checkpoint, which depends on its output layer."""
     if checkpoint.labels is not None:
         return "change of the score" if len(checkpoint.labels) == 1 else "KL divergence of the label distribution"
     if checkpoint.model.get_output_embeddings() is not None:

@@ -26,8 +26,8 @@ _POINTWISE = {"gelu": ("gelu", "none"), "gelu_new": ("gelu", "tanh"), "relu": ("
 
 
 def packs(device: torch.device, dtype: torch.dtype) -> bool:
-    """Return whether oneDNN's packed kernels can be used: float32 needs a CPU with AVX-512, and bfloat16 one with
-    bfloat16 instructions."""
+    """Return whether oneDNN's packed kernels can be used: float32 needs a CPU with AVX-512, and bfloat16 needs a CPU
+    with bfloat16 instructions."""
     if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
@@ -219,8 +219,8 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the input without trailing padding, which cannot affect the logits. The head of a decoder reads there
-        even if an input really ends with the padding token."""
+        """Return the part of an input that can affect the logits: without trailing padding tokens, which the head of a
+        decoder skips, and without the tokens after a predicted position."""
         if self.causal and self.place is not None:
             return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:

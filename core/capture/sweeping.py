@@ -353,7 +353,7 @@ def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
 
 
 def head_masks(variants: Sequence[Iterable[Component]], layers: int, heads: int) -> Bool[Tensor, "variant layer head"]:
-    """Return which heads are in each set of components."""
+    """Return a mask of the heads in each set of components."""
     masks = torch.zeros(len(variants), layers, heads, dtype=torch.bool)
     for number, variant in enumerate(variants):
         for head in heads_of(variant):

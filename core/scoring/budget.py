@@ -61,8 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return the category of each key for the queries in `some`, and whether the words of query and key are linked by
-    syntax. Keys that the query cannot see are included."""
+    """Return, for some queries, the category of each key (such as the previous token) and whether the words of query
+    and key are linked by syntax. Masked keys are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -140,8 +140,8 @@ class _Input:
 
     @cached_property
     def members(self) -> Float[np.ndarray, "draw_class query"]:
-        """Return which queries belong to each class: first to the true classes, then to each random permutation of
-        them. Without rows if classes are not measured."""
+        """Return a mask of the queries in each class: first the true classes, then each random permutation of them.
+        Empty if classes are not measured."""
         classes = self.tokens.classes
         if classes is None:
             return np.zeros((0, self.length), dtype=np.float32)
@@ -149,7 +149,7 @@ class _Input:
         return (is_class & self.queries).reshape(-1, self.length).astype(np.float32)
 
     def rows(self, some: slice) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-        """Return, for some queries, the category of each key (WIDTH if masked) and which keys belong to two
+        """Return, for some queries, the category of each key (WIDTH if the key is masked) and a mask of keys in two
         categories."""
         if self.length > ROWS:
             return self._rows_of(some)
@@ -169,8 +169,8 @@ class _Input:
 
     @cached_property
     def cells(self) -> Float[np.ndarray, "cell sum"]:
-        """Return a matrix that maps a flattened attention map (one row per query-key pair) to its sums by category of
-        keys, and to the effects beyond distance."""
+        """Return a matrix that converts a flattened attention map (one row per query-key pair) into sums by category of
+        keys, and into the effects that distance does not explain."""
         categories, contested = self._rows
         length, at, position = self.length, self.tokens.classifying, np.arange(self.length)
         sums = np.zeros((length, length, SUMS + len(BEYOND)))
@@ -193,7 +193,8 @@ class _Input:
 
     @cached_property
     def compared(self) -> Bool[np.ndarray, " beyond"]:
-        """Return which categories in BEYOND have at least one comparable key; all False until `cells` is computed."""
+        """Return, for each category in BEYOND, whether another key at the same distance can be compared; False before
+        `cells`."""
         return np.zeros(len(BEYOND), dtype=bool)
 
     def take(self, head: int, start: int, weights: Any) -> None:
@@ -213,19 +214,19 @@ class _Input:
             self._sums[head, WIDTH:-1] = row[:WIDTH]
 
     def taken_by_class(self) -> Float[np.ndarray, "draw_class head category"]:
-        """Return the attention sums of one layer over the queries of each class, and reset them."""
+        """Return the attention of one layer to each category, by class of the query, and reset the sums."""
         sums, self._by_class = self._by_class, np.zeros_like(self._by_class)
         return sums.swapaxes(0, 1)
 
     def taken(self) -> Float[np.ndarray, "head sum"]:
-        """Return the attention sums of one layer over all blocks of queries, and reset them."""
+        """Return the attention of one layer to each category over all blocks of queries, and reset the sums."""
         sums, self._sums, self._taken = self._sums, np.zeros((self.heads, SUMS)), None
         return sums
 
 
 class BudgetAttention:
-    """Observer of how every head divides its attention among categories of keys. `means` has the mean shares over
-    inputs.
+    """Observer of how every head divides its attention among categories of keys. The attribute `means` has the mean
+    shares over inputs.
 
     Attributes:
         draws: number of permutations in `BudgetTokens.classes`; None if budgets by class are not measured.
@@ -272,7 +273,8 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention of long inputs in blocks of queries. Effects beyond distance are then not measured."""
+        """Request the attention of long inputs in blocks of queries. The effect that distance does not explain is then
+        not measured."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -347,7 +349,8 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """For each class of queries, the distance between its attention budget and that of all other queries of the head.
+    """For each class of queries, how differently these queries and all other queries of the same head divide their
+    attention among categories of keys.
 
     Attributes:
         value: Jensen-Shannon distance (base 2, 0 to 1); NaN if the class or the others have fewer than FEWEST queries.
@@ -366,7 +369,8 @@ def class_distances(
     counts: Float[np.ndarray, "_ query_class layer"],
     even: Float[np.ndarray, "query_class layer category"],
 ) -> ClassDistances:
-    """Compare the attention budget of the queries of each class with that of all other queries of the same head."""
+    """Compare how the queries of each class and all other queries of the same head divide their attention among
+    categories of keys."""
     layers, heads = by_class.sums.shape[1:3]
     own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
     every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)

@@ -21,7 +21,7 @@ class AboveConstant:
 
     @property
     def is_shown(self) -> bool:
-        """Return whether the lower bound of the accuracy's interval is above the best constant prediction."""
+        """Return whether the lower bound of the accuracy's 95 % interval is above the best constant prediction."""
         return self.low > self.constant
 
     @property

@@ -53,7 +53,7 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Accumulator of the change of attention maps between two checkpoints, by head and layer, with the most changed
+    """Accumulator of how attention maps change between two checkpoints: means by head and layer, and the most changed
     inputs."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
@@ -88,7 +88,7 @@ class Change:
         self.lowest[layer, head] = heapq.nsmallest(ROWS_KEPT, self.lowest.get((layer, head), []) + pairs)
 
     def merge(self, other: "Change") -> "Change":
-        """Add the sums of another accumulator, of other inputs, in place."""
+        """Add the sums of another accumulator to this accumulator in place."""
         self.heads.merge(other.heads)
         self.layers.merge(other.layers)
         for (layer, head), pairs in other.lowest.items():

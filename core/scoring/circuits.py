@@ -68,8 +68,8 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise t
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return, for each head, the fraction of gate fits in which it is facilitating, interfering or irrelevant (as in
-    CLASSES).
+    """Return, for each head, the fraction of gate fits in which it is facilitating, interfering or irrelevant, in this
+    order.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class. Raises InputError without fits.
@@ -85,7 +85,8 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return the most frequent class of each head over gate fits; "undecided" if it is in too few fits (CLAIMED)."""
+    """Return the class that each head has in most gate fits, such as facilitating; "undecided" below a fraction of
+    CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
 

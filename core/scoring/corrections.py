@@ -66,8 +66,8 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 
 
 def widened(several: int) -> float:
-    """Return the factor that widens a 95 % interval of a normal distribution so that `several` of them jointly have a
-    coverage of 95 % (Bonferroni)."""
+    """Return the factor by which a 95 % normal interval must be widened so that `several` intervals jointly cover with
+    95 % (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 

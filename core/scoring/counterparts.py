@@ -51,7 +51,7 @@ def mean_distances(
 
 @dataclass(frozen=True)
 class SimilaritySums:
-    """Sums of distances between heads, for each group of inputs."""
+    """Sums of distances between the attention rows of every two heads, for each group of inputs."""
 
     sums: Float[np.ndarray, "group head other"]
     inputs: Int[np.ndarray, " group"]
@@ -64,11 +64,11 @@ class SimilaritySums:
         return int(self.inputs.sum())
 
     def similarity(self) -> Float[np.ndarray, "head other"]:
-        """Return 1 minus the mean distance of every two heads; NaN without inputs."""
+        """Return the similarity of every two heads, which is 1 minus their mean distance; NaN without inputs."""
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """Return the number of inputs in each half: in the even-numbered and in the odd-numbered groups."""
+        """Return the number of inputs in the even-numbered and in the odd-numbered groups of inputs."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
@@ -76,8 +76,8 @@ class SimilaritySums:
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval over inputs of each similarity; NaN for fewer than two groups of
-        inputs."""
+        """Return half the width of the 95 % interval over inputs of each similarity between two heads; NaN for fewer
+        than two groups of inputs."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
@@ -109,7 +109,7 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum the distances between heads within each group of inputs (the index of an input modulo GROUPS)."""
+    """Sum the distances between heads within groups of inputs. The group of an input is its index modulo GROUPS."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -117,7 +117,7 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """The match of each head in another checkpoint, one to one; -1 for a head without a match.
+    """The match of each head in another checkpoint, in a one-to-one matching; -1 for a head without a match.
 
     Attributes:
         best: the most similar head, which several heads may share.
@@ -175,7 +175,7 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy of the attention rows of each head over blocks of rows, in nats."""
+    """Return the mean entropy, in nats, of the attention rows of each head. Rows are given in blocks."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 

@@ -59,8 +59,8 @@ def bound_of(score: str) -> float | None:
 
 
 def kind_of(row: dict[str, float | None]) -> str:
-    """Return the type of a head from its mean statistics, by the rules of Clark et al. (2019): BOUNDS of one position,
-    or "broad" for nearly uniform attention, otherwise "other"."""
+    """Return the type of a head from its mean statistics (Clark et al. 2019), such as "previous" for a head that
+    attends mostly to the previous token, "broad" for nearly uniform attention, or "other"."""
 
     def above(name: str, bound: float) -> bool:
         value = row.get(name)
@@ -73,8 +73,8 @@ def kind_of(row: dict[str, float | None]) -> str:
 
 
 def drift(means: list[float]) -> float:
-    """Return the mean relative depth of layers, 0 (first) to 1 (last), weighted by the mean of a feature in each layer;
-    NaN if all means are 0."""
+    """Return the mean relative depth of a feature, 0 (first layer) to 1 (last layer), weighted by its mean in each
+    layer; NaN if all means are 0."""
     total = sum(means)
     if not total or len(means) < 2:
         return float("nan")

@@ -148,8 +148,8 @@ class HeadDistances:
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows. Rows are
-    smoothed here."""
+    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows, which are
+    smoothed first."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
     heads, together = len(half), max(1, CACHED // half.numel())  # some heads with all that follow

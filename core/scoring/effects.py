@@ -180,8 +180,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return an upper bound (95 % for all heads jointly) for the fraction of examples that a head affects, if no head
-    affected a measured example.
+    """Return the largest fraction of all examples that a head can affect if it affected none of the measured examples,
+    with 95 % confidence for all heads jointly.
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -273,7 +273,7 @@ class Agreement:
 
 
 def rank_agreement(scores: Shaped[np.ndarray, " head"], others: Shaped[np.ndarray, " other"]) -> Agreement:
-    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads, without heads that have NaN.
+    """Return Spearman's rho and Kendall's tau-b between two scores of the same heads. Heads with NaN are left out.
 
     None for fewer than three heads or a constant score. Raises InputError if the numbers of heads differ.
     """

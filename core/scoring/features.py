@@ -140,8 +140,11 @@ class _Drawn:
         return alternatives
 
     def fitting(self, *, causal: bool) -> tuple[Int[np.ndarray, " draw"], Int[np.ndarray, "draw six"]]:
-        """Return the six positions (k, o, k+t, o+t, q, q+t) of each valid random contrast, and its group (a feature of
-        an input, and a way). q is the query, k the key, o another key and t a shift."""
+        """Return the six positions of each valid random contrast, and its group: a feature of an input and a way of
+        choosing queries.
+
+        The positions are k, o, k+t, o+t, q and q+t: q is the query, k the key, o another key and t a shift.
+        """
         length = self.own.shape[1]
         fits = (self.other >= 0) & (self.step != 0)
         for positions in (self.first, self.other, self.query):
@@ -180,7 +183,8 @@ def _positions(
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """Query-key positions of all valid contrasts of some inputs, found once and used for every layer.
+    """Query-key positions at which attention with and without a feature is compared, found once and used for every
+    layer.
 
     Attributes:
         queries: positions of the queries, with the signs of SIGNS.
@@ -197,7 +201,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the positions of all inputs in a batch, without the random draws that are not valid."""
+        """Concatenate the compared positions of all inputs in a batch. Invalid random draws are left out."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -207,7 +211,7 @@ class RhombusCells:
         return cls(batch, queries[:, [0, 0, 1, 1]], keys, starts, groups[starts], fits.shape[:3])
 
     def of_input(self, number: int) -> Int[np.ndarray, "cell 2"]:
-        """Return the query-key positions of all contrasts in one input of the batch."""
+        """Return the query-key positions at which attention is compared in one input of the batch."""
         in_batch = self.batch == number
         return np.stack([self.queries[in_batch].ravel(), self.keys[in_batch].ravel()], -1)
 
@@ -378,7 +382,7 @@ class _Batch:
         self.types = [marks.types for marks in marks_of_inputs]
 
     def gathered(self, values: Float[np.ndarray, "batch key head"]) -> Float[np.ndarray, "place head"]:
-        """Return the values at all marked key positions, group by group."""
+        """Return the values at all marked key positions, sorted by group."""
         return values[self.owner, self.keys]
 
     def reduced(
@@ -454,8 +458,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the column sums, the attention row of the classifying token, and the weights of contrasts for long
-        inputs."""
+        """Request, for long inputs, the attention to each key, the row of the classifying token, and the weights at
+        drawn positions."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)
@@ -555,7 +559,7 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split the estimate of all statistics into attention, and attention minus baseline, by (definition, feature)."""
+    """Split the estimate of all statistics by (definition, feature) into attention and attention minus baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

@@ -87,8 +87,8 @@ def reaching(mean: Cells, error: Cells, lean: Cells, degrees: Cells) -> tuple[Ce
 
 
 def p_above(mean: Cells, spread: Spread) -> Cells:
-    """Return the one-sided p value for a mean of at most 0; NaN for fewer than FEWEST nonzero inputs. If all inputs
-    have the same value, p is that of the sign test, 1 / 2^inputs."""
+    """Return the one-sided p value for the null hypothesis that a mean is at most 0; NaN for fewer than FEWEST nonzero
+    inputs. If all inputs have the same value, p is that of the sign test, 1 / 2^inputs."""
     with np.errstate(divide="ignore", invalid="ignore"):
         t = mean / spread.error
         freedom = np.maximum((spread.different - 1) / TAIL, 1)
@@ -99,7 +99,8 @@ def p_above(mean: Cells, spread: Spread) -> Cells:
 
 
 def p_either(mean: Cells, spread: Spread) -> Cells:
-    """Return the two-sided p value for a mean of 0; NaN for fewer than FEWEST nonzero inputs."""
+    """Return the two-sided p value for the null hypothesis that a mean is 0; NaN for fewer than FEWEST nonzero
+    inputs."""
     below = Spread(spread.error, -spread.lean, spread.different, -spread.sign)
     return np.minimum(1.0, 2 * np.minimum(p_above(mean, spread), p_above(-mean, below)))
 

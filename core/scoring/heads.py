@@ -55,8 +55,8 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of attention maps of equally long inputs, from which the head scores of `MapBatch` are computed for long
-    inputs."""
+    """Sums of the attention maps of long inputs, from which the same head scores are computed as from whole maps
+    (`MapBatch`)."""
 
     sums: Sequence[MapSums]
     places: Sequence[SpecialPositions]

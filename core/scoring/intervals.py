@@ -71,11 +71,12 @@ class StatisticEstimate:
         return self._ends[1]
 
     def p_above(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the one-sided p value for a mean of at most 0; NaN if too few inputs are nonzero."""
+        """Return the one-sided p value for the null hypothesis that the mean is at most 0; NaN for too few nonzero
+        inputs."""
         return few_inputs.p_above(self.value, self.spread)
 
     def p_either(self) -> Float[np.ndarray, "layer head statistic"]:
-        """Return the two-sided p value for a mean of 0; NaN if too few inputs are nonzero."""
+        """Return the two-sided p value for the null hypothesis that the mean is 0; NaN for too few nonzero inputs."""
         return few_inputs.p_either(self.value, self.spread)
 
 

@@ -250,7 +250,7 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape the weights of `MapSums.cells` so that the first axis is the cell of a draw, and the second axis the
+    """Reshape attention weights [head, cell of all draws] to [cell of a draw, draw, head], with `cells` cells in a
     draw."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 

@@ -37,8 +37,11 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs, each with the links of every input at one random position. `places`
-    has, for each input, the score at each possible position, the true one first."""
+    """Return random sums of a score over inputs. In each sum, the links of every input are at one of its possible
+    positions.
+
+    `places` has, for each input, the score at each possible position, the true one first.
+    """
     rng, total = np.random.default_rng(seed), np.zeros((draws, places[0].shape[-1]))
     for start in range(0, draws, _CHUNK):
         part = total[start : start + _CHUNK]
@@ -50,7 +53,7 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs, each with the links permuted among the inputs of a group.
+    """Return random sums of a score over inputs. In each sum, links are permuted at random among the inputs of a group.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
@@ -93,7 +96,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """The tests of attention along links, for every head.
+    """The results of testing attention along links against four null models, for every head.
 
     Attributes:
         score, low, high: mean over inputs of a weight, with its 95 % interval.

@@ -95,7 +95,7 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links of an input, followed by a copy for each offset that keeps all linked positions within
+    """Return the links of an input, followed by shifted copies, one for each offset that keeps the positions within
     `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
@@ -197,7 +197,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs for the queries of some query-key pairs, to the previous, the next and the first token."""
+    """Return control pairs that lead from the queries of some pairs to the previous, the next and the first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -213,7 +213,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query-key pairs of one link, or of all links, in one input, with the positions of its ordinary tokens."""
+    """The query-key pairs of one link, or of all links, in one input, with the positions of its tokens that are not
+    special tokens."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -221,7 +222,7 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, followed by a copy for each offset by which all queries can be shifted.
+    """Return the query-key pairs of a link, followed by copies with moved queries, one for each possible offset.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -301,7 +302,7 @@ class QueryResiduals:
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
         """Return, for each link, the largest attention over its pairs minus the attention expected at their distance.
-        Place 0 is the true query, and the others are other queries."""
+        Place 0 is the true query, and later places are other queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

@@ -88,14 +88,14 @@ class RankAgreement:
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the sign of the score difference for every two heads (a before b), int8: 1 if a is higher."""
+    """Return the sign of the score difference for every two heads (a before b), int8: 1 if a has the higher score."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Return Kendall's tau-b between two scores of heads, from the signs of all differences; NaN if all heads are
-    tied."""
+    """Return Kendall's tau-b between two scores of heads, from the signs of all pairwise differences; NaN if all are
+    ties."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])

@@ -58,7 +58,8 @@ class Ratios:
     n: int
 
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
-        """Return the one-sided p value (Student's t) for a ratio of at most `least`; NaN for fewer than two inputs."""
+        """Return the one-sided p value (Student's t) for the null hypothesis that a ratio is at most `least`; NaN for
+        fewer than two inputs."""
         from scipy import stats  # as above
 
         if self.n < 2:

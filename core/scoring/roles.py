@@ -324,7 +324,7 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add scores in the order of `columns_of` for one layer; NaN for roles without a target."""
+        """Add the scores of one layer, in the order of `columns_of`; NaN for roles without a target."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:

@@ -39,7 +39,7 @@ def mixed_with_residual(
 
 def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
     """Return the fraction of each layer output that comes from each input token: R_l = A_l R_(l-1), with R_0 = A_0.
-    Raises InputError as `mixed_with_residual`."""
+    Raises the errors of `mixed_with_residual`."""
     mixed = mixed_with_residual(weights)
     rolled = [mixed[0]]
     for layer in mixed[1:]:

@@ -275,8 +275,8 @@ def standings(exact: HeadRows, rules: Rules) -> Standings:
 
 @dataclass(frozen=True)
 class NextStep:
-    """The next measurement of a sequential test: examples `start` to `stop` - 1. The two numbers are equal if the test
-    has ended."""
+    """The next measurement of a sequential test, on examples from `start` up to, but not including, `stop`. The two
+    numbers are equal if the test has ended."""
 
     heads: Int[np.ndarray, " some"]
     start: int
@@ -288,8 +288,8 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return which heads to measure next (all before the first interim analysis, then undecided ones), and on which
-    examples."""
+    """Return which heads to measure next, and on which examples. Before the first interim analysis, these are all
+    heads; afterwards, they are the undecided heads."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

@@ -136,7 +136,7 @@ def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) 
 
 def at_offsets(offsets: Sequence[int]) -> Heads:
     """Return the tree in which the governor of each word is at a fixed offset. A word is a root if the offset leads
-    outside."""
+    outside the sentence."""
     places = np.arange(len(offsets))
     heads = places + np.asarray(offsets, dtype=int)
     return np.where((heads < 0) | (heads >= len(offsets)), places, heads)
