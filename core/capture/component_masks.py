@@ -11,8 +11,7 @@ from typing import Any
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
-from transformers.pytorch_utils import Conv1D
+from torch import Tensor
 
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
@@ -20,7 +19,7 @@ from .blocks import writer
 from .components import Component, LayerBlock, every_part
 from .function import of_this_thread
 from .importance import check_labels, gradients, importance, losses_of
-from .pruning import output_projections
+from .pruning import output_projections, weights_of
 from .running import BATCH_TOKENS, batches, prepared
 
 
@@ -46,10 +45,7 @@ def masks_without(checkpoint: Checkpoint, gone: Iterable[Component]) -> dict[str
             continue
         module, name = projections[component.layer], f"{names[id(projections[component.layer])]}.weight"
         mask = masks.setdefault(name, torch.ones_like(module.weight, dtype=torch.bool))  # type: ignore[arg-type]
-        rows = isinstance(module, Conv1D)  # its weight is [in, out]
-        width = mask.shape[0 if rows else 1] // checkpoint.heads
-        part = slice(component.head * width, (component.head + 1) * width)
-        mask[(part,) if rows else (slice(None), part)] = False
+        mask[weights_of(component, module, checkpoint.heads)] = False
     return masks
 
 
@@ -84,16 +80,12 @@ def block_gradients(
         gates = torch.ones(checkpoint.layers, len(batch), device=checkpoint.device, requires_grad=True)
         with torch.enable_grad(), prepared(checkpoint), ExitStack() as stack:
             for part in every_part(checkpoint.layers, ["feedforward"]):
-                handle = writer(checkpoint, part).register_forward_hook(of_this_thread(_gate(gates[part.layer])))
-                stack.callback(handle.remove)
+
+                def gate(_: Any, __: Any, output: Tensor, scale: Tensor = gates[part.layer]) -> Tensor:
+                    return output * scale[:, None, None]
+
+                stack.callback(writer(checkpoint, part).register_forward_hook(of_this_thread(gate)).remove)
             logits = checkpoint.model(**checkpoint.inputs(batch)).logits.float()
             (moved,) = torch.autograd.grad(losses_of(logits, [labels[k] for k in chosen]).sum(), gates)
         total += moved.double().abs().sum(1).cpu()
     return total / max(1, len(encodings))
-
-
-def _gate(gates: Tensor) -> Any:
-    def hook(_: nn.Module, __: tuple[Any, ...], output: Tensor) -> Tensor:
-        return output * gates[:, None, None]
-
-    return hook

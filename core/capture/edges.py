@@ -58,17 +58,9 @@ def run_layer(stack: Stack, block: Block, x: Float[Tensor, "pair position hidden
     query, key, value = shared.permute(2, 0, 3, 1, 4)
     mixed = attend(stack, query, key, value).transpose(1, 2)
     joined = block.joined(mixed, x)
-    middle, fed = fed_forward(block, joined)
+    middle = joined if block.norm_first else block.norms[0](joined)  # to which the feed-forward sublayer adds
+    fed = feed(block, block.norms[1](middle) if block.norm_first else middle)
     return LayerRun(x, query, key, value, mixed, joined, middle, fed)
-
-
-def fed_forward(
-    block: Block, joined: Float[Tensor, "*rows hidden"]
-) -> tuple[Float[Tensor, "*rows hidden"], Float[Tensor, "*rows hidden"]]:
-    """Return the residual stream to which the feed-forward sublayer adds (in BERT, after the first LayerNorm), and the
-    output of this sublayer."""
-    middle = joined if block.norm_first else block.norms[0](joined)
-    return middle, feed(block, block.norms[1](middle) if block.norm_first else middle)
 
 
 def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
@@ -93,19 +85,12 @@ def run_all(
     return tuple(layers), x
 
 
-def added_by_heads(
-    block: Block, mixed: Float[Tensor, "pair position head dim"]
-) -> Float[Tensor, "head pair position hidden"]:
-    """Return what each head of a layer adds to the residual stream, without the bias of the output projection W_O."""
-    return torch.einsum("blhd,hdi->hbli", mixed, block.separate["out"])
-
-
 def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "sender pair position hidden"]:
     """Return what every sender adds to the residual stream: the embeddings, and the heads and feed-forward sublayer of
     each layer."""
     parts = [layers[0].x[None]]
     for block, layer in zip(stack.blocks, layers, strict=True):
-        parts += [added_by_heads(block, layer.mixed), layer.fed[None]]
+        parts += [torch.einsum("blhd,hdi->hbli", layer.mixed, block.separate["out"]), layer.fed[None]]
     return torch.cat(parts)
 
 

@@ -122,7 +122,8 @@ def head_changes_of(
     for intervention in interventions:
         if isinstance(intervention, Knockout):
             continue
-        given = given_by(intervention.operator, intervention.source, some, inputs, causal=causal)
+        operator_of(intervention.operator, causal=causal, source=intervention.source)
+        given = None if intervention.source is None else intervention.source.given(some, inputs)
         for layer in sorted({head.within(layers, heads).layer for head in intervention.heads}):
             outputs, places = (None, None) if given is None else (given.outputs[layer], given.places)
             row = _row(intervention.heads, layer, heads)
@@ -144,15 +145,6 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
             f"with weights {theirs[:8]}, but the model has weights {weights_hash[:8]}. Compute the outputs with "
             "the same checkpoint."
         )
-
-
-def given_by(
-    operator: str, source: StandInSource | None, encodings: Sequence[Encoding], inputs: Sequence[int], *, causal: bool
-) -> Given | None:
-    """Return the outputs that replace the outputs of heads, for inputs with equal length; None if the method needs
-    none. Raises the errors of `operator_of`."""
-    operator_of(operator, causal=causal, source=source)
-    return None if source is None else source.given(encodings, inputs)
 
 
 def _row(chosen: Iterable[Head], layer: int, heads: int) -> Bool[Tensor, "1 head"]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from transformers.pytorch_utils import Conv1D
 
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
@@ -40,7 +41,7 @@ def output_modules(checkpoint: Checkpoint) -> list[nn.Module]:
 
     with torch.no_grad(), ExitStack() as stack:
         for module in checkpoint.model.modules():
-            if is_linear(module):
+            if isinstance(module, nn.Linear | Conv1D):
                 stack.callback(module.register_forward_pre_hook(of_this_thread(before)).remove)
         stack.enter_context(prepared(checkpoint)).mixer = attended
         checkpoint.model(**checkpoint.inputs([_ANY]))
@@ -53,11 +54,6 @@ def layer_modules(checkpoint: Checkpoint) -> list[nn.Module]:
     names = {id(module): name for name, module in checkpoint.model.named_modules()}
     layers = [_listed(checkpoint.model, names[id(module)]) for module in output_modules(checkpoint)]
     return [] if None in layers else list(dict.fromkeys(layer for layer in layers if layer is not None))
-
-
-def is_linear(module: nn.Module) -> bool:
-    """Return whether a module is a linear layer: torch's Linear, or GPT-2's Conv1D."""
-    return isinstance(module, nn.Linear) or type(module).__name__ == "Conv1D"
 
 
 def _listed(model: nn.Module, name: str) -> nn.Module | None:

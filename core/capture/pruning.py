@@ -7,8 +7,9 @@ This has the effect of xi = 0 on the output of the head (Michel et al.) in any p
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import cast
 
-from torch import nn
+from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
 from ..attention import Head
@@ -37,6 +38,13 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
     return projections
 
 
+def weights_of(head: Head, projection: nn.Module, heads: int) -> tuple[slice, ...]:
+    """Return the index of the weights of one head in an output projection."""
+    into = 0 if isinstance(projection, Conv1D) else 1  # the weight of Conv1D is [in, out]
+    width = cast(Tensor, projection.weight).shape[into] // heads
+    return (*[slice(None)] * into, slice(head.head * width, (head.head + 1) * width))
+
+
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
     """Write a checkpoint without some heads, and without those pruned earlier, to a new or empty folder.
 
@@ -63,12 +71,8 @@ def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Pat
     for head in gone:
         module = modules[head.layer]
         name = f"{names[id(module)]}.weight"
-        rows = isinstance(module, Conv1D)  # its weight is [in, out]
-        width = weights[name].shape[0 if rows else 1] // checkpoint.heads
-        part = slice(head.head * width, (head.head + 1) * width)
-        changed = weights[name].clone()
-        changed[(part,) if rows else (slice(None), part)] = 0
-        weights[name] = changed
+        weights[name] = weights[name].clone()
+        weights[name][weights_of(head, module, checkpoint.heads)] = 0
     before = getattr(checkpoint.model.config, KEY, [])
     setattr(checkpoint.model.config, KEY, [str(head) for head in gone])
     try:

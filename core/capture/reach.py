@@ -5,7 +5,7 @@ transformers is tried first, then the softmax, then `output_attentions`, which c
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, Literal
 from weakref import WeakKeyDictionary
 
@@ -164,15 +164,10 @@ def _from_outputs(checkpoint: Checkpoint, run: AttentionRun) -> Iterator[Attenti
             if run.watcher is not None and layer in run.watched:
                 run.watcher(layer, weights)
 
-    handles = [
-        checkpoint.model.register_forward_pre_hook(of_this_thread(ask), with_kwargs=True),
-        checkpoint.model.register_forward_hook(of_this_thread(take)),
-    ]
-    try:
+    with ExitStack() as stack:
+        stack.callback(checkpoint.model.register_forward_pre_hook(of_this_thread(ask), with_kwargs=True).remove)
+        stack.callback(checkpoint.model.register_forward_hook(of_this_thread(take)).remove)
         yield run
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _refuse_changes(checkpoint: Checkpoint, run: AttentionRun) -> None:

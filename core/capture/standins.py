@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from ..models.encoding import Encoding
@@ -15,20 +15,6 @@ from .running import batches
 from .stacks import Block, Stack
 
 # -------------------- Heads' outputs in a layer of a stack when an operator fixes their map, and what that adds
-
-
-def fixed_rows(operator: Operator, visible: Bool[Tensor, "1 1 query key"]) -> Float[Tensor, "query key"]:
-    """Return the fixed attention map that an ablation method substitutes for the learned one; all 0 for "zero"."""
-    if operator == "zero":
-        return torch.zeros(visible.shape[2:], device=visible.device)
-    return (uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0]
-
-
-def changed_mixture(
-    values: Float[Tensor, "batch head length dim"], fixed: Float[Tensor, "query key"]
-) -> Float[Tensor, "batch length head dim"]:
-    """Return the output of every head under a fixed attention map."""
-    return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
 
 
 def contributions(
@@ -90,7 +76,7 @@ class FixedMap:
     rows: Float[Tensor, "query key"]
 
     def outputs(self, layer: int, mixed: Tensor, values: Tensor) -> Tensor:
-        return changed_mixture(values, self.rows)
+        return torch.matmul(self.rows.to(values.dtype), values).transpose(1, 2)
 
     def outputs_at(self, block: Block, x: Tensor, position: int) -> tuple[Tensor, Tensor]:
         return single_position(block, x, position, self.rows)
@@ -127,8 +113,10 @@ def stand_in(
         return GivenOutputs(source.taken(encodings, lambda donors: stack_outputs(stack, donors)))
     if source is not None:
         return GivenOutputs(source.given(encodings, inputs))
-    length = len(encodings[0])
-    return FixedMap(fixed_rows(operator, stack.visible(length, stack.device)))
+    visible = stack.visible(len(encodings[0]), stack.device)
+    if operator == "zero":
+        return FixedMap(torch.zeros(visible.shape[2:], device=visible.device))
+    return FixedMap((uniform(visible) if operator == "disable" else pointing(operator, visible))[0, 0])
 
 
 def last_outputs(

@@ -5,7 +5,7 @@ cancel.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -62,37 +62,35 @@ def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden
     """Return the value projection W_V of every layer by head, float64, repeated if heads share it. The list lacks
     layers in which no value projection is found."""
     slices = []
-    for module in checkpoint.model.modules():
-        for name in (*_OWN, *_FUSED, *_BY_HEAD):
-            layer = getattr(module, name, None)
-            own = getattr(layer, "weight", None)
-            if isinstance(layer, nn.Module) and isinstance(own, Tensor):
-                weight = own.detach().t() if isinstance(layer, nn.Linear) else own.detach()  # Conv1D is [in, out]
-                values = _by_head(weight, name, checkpoint)
-                slices.append(np.repeat(values, checkpoint.heads // len(values), axis=0))
+    for name, layer in _value_layers(checkpoint):
+        if isinstance(layer.weight, Tensor):
+            weight = layer.weight.detach()
+            weight = weight.t() if isinstance(layer, nn.Linear) else weight  # Conv1D is [in, out]
+            values = _by_head(weight, name, checkpoint)
+            slices.append(np.repeat(values, checkpoint.heads // len(values), axis=0))
     return slices
+
+
+def _value_layers(checkpoint: Checkpoint) -> list[tuple[str, nn.Module]]:
+    """Return the modules that project to values, each with its name."""
+    names = (*_OWN, *_FUSED, *_BY_HEAD)
+    named = [(name, getattr(module, name, None)) for module in checkpoint.model.modules() for name in names]
+    return [(n, own) for n, own in named if isinstance(own, nn.Module) and getattr(own, "weight", None) is not None]
 
 
 @contextmanager
 def _projections(checkpoint: Checkpoint) -> Iterator[list[np.ndarray]]:
     """Collect the values [head, key, dim] of each layer that runs in this thread within the context."""
     projected: list[np.ndarray] = []
-    handles = []
-    for module in checkpoint.model.modules():
-        for name in (*_OWN, *_FUSED, *_BY_HEAD):
-            layer = getattr(module, name, None)
-            if isinstance(layer, nn.Module) and getattr(layer, "weight", None) is not None:
+    with ExitStack() as stack:
+        for name, layer in _value_layers(checkpoint):
 
-                def keep(layer: nn.Module, _: tuple[Any, ...], states: Tensor, name: str = name) -> None:
-                    bias = getattr(layer, "bias", None)
-                    projected.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))
+            def keep(layer: nn.Module, _: tuple[Any, ...], states: Tensor, name: str = name) -> None:
+                bias = getattr(layer, "bias", None)
+                projected.append(_by_head(states[0] if bias is None else states[0] - bias, name, checkpoint))
 
-                handles.append(layer.register_forward_hook(of_this_thread(keep)))
-    try:
+            stack.callback(layer.register_forward_hook(of_this_thread(keep)).remove)
         yield projected
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _by_head(states: Tensor, name: str, checkpoint: Checkpoint) -> np.ndarray:

@@ -45,7 +45,14 @@ class MapBatch:
 
     def to_set(self, number: int) -> Any:
         """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1)."""
-        return to_own_keys(self.weights, [special_keys(at)[number] for at in self.places], causal=self.causal)
+        keys = [special_keys(at)[number] for at in self.places]
+        if len(set(keys)) == 1:
+            return to_keys(self.weights, keys[0], causal=self.causal)
+        total = self.weights.sum(-1).sum(-1)
+        for key_set in dict.fromkeys(keys):
+            chosen = [k for k, own in enumerate(keys) if own == key_set]
+            total[chosen] = to_keys(self.weights[chosen], key_set, causal=self.causal)
+        return total
 
     @property
     def mean_distance(self) -> Any:
@@ -204,19 +211,6 @@ def mean_distance(weights: Float[Any, "*heads query key"], *, causal: bool = Fal
 
 
 LONG = 256  # tokens: among more, one sum of all weights of a map in float32 loses the third digit
-
-
-def to_own_keys(
-    weights: Float[Any, "batch head query key"], keys: Sequence[tuple[int, ...]], *, causal: bool
-) -> Float[Any, "batch head"]:
-    """Return the mean attention to some keys of each input; NaN without keys or queries."""
-    if len(set(keys)) == 1:
-        return to_keys(weights, keys[0], causal=causal)
-    total = weights.sum(-1).sum(-1)
-    for key_set in dict.fromkeys(keys):
-        chosen = [k for k, its in enumerate(keys) if its == key_set]
-        total[chosen] = to_keys(weights[chosen], key_set, causal=causal)
-    return total
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:

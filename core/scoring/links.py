@@ -67,11 +67,7 @@ def relation_score(
 ) -> Float[Any, "*heads"]:
     """Return the largest attention weight over the query-key pairs of the links in an input; NaN without pairs.
     Averaged over inputs, it is the link score of Kovaleva et al. (2019)."""
-    return at_pairs(weights, pairs_of(links, direction=direction, pairing=pairing, causal=causal))
-
-
-def at_pairs(weights: Float[Any, "*heads query key"], pairs: Sequence[Pair]) -> Float[Any, "*heads"]:
-    """Return the largest attention weight over some (query, key) pairs; NaN without pairs."""
+    pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return weights[..., 0, 0] * float("nan")
     chosen = weights[..., [query for query, _ in pairs], [key for _, key in pairs]]
