@@ -92,3 +92,33 @@ def test_unlabelled_checkpoints_and_too_few_maps_are_refused():
     with pytest.raises(InputError, match="at least 60 maps"):
         rows_of("discover", {"maps": 30, "limit": 6})
     assert STUDY.checkpoints(STUDY.read({"labelled": True})) == []
+
+
+def test_intervals_draw_whole_inputs_and_are_drawn_again_with_the_same_seed(monkeypatch):
+    """Of 40 inputs of five maps each, the maps of the first ten are in no cluster."""
+    monkeypatch.setattr(discover, "BOOTSTRAPS", 400)
+    inputs = np.repeat(np.arange(40), 5)[::-1]
+    labels = np.where(inputs < 10, -1, inputs % 2)
+    seen = []
+
+    def clustered(some):
+        seen.append(np.bincount(inputs[some], minlength=40))
+        return float((labels[some] >= 0).mean())
+
+    low, high = discover._over_inputs(inputs, 3, clustered)
+    assert all(set(counts % 5) == {0} and counts.sum() == 200 for counts in seen)
+    reach = 1.96 * np.sqrt(0.75 * 0.25 / 40)
+    assert (low, high) == pytest.approx((0.75 - reach, 0.75 + reach), abs=0.03)
+    assert discover._over_inputs(inputs, 3, clustered) == (low, high)
+    maps = discover._Maps(
+        [np.eye(2)] * 200, [discover.Head(0, k % 3) for k in range(200)], [str(k) for k in inputs],
+        np.array(["x" if label == 1 else "y" if label == 0 else "" for label in labels]), "bert", "annotators",
+    )  # fmt: skip
+    about = discover._about(maps, labels, 3)
+    assert (about["low"], about["high"], about["clustered"]) == (low, high, 0.75)
+    assert (about["agreement"], about["agreement_low"], about["agreement_high"]) == pytest.approx((1, 1, 1))
+    assert (about["maps"], about["n_heads"], about["n_inputs"], about["classified"]) == (200, 3, 40, 150)
+    bare = discover._about(
+        discover._Maps(maps.weights, maps.heads, maps.inputs, np.array([""] * 200), "bert", "x"), labels, 3
+    )
+    assert "agreement" not in bare

@@ -1,5 +1,7 @@
 """Proposals for a sentence that was parsed, and the picture of its links."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -248,3 +250,24 @@ def test_a_place_that_was_cut_off_is_said():
     )
     with pytest.raises(InputError, match="were truncated"):
         links_for(short, SENTENCE)
+
+
+def test_frames_of_a_word_are_those_of_its_lemma_and_part_of_speech():
+    """The lexicon is asked for each lemma with the word's own tag; a unit that two lemmas share is proposed once."""
+    asked = []
+
+    def frames(lemma, pos):
+        asked.append((lemma, pos))
+        return {("dog", "NOUN"): [("dog.n", "Animals")], ("dog", "VERB"): [("dog.v", "Following")]}.get(
+            (lemma, pos), []
+        )
+
+    lexicon = SimpleNamespace(frames=frames, of_several_words={}, units={})
+    text = tagged("dogs dog", ("NOUN", "nsubj", 1), ("VERB", "root", 1))
+    found = propose_targets(text, lexicon)
+    assert sorted((one.word, one.unit, one.frame) for one in found) == [
+        (0, "dog.n", "Animals"), (1, "dog.v", "Following"),
+    ]  # fmt: skip
+    assert set(asked) == {
+        *((lemma, "NOUN") for lemma in lemmas("dogs")), *((lemma, "VERB") for lemma in lemmas("dog")),
+    }  # fmt: skip

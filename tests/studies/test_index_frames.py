@@ -106,3 +106,41 @@ def test_a_slice_has_the_sentences_of_its_units_and_names_what_was_skipped(monke
     assert indexed.skipped_lines == [{"where": "lu400.xml", "why": "it is not there"}]
     assert [row["text"] for row in found[:2]] == [one.text for one in sentences]
     assert len(found) == 400
+
+
+def test_slices_are_kept_by_release_and_counted_with_what_was_skipped(tmp_path, monkeypatch):
+    sentences = chosen(FrameHeadsOptions())[0].kept[:6]
+    gone = Skipped("lu3.xml", "it is not there")
+
+    def slices(name, *parts):
+        folder = tmp_path / name
+        release = SimpleNamespace(
+            name=name, folder=folder, lexical_units=range(len(parts)), documents=[],
+            exemplars=lambda unit: FrameReading(tuple(parts[unit]), (gone,) if unit else ()),
+        )  # fmt: skip
+        monkeypatch.setattr("core.studies.frames.index_frames.open_release", lambda folder: release)
+        return [
+            STUDY.run(IndexFramesOptions(name), Unit("u", ChunkUnit("", "lu", k, k + 1))).partial
+            for k in range(len(parts))
+        ]
+
+    partials = [*slices("old", sentences[:1]), *slices("new", sentences[1:4], sentences[4:])]
+    results = STUDY.results(IndexFramesOptions("x"), STUDY.merge(IndexFramesOptions("x"), partials))
+    assert [(one.release, one.annotations, len(one.skipped)) for one in results] == [
+        ("old", 1, 0), ("new", 3, 0), ("new", 2, 1),
+    ]  # fmt: skip
+    rows = [one.as_row() for one in results]
+    assert STUDY.shown(rows) == [
+        [{"release": "old", "annotations": 1, "skipped": 1}, {"release": "new", "annotations": 5, "skipped": 1}]
+    ]
+    (warning,) = STUDY.warnings(rows)
+    assert gone.where in warning
+    assert gone.why in warning
+    with Database(tmp_path / "a.duckdb") as db:
+        STUDY.keep(db, Finished("r1", "Index", IndexFramesOptions("x"), rows, lambda: iter(partials)))
+        known = indexed_releases(db).set_index("release")
+        assert known["annotations"].to_dict() == {"old": 1, "new": 5}
+        assert known["folder"].to_dict() == {"old": str(tmp_path / "old"), "new": str(tmp_path / "new")}
+        assert set(known["run"]) == {"r1"}
+        stored = parse_rows("\n".join(db.read("SELECT body FROM frame_annotation")["body"])).sentences
+        assert sorted(one.text for one in stored) == sorted(one.text for one in sentences)

@@ -9,7 +9,10 @@ import torch
 
 from core.attention import Head
 from core.studies.ablation import setup
-from core.studies.circuits import pairs, shapley
+from core.studies.ablation.operators import STUDY as OPERATORS
+from core.studies.circuits import gates, pairs, shapley
+from core.studies.circuits.gates import PRICES, GatePartial
+from core.studies.circuits.gates import STUDY as GATES
 from core.studies.circuits.pairs import STUDY as PAIRS
 from core.studies.circuits.shapley import STUDY as SHAPLEY
 from core.studies.contract import Unit
@@ -143,3 +146,43 @@ def test_the_sentence_of_pairs_says_what_none_is(opened):
     assert figures(said.baseline) == figures(
         "The interaction is 0 if the effect of ablating both heads is the sum of their separate effects."
     )
+
+
+def test_gates_are_fitted_on_train_rows_at_a_price_and_judged_on_others(opened, monkeypatch):
+    asked = []
+
+    def doing(name, **fields):
+        def do(options, opened, rows, *stage):
+            asked.append((name, [row.id for row in rows], *stage))
+            return GatePartial(3, 2, 0.2, **fields)
+
+        monkeypatch.setattr(gates, name, do)
+
+    losses = np.array([0.0, 0.01, 0.02, 0.05, 0.09, 0.3, 0.6, -0.1])[:, None] + np.zeros(4)
+    up = np.tile([0.9, 0.2, 0.8, 0.7], (20, 1))
+    down = np.tile([0.8, 0.1, 0.3, 0.4], (20, 1))
+    doing("path", path_gates=np.ones((7, 4)), path_losses=losses)
+    doing("fits", price=0.05, fits=np.arange(20), up=up, down=down)
+    doing("judged", effects=np.zeros((46, 6)), gradient=np.ones(4))
+    options = GATES.read({"checkpoint": "x", "task": "sst2", "fit_rows": 4, "samples": 5, "starts": 4})
+    (first,) = GATES.units(options)
+    partials = [GATES.run(options, first).partial]
+    fits = GATES.more(options, partials)
+    assert [k for unit in fits for k in unit.arguments.targets] == list(range(20))
+    assert {unit.arguments.price for unit in fits} == {0.2 / 4}  # the largest that adds at most the margin
+    assert [unit.size for unit in fits] == [2 * len(unit.arguments.targets) for unit in fits]
+    partials.append(GATES.run(options, fits[0]).partial)
+    (last,) = GATES.more(options, partials)
+    assert last.arguments.groups == ((2, 3), (1,))
+    partials.append(GATES.run(options, last).partial)
+    assert GATES.more(options, partials) == []
+    train, every = [f"row-{k}" for k in range(4)], [f"row-{k}" for k in range(6)]
+    assert [(name, rows) for name, rows, *_ in asked] == [("path", train), ("fits", train), ("judged", every)]
+    assert (first.size, last.size) == (len(PRICES), len(PRICES))
+
+
+def test_each_ablation_method_is_a_unit_as_large_as_its_rows(opened):
+    units = OPERATORS.units(OPERATORS.read({"checkpoint": "x", "task": "sst2", "operators": ["mean", "zero"]}))
+    assert [(unit.key, unit.arguments.name, unit.arguments.number, unit.size) for unit in units] == [
+        ("mean", "mean", 0, 6), ("zero", "zero", 1, 6),
+    ]  # fmt: skip

@@ -370,3 +370,13 @@ def test_held_out_maps_are_scored_beside_a_guess_by_head_and_listed_with_their_e
     assert {round(one.confidence, 9) for one in bins} == {0.9}
     expected = sum(one.n * abs(0.9 - one.accuracy) for one in bins) / 16
     assert [one.error for one in bins] == pytest.approx([expected] * len(bins))
+
+
+def test_own_maps_of_held_out_inputs_are_scored_apart():
+    """Every third map is the user's own; of those, two answers of four are wrong, of the others none."""
+    facts = [row | {"own": k % 3 == 0} for k, row in enumerate(SNAPSHOT.facts)]
+    mixed = label_snapshot.Snapshot("bert", SNAPSHOT.classes, facts, [])
+    folds = [predictions("fold", 0, range(6), [0]), predictions("fold", 1, range(6, 12), [9])]
+    (own,) = train_patterns.of_own(folds, mixed, kind="trees", seed=0)
+    assert (own.maps, own.accuracy, own.on) == (4, 0.5, train_patterns.ON_OWN)
+    assert train_patterns.of_own(folds, SNAPSHOT, kind="trees", seed=0) == []
