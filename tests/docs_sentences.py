@@ -39,7 +39,7 @@ def circuit(rows: list[Row]) -> Iterator[str]:
     yield f"$m$ is {whole['difference']:.2f} larger on example A than on input B"
     undecided = f"{whole['open']} edges are undecided ({100 * whole['open'] / whole['raced']:.1f} %)"
     yield f"{whole['does_not_matter']:,} edges do not matter and {undecided}"
-    yield f"Across halves of the pairs, {whole['stable']} edges are stable"
+    yield f"In the stability test on halves of the pairs of inputs, {whole['stable']} edges are stable"
     kept = {row["size"]: row["value"] for row in _of(rows, "faithfulness") if row["order"] == "effect"}
     yield f"The circuit of the 438 strongest edges retains {kept[438]:.0%}".replace("%", " %")
 

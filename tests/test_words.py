@@ -116,4 +116,4 @@ def test_bundled_rows_are_named_so_wherever_a_task_is_picked(monkeypatch):
 def test_readme_says_what_happens_and_by_whom():
     readme = (PROJECT / "README.md").read_text(encoding="utf-8")
     assert "does not open a browser" in readme  # .streamlit/config.toml: headless
-    assert "labels are by an AI model" in " ".join(readme.split())
+    assert "labels were made by an AI model" in " ".join(readme.split())

@@ -68,7 +68,7 @@ class Border:
     @property
     def told(self) -> str:
         """Return the rule that separates two classes, and whether each map in its figure has its own colours."""
-        return f"{self.rule} In the figure, each map is drawn on its own scale." if self.own_scale else self.rule
+        return f"{self.rule} In the figure, each map has its own colour scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
         """Return the caption of an example map for the rule; `value` is the measure of the rule for this map."""

@@ -40,7 +40,7 @@ def sides(border: Border) -> str:
     counted = _stored()[border.name]["sides"]
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
-        f"Among the bundled maps with unanimous labels, this threshold alone classifies {told} correctly. "
+        f"On the bundled maps with unanimous labels, a single threshold classifies {told} correctly. "
         "The codebook has other rules for the maps that the threshold misclassifies."
     )
 

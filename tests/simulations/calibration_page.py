@@ -10,19 +10,19 @@ from tests.simulations.registry import Case, Outcome
 _SECTIONS = {
     "nothing": (
         "False claims",
-        "The rate is the share of simulated studies without any effect that claim an effect of at least one head.",
+        "The rate of false claims is the share of simulated studies without any effect that claim an effect of at least one head.",
         "studies with a claim",
         "at most",
     ),
     "found": (
         "Power",
-        "The rate is how often a study finds a simulated effect of twice the required size.",
+        "The power is the share of simulated studies that find an effect of twice the required size.",
         "found",
         "at least",
     ),
     "covers": (
         "Coverage",
-        "The rate is the share of confidence intervals that contain the true value.",
+        "The coverage is the share of confidence intervals that contain the true value.",
         "intervals with the true value",
         "at least",
     ),
