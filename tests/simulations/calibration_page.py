@@ -10,7 +10,8 @@ from tests.simulations.registry import Case, Outcome
 _SECTIONS = {
     "nothing": (
         "False claims",
-        "The rate of false claims is the share of simulated studies without any effect that claim an effect of at least one head.",
+        "The rate of false claims is the share of simulated studies without any effect that claim an effect of at "
+        "least one head.",
         "studies with a claim",
         "at most",
     ),

@@ -117,7 +117,8 @@ BORDERS = (
         NAME,
         ("diagonal", "vertical+diagonal"),
         f"A map with a diagonal line is Vertical + Diagonal if a column has a weight of {STRONG} or more in at "
-        f"least {BESIDE:.0%} of the rows. A map with a diagonal line but without a sufficiently dark column is Diagonal.",
+        f"least {BESIDE:.0%} of the rows. A map with a diagonal line but without a sufficiently dark "
+        "column is Diagonal.",
         lambda weights, *_: measured(weights).column.strong_rows,
         "column in {value:.0%} of the rows",
         BESIDE,

@@ -72,8 +72,8 @@ BORDERS = (
         NAME,
         ("overall", "majority"),
         "A map is Majority if the tokens of the second sentence attend mostly to the first sentence. A "
-        f"map has the class Majority only if the first token has a weight of {STRONG} or more in at least {BESIDE:.0%} of "
-        "the rows of the second sentence. If the weights of the first column are lower, the map is Overall.",
+        f"map has the class Majority only if the first token has a weight of {STRONG} or more in at least {BESIDE:.0%} "
+        "of the rows of the second sentence. If the weights of the first column are lower, the map is Overall.",
         _on_first_token,
         "dark first column in {value:.0%} of the second sentence's rows",
         BESIDE,
