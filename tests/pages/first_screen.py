@@ -17,10 +17,11 @@ COUNTED = """() => {
   const onScreen = ({ top, bottom, left, width, height }) =>
     width > 2 && height > 2 && top < innerHeight && bottom > 0 && left >= 0;
   const UNREAD = "svg, canvas, table, button, label, summary, select, h1, h2, style, script, "
-    + "[role=listbox], [role=grid], [role=slider], [data-testid=stDataFrame], [data-testid=stIconMaterial]";
-  const CONTROL = "button, input:not([type=hidden]), select, textarea, [role=slider]";
+    + "[role=listbox], [role=grid], [role=tab], [role=slider], [role=img], [data-testid=stDataFrame], "
+    + "[data-testid=stIconMaterial]";
+  const CONTROL = "button, input:not([type=hidden]), select, textarea, [role=slider], [role=tab]";
   const PARTS = "[aria-label=Open], [aria-label='Clear value'], [aria-label=Increment], [aria-label=Decrement], "
-    + "[aria-label^='Help for'], [class*=st-key-views_] *";
+    + "[aria-label=Help], [aria-label^='Help for'], [class*=st-key-views_] *";
   const said = [], controls = [];
   const read = (node, parent, range) => {
     range.selectNodeContents(node);

@@ -32,16 +32,16 @@ def test_typing_a_sentence_gives_pictures_in_both_directions_and_clicks_change_t
     assert page.get_by_text("element → target", exact=False).count()
     assert "text=The+old+teacher" in page.url
     page.get_by_role("radio", name="element", exact=True).click()
-    page.get_by_role("button", name="noise", exact=True).click()
-    expect(page.get_by_role("button", name="noise, element")).to_be_visible()
+    page.get_by_role("option", name="noise", exact=True).click()
+    expect(page.get_by_role("option", name="noise, element")).to_be_visible()
     page.get_by_role("radio", name="element", exact=True).click()
-    page.get_by_role("button", name="teacher", exact=True).click()  # in place of the word before
-    expect(page.get_by_role("button", name="teacher, element")).to_be_visible()
-    expect(page.get_by_role("button", name="noise", exact=True)).to_be_visible()
+    page.get_by_role("option", name="teacher", exact=True).click()  # in place of the word before
+    expect(page.get_by_role("option", name="teacher, element")).to_be_visible()
+    expect(page.get_by_role("option", name="noise", exact=True)).to_be_visible()
     page.get_by_role("radio", name="element", exact=True).click()
-    page.get_by_role("button", name="noise", exact=True).click(modifiers=["Shift"])  # beside it
-    expect(page.get_by_role("button", name="noise, element")).to_be_visible()
-    expect(page.get_by_role("button", name="teacher, element")).to_be_visible()
+    page.get_by_role("option", name="noise", exact=True).click(modifiers=["Shift"])  # beside it
+    expect(page.get_by_role("option", name="noise, element")).to_be_visible()
+    expect(page.get_by_role("option", name="teacher, element")).to_be_visible()
     page.wait_for_function("location.search.includes('element=')", timeout=PATIENCE)
     settled(page)
     expect(page.get_by_test_id("stException")).to_have_count(0)
@@ -63,6 +63,7 @@ def test_a_head_opens_its_maps_on_the_same_sentence(address, page):
 def test_the_picture_of_a_sentence_can_be_kept(address, page):
     visit(page, f"{address}/linguistics?view=frames&text={SENTENCE}")
     button = page.get_by_role("button", name="Picture (SVG)")
+    page.get_by_role("button", name="Save", exact=True).first.click(timeout=PATIENCE)
     button.wait_for(timeout=PATIENCE)
     with page.expect_download(timeout=PATIENCE) as kept:
         button.click()
@@ -80,11 +81,13 @@ def test_every_example_button_fills_the_sentence_and_draws_its_heads(address, pa
     from pages.parts.frames.lookup import EXAMPLES
 
     visit(page, f"{address}/linguistics?view=frames&checkpoint={checkpoint}")
-    button = page.get_by_role("button", name=EXAMPLES[number])
+    button, menu = page.get_by_role("button", name=EXAMPLES[number]), page.get_by_role("button", name="Examples")
     if number == 0:  # the view opens with it, so another one is needed first
+        menu.click()
         expect(button).to_be_disabled()
+        page.keyboard.press("Escape")
         type_sentence(page, SENTENCE)
-        expect(button).to_be_enabled()
+    menu.click()
     button.click()
     expect(page.get_by_label("Sentence", exact=True)).to_have_value(EXAMPLES[number], timeout=PATIENCE)
     page.get_by_test_id("stVegaLiteChart").nth(1).wait_for(timeout=PATIENCE)  # a decoder draws one direction

@@ -85,4 +85,4 @@ def test_the_figure_has_both_models_on_one_axis_of_depth():
     assert [(round(row["low"], 6), round(row["high"], 6)) for row in ours][1] == (0.45, 0.6)
     theirs = [row["value"] for row in rows if "paper" in row["model"]]
     assert theirs == [1 - value for value in printed_changes()]
-    assert "the models and tasks differ" in sentence_of_depth(scores)
+    assert "models, tasks and the padding of maps differ" in sentence_of_depth(scores)

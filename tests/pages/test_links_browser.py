@@ -17,7 +17,7 @@ from tests.pages.opening import VIEWS, address_of
 
 pytestmark = pytest.mark.browser
 CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it ("": the last)
-    "heads/overview": ("select", "Across", "to separator"),
+    "heads/overview": ("segment", "Show", "two scores as axes"),
     "heads/one": ("select", "Head", "L2H3"),
     "heads/similar": ("segment", "Colour", "layer"),
     "heads/development": ("select", "Score", "to separator"),
@@ -26,7 +26,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
     "maps/maps": ("segment", "Tokens", "words"),
     "maps/generation": ("text", "Sentence", "The old dog"),
     "linguistics/frames": ("segment", "What is shown", "A set of sentences"),
-    "linguistics/tokens": ("segment", "Shown", "excess over random tokens"),
+    "linguistics/tokens": ("segment", "Shown", "attention"),
     "linguistics/relations": ("select", "Direction", ""),
     "linguistics/probes": ("segment", "What is shown", "Layers"),
     "statistics/heads": ("select", "Rows", ""),
@@ -58,7 +58,7 @@ CHOICES = {  # view: the kind of a widget, its label, and what is chosen in it (
 NOTHING_TO_CHOOSE = {"statistics/discovered", "start/start", "start/path", "results/pinned", "heads/counterparts"}
 ALWAYS = ("maps/maps",)  # 6 to 17 CPU seconds a view: the others are with the slow tests
 TRIED = [name if name in ALWAYS else pytest.param(name, marks=pytest.mark.slow) for name in CHOICES]
-MENUS = {"maps/maps": "Options"}
+MENUS = {"maps/maps": "Options", "linguistics/tokens": "Options"}
 DRAWERS = {"finetuning/train": "Fine-tune a checkpoint", "reproduction/report": "Create a report for your checkpoints"}
 CONTROLS = """() => {
   const parts = document.querySelectorAll('[data-testid=stMain], [data-testid=stPopoverBody]');

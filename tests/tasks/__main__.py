@@ -42,8 +42,8 @@ def frame_heads(hands: Hands) -> None:
     hands.go("Linguistics")
     hands.view("Frame relations")
     hands.fill(page.get_by_label("Sentence", exact=True), SENTENCE)
-    page.get_by_role("button", name="agitated, target").wait_for()
-    page.get_by_role("button", name="He, element").wait_for()
+    page.get_by_role("option", name="agitated, target").wait_for()
+    page.get_by_role("option", name="He, element").wait_for()
     hands.choose("Compare with", "atlas-decoder")
     expect(page.get_by_test_id("stMain").get_by_text("attends from", exact=False)).to_have_count(2)
 

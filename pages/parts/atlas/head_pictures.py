@@ -77,10 +77,10 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
     criterion = f"weight on the {ordered.role}" + ("" if ordered.role == "separator" else " token")
     st.caption(
         plain(
-            f"These are the maps of the head on three of {count} inputs: those with the highest, median and lowest "
-            f"mean {criterion} over all queries, including [CLS] and [SEP]. Rows are queries, and columns are "
-            "keys."
-        )
+            f"These are the maps of the head on three of {count} inputs, chosen by the mean {criterion}. Rows are "
+            "queries, and columns are keys."
+        ),
+        help="The mean is over all queries, including [CLS] and [SEP].",
     )
 
 

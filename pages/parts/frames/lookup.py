@@ -311,7 +311,8 @@ def show_lookup() -> None:
         if marked is None:
             return
         shown = st.container()
-        with details():
+        more = details()
+        with more:
             settings = _settings()
             _offer_annotation(marked)
         chosen = [name for name in (first, second) if name]
@@ -322,14 +323,13 @@ def show_lookup() -> None:
             with shown, clear_errors():
                 looked_up.append(_looked_up(name, marked, settings))
         with shown:
-            _show_beside(looked_up, marked, settings)
+            _show_beside(looked_up, marked, settings, more)
 
 
 def offer_examples() -> None:
     """Show examples as small buttons that fill the sentence field (outside the fragment)."""
     text = context.now().text or ""
-    with st.container(horizontal=True, vertical_alignment="center", key="frame_examples"):
-        st.caption("Examples:", width="content")
+    with st.popover("Examples", icon=":material/list:", help="Fill the sentence field with an example."):
         for example in EXAMPLES:
             st.button(example, type="tertiary", on_click=_take, args=(example,), disabled=example == text.strip())
 
@@ -405,15 +405,15 @@ def _looked_up(name: str, marked: Marked, settings: LookupSettings) -> LookedUp:
     return LookedUp(name, shown, links, readings)
 
 
-def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: LookupSettings) -> None:
-    """Show checkpoints side by side, in one direction and on one scale."""
+def _show_beside(looked_up: Sequence[LookedUp], marked: Marked, settings: LookupSettings, more: Any) -> None:
+    """Show checkpoints side by side, in one direction and on one scale. `more` holds the choice of the direction."""
     if not looked_up:
         return
     everywhere = [way for way in PROSE if all(lookup.readings[way].visible for lookup in looked_up)]
     ways = everywhere or [way for way in PROSE if any(lookup.readings[way].visible for lookup in looked_up)]
     if not ways:
         return
-    direction = url.pick(st.radio, "Rank heads by", ways, key="ranked", horizontal=True, label_visibility="collapsed",
+    direction = url.pick(more.radio, "Rank heads by", ways, key="ranked", label_visibility="collapsed",
                          format_func=lambda way: f"rank heads by {PROSE[way]}")  # fmt: skip
     visible = [reading for lookup in looked_up for reading in lookup.readings.values() if reading.visible]
     most = max((float(np.nanmax(np.abs(reading.ranked(settings.by)))) for reading in visible), default=1.0)

@@ -127,6 +127,6 @@ VIEWS = {SENTENCE: st.fragment(show_lookup), "A set of sentences": show_sets, "S
 def show(tools: DeltaGenerator) -> None:
     with tools:
         mode = url.pick_mode(list(VIEWS))
-    if mode == SENTENCE:
-        offer_examples()
+        if mode == SENTENCE:
+            offer_examples()
     VIEWS[mode]()

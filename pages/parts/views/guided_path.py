@@ -4,6 +4,7 @@ Progress is read from stored results and from the answers that this browser reme
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,7 @@ def sentence_of_depth(scores: Sequence[ChangeScore]) -> str:
     paper_layer = paper.index(min(paper))
     return (
         f"Here layer {most.layer + 1} of {len(layers)} changed most, in the paper layer {paper_layer + 1} of "
-        f"{len(paper)}. Compare only the shape of the curves, not their height: the models and tasks differ, and the "
-        f"maps in the paper were padded to 200 tokens, which makes them more similar."
+        f"{len(paper)}. Compare only the shapes of the curves, because models, tasks and the padding of maps differ."
     )
 
 
@@ -91,9 +91,7 @@ ROWS = "sst2"
 def show(tools: DeltaGenerator) -> None:
     """Show the steps, each with its page and status, and the figure."""
     st.caption(
-        "This guided path follows Kovaleva et al. 2019 in four steps: look at maps, fine-tune a model, compare "
-        "both models, and ablate heads. It takes about an hour. Your progress is saved, so you can leave at any "
-        "time."
+        "This guided path follows Kovaleva et al. 2019 in four steps, which take about an hour. Your progress is saved."
     )
     bar, figure = st.container(), st.container()
     with clear_errors():
@@ -150,9 +148,8 @@ def _look() -> bool:
     right = _share(typed, scores) == float(np.nanmax(scores))
     with _box(1, "See what the heads attend to", is_done=right):
         st.markdown(
-            "Each small map shows one head. Rows are the tokens that attend (queries), and columns are the tokens "
-            "that are attended to (keys). Find the head that attends most to the next token. *Order by* sorts the "
-            "heads."
+            "Each small map shows one head: the row token (query) attends to the column token (key). Find the head "
+            "that attends most to the next token. *Order by* sorts the heads."
         )
         link_column, field = st.columns([2, 3], vertical_alignment="bottom")
         with link_column:
@@ -199,7 +196,7 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
             page, _, view = target.partition("/")
             links.link(target, f"Open {page_of(page).view(view).title}", checkpoint=ENCODER, rows=ROWS)
         if stored is not None:
-            with result:
+            with result, nullcontext() if is_done else st.expander("Bundled result"):
                 headline = headlines.headline_of(stored.run)
                 whose = "Your result" if is_done else "Bundled result, until you have your own"
                 about = f"{stored.checkpoint_said}, n = {headline.n:,} {headline.of}" if headline.n else ""

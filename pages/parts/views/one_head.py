@@ -496,13 +496,13 @@ def show_budget(scores: pd.DataFrame, head: Head) -> None:
     bars = {name: parts for key, name in BARS.items() if len(parts := budget_parts(own, key))}
     if not bars:
         return
-    st.markdown("**Share of attention by kind of query and kind of key**")
-    st.altair_chart(budget_bars(bars))
-    st.caption(
-        "The start token is [CLS] or the first token. The classification token ([CLS] in encoders, the last token "
+    st.markdown(
+        "**Share of attention by kind of query and kind of key**",
+        help="The start token is [CLS] or the first token. The classification token ([CLS] in encoders, the last token "
         "in decoders) is shown as a separate query. A key counts in the first category of the legend that fits. "
-        "Hover over a bar to see all categories."
+        "Hover over a bar to see all categories.",
     )
+    st.altair_chart(budget_bars(bars))
     classes = {name: parts for name in QUERY_CLASSES if len(parts := budget_parts(own, f"budget of {name}"))}
     if classes:
         with st.expander("Share of attention by part of speech of the query"):
@@ -535,9 +535,9 @@ def show_writes(checkpoint: str, head: Head) -> None:
     st.caption(
         plain(
             f"At one position of each example (n = {written[0].n}), the head adds to the logits of the promoted tokens "
-            f"and subtracts from those of the suppressed tokens. Hidden states are read by {read}. The agreement is a "
-            "cosine similarity."
-        )
+            "and subtracts from those of the suppressed tokens."
+        ),
+        help=plain(f"Hidden states are read by {read}. The agreement is a cosine similarity."),
     )
 
 

@@ -91,10 +91,10 @@ def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
         return []
     most = max(sure, key=lambda share: abs(share.share))
     return [
-        f"From the first model to the second, the share of {most.name} changes most, and this change is significant: "
-        f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f}). "
-        + "The interval covers the variation between inputs, but not errors of the classifier."
-        + " The change is tested on the shares as classified, which Details shows." * corrected
+        f"From the first model to the second, the share of {most.name} changes most and significantly: "
+        f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f})."
+        + " The test uses the shares as classified."
+        * corrected
     ]
 
 
@@ -108,8 +108,7 @@ def trust(notes: Sequence[ClassNote], about: KnownClassifier) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.badge(plain(f"These shares are uncertain · {score}"), icon=":material/help:", color="orange")
         st.caption(
-            "On “Annotate > Label”, label 50 attention maps of this checkpoint (about four minutes), and then "
-            "retrain the pattern classifier.",
+            "To improve them, label 50 maps on “Annotate > Label” and retrain the classifier.",
             width="content",
         )
 
@@ -254,9 +253,9 @@ def _draw(stored: StoredRun, about: KnownClassifier, known_names: Sequence[str])
             st.caption(plain(f"{sentence}."))
         cropped, small = (sum(int(getattr(note, name) or 0) for note in notes) for name in ("cropped", "small"))
         st.caption(
-            f"Confidence intervals cover the variation between inputs. {cropped} inputs were longer than the "
-            f"classifier allows and were cropped. {small} inputs were too short to show a pattern and were left "
-            "out."
+            f"Confidence intervals cover the variation between inputs, but not errors of the classifier. {cropped} "
+            "inputs were longer than the classifier allows and were cropped. "
+            f"{small} inputs were too short to show a pattern and were left out."
         )
         if (codebook := codebook_of(stored.settings.class_set)) and codebook.counted:
             st.caption(codebook.counted)

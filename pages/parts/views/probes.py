@@ -92,9 +92,8 @@ def show_syntax(result: StoredRun) -> None:
     )
     st.altair_chart(bars)
     st.caption(
-        "The dashed line is the best simple baseline. “Fixed offset per relation” uses the gold relation of each "
-        "word. It predicts that the syntactic head is at the most frequent distance for this relation. The words "
-        "come from a treebank, not from the examples that are chosen above."
+        "The dashed line is the best simple baseline. The words come from a treebank, not from the examples that are "
+        "chosen above."
     )
     interval = plain(percent(difference.low, difference.high, "{:.0f}"))
     less = "" if difference.value is None else f": {100 * difference.value:.0f} points less than all heads together"
@@ -102,7 +101,9 @@ def show_syntax(result: StoredRun) -> None:
         st.markdown(
             f"The spanning tree from the best single head, {plain(best.name)}, joins {best.value:.0%} of words "
             f"with their syntactic head{less}{f' ({interval})' if less and interval else ''}. UAS (unlabelled "
-            "attachment score) is the share of words whose predicted syntactic head is correct."
+            "attachment score) is the share of words whose predicted syntactic head is correct. “Fixed offset per "
+            "relation” uses the gold relation of each word. It predicts that the syntactic head is at the most "
+            "frequent distance for this relation."
         )
         picture = head_picture(
             pd.DataFrame(result.among(HeadTree)),
@@ -269,10 +270,11 @@ def show(tools: DeltaGenerator) -> None:
     with clear_errors(), shown(study, key=key, answered=draw is not show_sentence) as result:
         if result is not None:
             draw(result)
-            st.caption(
-                "A probe is a small classifier that predicts one property from what a model computes. A high "
-                "accuracy shows that the model encodes the property, but not that it uses the property."
-            )
+            with details("What a probe shows"):
+                st.markdown(
+                    "A probe is a small classifier that predicts one property from what a model computes. A high "
+                    "accuracy shows that the model encodes the property, but not that it uses the property."
+                )
     start_study(study, view=study)
 
 

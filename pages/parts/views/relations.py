@@ -174,7 +174,10 @@ def _draw(measured: attending.ShownScores[RelationScore], top: DeltaGenerator, r
     }
     way = url.pick(row.selectbox, "Direction", ways, key="way", width=270, format_func=way_labels.__getitem__)
     scores = attending.pick_place(row, [score for score in along if score.statistic == way])
-    value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
+    menu = row.popover(
+        "Options", icon=":material/tune:", help="Show the excess, the weight or the accuracy of each head."
+    )
+    value = url.pick(menu.segmented_control, "Shown", VALUES, key="shown", required=True)
     most = max(scores, key=lambda score: score.effect or 0)
     n = attending.most_inputs(scores)
     interval = (

@@ -141,7 +141,10 @@ def show(tools: DeltaGenerator) -> None:
         return {"features": features}
 
     top, row = st.container(), st.container(horizontal=True, vertical_alignment="bottom")
-    study, is_chosen = attending.measured_by(tools, "features", DEFINITIONS)
+    with tools:
+        about = "Choose attention weights or norms, the definition of a score, and its scale."
+        menu = st.popover("Options", icon=":material/tune:", help=about)
+    study, is_chosen = attending.measured_by(menu, "features", DEFINITIONS)
     with attending.shown_scores(study, Score, inputs, task="sst2", options=options) as measured:
         if measured is None:
             return
@@ -149,23 +152,25 @@ def show(tools: DeltaGenerator) -> None:
         if not measured.scores:
             st.info("No input contains any of these token types. Choose other types, or use longer texts.")
             return
-        _draw(measured, study, top, row)
+        _draw(measured, study, top, row, menu)
 
 
-def _draw(measured: attending.ShownScores[Score], study: str, top: DeltaGenerator, row: DeltaGenerator) -> None:
+def _draw(
+    measured: attending.ShownScores[Score], study: str, top: DeltaGenerator, row: DeltaGenerator, menu: DeltaGenerator
+) -> None:
     names = list(dict.fromkeys(str(score.feature) for score in measured.scores))
     label_of = {name: FEATURES[name].label if name in FEATURES else name for name in names}
     kinds = [name for name in DEFINITIONS if name in {score.statistic for score in measured.scores}]
     feature = url.pick(row.selectbox, "Token type", label_of, key="feature", width=170)
     definition = url.pick(
-        row.selectbox, "Definition", kinds, key="definition", width=150,
+        menu.selectbox, "Definition", kinds, key="definition",
         help="; ".join(f"{name}: {DEFINITIONS[name]}" for name in kinds) + ".",
     )  # fmt: skip
     chosen = [score for score in measured.scores if score.feature == feature and score.statistic == definition]
     scores = attending.pick_place(row, chosen)
     value = "value"
     if scores[0].checkpoint != DIFFERENCE:
-        value = url.pick(row.segmented_control, "Shown", VALUES, key="shown", required=True)
+        value = url.pick(menu.segmented_control, "Shown", VALUES, key="shown", required=True)
     what = label_of[feature]
     attending.answered(
         measured, scores, top, f"Which heads attend to {what}?", sentence(scores, what), sure_of(scores), study

@@ -23,7 +23,7 @@ def show_files(
     key: str = "",
     page: Callable[[], str] | None = None,
 ) -> None:
-    """Show download buttons: rows as CSV, figures as SVG and PNG, and a page with both, created on demand.
+    """Show a menu of downloads: rows as CSV, figures as SVG and PNG, and a page with both, created on demand.
 
     name: of the files, without ending. of: what a row is. key: if a page shows several. page: content of the page, if
     it has more than rows and figures.
@@ -36,9 +36,9 @@ def show_files(
             (f"{picture} (PNG)", "png", lambda: exported(together(pictures), "png")),
         ]
     downloads.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
-    row = st.container(horizontal=True)
+    menu = st.popover("Save", icon=":material/download:", help="Save the rows and the plots as files.")
     for label, kind, make in downloads:
-        row.download_button(
+        menu.download_button(
             label, make, f"{name}.{kind}", on_click="ignore", key=f"{kind}|{name}|{key}", icon=":material/download:"
         )
 
