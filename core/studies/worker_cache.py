@@ -1,6 +1,7 @@
 """The cache of open checkpoints and pipelines in a worker."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import capture, config, scoring, unit_progress
+from ..errors import CheckpointError
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import random_copy
 from ..models.opening import HeadKind, open_checkpoint
@@ -32,6 +34,16 @@ def get_checkpoint(
         known = get_checkpoint(drawn["name"], head=head, dtype=dtype, revision=revision)
         return _random(known, int(drawn["seed"]), head == "classifier")
     return noted(_checkpoint(name, head, dtype, config.settings().device, revision, stamp_of(name)))
+
+
+def with_head(name: str, heads: Sequence[HeadKind]) -> Checkpoint:
+    """Open a checkpoint with the first of these output layers that it has, otherwise without any."""
+    for head in heads:
+        try:
+            return get_checkpoint(name, head=head)
+        except CheckpointError:
+            continue
+    return get_checkpoint(name)
 
 
 def noted(opened: Checkpoint) -> Checkpoint:
@@ -93,16 +105,12 @@ def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
     return [observer.by_layer[layer] for layer in sorted(observer.by_layer)]
 
 
+@lru_cache(maxsize=1)
 def pipeline(name: str | None) -> Any:
     """Open a spaCy pipeline, or the bundled one for None. The last pipeline is cached."""
-    return _pipeline(name)
+    return open_pipeline(name)
 
 
 @lru_cache(maxsize=KEPT)
 def _checkpoint(name: str, head: HeadKind, dtype: str, device: str, revision: str | None, stamp: int) -> Checkpoint:
     return open_checkpoint(name, head=head, dtype=dtype, device=device, revision=revision)
-
-
-@lru_cache(maxsize=1)
-def _pipeline(name: str | None) -> Any:
-    return open_pipeline(name)

@@ -27,7 +27,7 @@ from pydantic import Field
 
 from ... import capture, studies
 from ...attention import Head, all_heads
-from ...errors import CheckpointError, InputError
+from ...errors import InputError
 from ...scoring.corrections import widened
 from ...scoring.few_inputs import mean_interval
 from ...scoring.registry import CLARK, HeadScore
@@ -193,7 +193,8 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
         return units_of_rows(rows, range(1, len(rows), 2), "rows", most=ROWS_A_UNIT)
 
     def run(self, options: SinksOptions, unit: Unit) -> Done[SinkPartial]:
-        checkpoint, rows = _opened(options.checkpoint), _rows(options)
+        checkpoint = studies.worker_cache.with_head(options.checkpoint, ("classifier", "language"))
+        rows = _rows(options)
         partial, targets = _found(options, checkpoint)
         some = [rows[k] for k in unit.arguments.positions]
         encodings = [checkpoint.encode(row.text, row.pair) for row in some]
@@ -318,16 +319,6 @@ def _rows(options: SinksOptions) -> list[TaskRow]:
             f"them; got {len(rows)}. Raise the limit."
         )
     return rows
-
-
-def _opened(name: str) -> Any:
-    """Open a checkpoint with the head that it has: a classifier, otherwise a language model, otherwise none."""
-    for head in ("classifier", "language"):
-        try:
-            return studies.worker_cache.get_checkpoint(name, head=head)
-        except CheckpointError:
-            continue
-    return studies.worker_cache.get_checkpoint(name)
 
 
 @lru_cache(maxsize=1)

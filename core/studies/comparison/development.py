@@ -190,13 +190,9 @@ def class_shares(
 
     Inputs of up to three tokens are left out, because they have no pattern. Raises InputError if all are that short.
     """
-    encodings = [checkpoint.encode(source.text, source.pair) for source in inputs]
-    large = [encoding for encoding in encodings if len(encoding) > patterns.suggestions.TOO_SMALL]
+    _, large = studies.patterns.map_classification.large_enough(checkpoint, inputs)
     if not large:
-        raise InputError(
-            f"An input must have more than {patterns.suggestions.TOO_SMALL} tokens for its maps to be "
-            f"classified; all {len(encodings)} inputs are shorter. Choose longer inputs."
-        )
+        raise studies.patterns.map_classification.all_too_small(len(inputs))
     weights = patterns.classifier_registry.bundled_weights(class_set)
     maps = studies.patterns.map_classification.classified(checkpoint, large, weights, dtype="float32")
     return {

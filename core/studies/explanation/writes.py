@@ -25,7 +25,7 @@ from jaxtyping import Bool, Float
 
 from ... import capture, config, studies
 from ...attention import all_heads
-from ...errors import CheckpointError, InputError
+from ...errors import InputError
 from ...reading import lines_of, read_text
 from ...scoring.corrections import q_values
 from ...scoring.few_inputs import mean_interval
@@ -176,7 +176,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         ]
 
     def run(self, options: WritesOptions, unit: Unit) -> Done[WritesPartial]:
-        checkpoint, rows = _opened(options.checkpoint), _rows(options)
+        checkpoint, rows = studies.worker_cache.with_head(options.checkpoint, ("language",)), _rows(options)
         texts = _on_text(checkpoint, rows, unit.arguments.positions, options.seed)
         done = replace(_from_weights(options, checkpoint), rows=np.array(unit.arguments.positions), texts=texts)
         return Done(done, provenance(checkpoint, [row.id for row in rows]))
@@ -287,14 +287,6 @@ def is_above_null(value: float | None, baseline: float | None, q: float | None) 
 
 def _rows(options: WritesOptions) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
-
-
-def _opened(name: str) -> Any:
-    """Open a checkpoint with its language-model head, otherwise without a head."""
-    try:
-        return studies.worker_cache.get_checkpoint(name, head="language")
-    except CheckpointError:
-        return studies.worker_cache.get_checkpoint(name)
 
 
 def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:

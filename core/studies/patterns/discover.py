@@ -28,7 +28,7 @@ from ..headline import Headline
 from ..options import Data, InputSplit, Limit, Seed, TaskName
 from ..records import Result
 from ..units import NamedUnit
-from .draw_maps import plan
+from .draw_maps import captured, plan
 from .records import ClusterExemplar, DiscoveredPatterns, PatternCluster
 
 SIDE = 32  # rows of a stored exemplar, at most
@@ -177,26 +177,18 @@ def _drawn(checkpoint: Any, options: DiscoverOptions) -> _Maps:
     """Draw maps from the task, every head equally often, with the classes of the bundled classifier."""
     capture.running.refuse_sinks(checkpoint)
     rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
-    both = [(row, checkpoint.encode(row.text, row.pair)) for row in rows]
-    large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
+    large, encodings = studies.patterns.map_classification.large_enough(checkpoint, rows)
     if not large:
-        raise InputError(
-            f"An input must have more than {patterns.suggestions.TOO_SMALL} tokens for its maps to have a pattern; all "
-            f"{len(rows)} inputs of {options.task} are shorter. Choose longer inputs."
-        )
+        raise studies.patterns.map_classification.all_too_small(len(rows), options.task)
     per_input = -(-options.maps // len(large))
     pairs = plan(range(len(large)), checkpoint.all_heads, count=options.maps, per_input=per_input, seed=options.seed)
     pairs.sort(key=lambda pair: pair[0])
-    weights, captured = [], {}
-    for number, head in pairs:
-        if number not in captured:
-            captured = {number: capture.running.capture(checkpoint, large[number][1])}
-        weights.append(captured[number].of(head))
+    weights = [weights for _, _, weights in captured(checkpoint, dict(enumerate(encodings)), pairs)]
     class_set = shipped_set(causal=checkpoint.causal).name
     classifier = patterns.training.Classifier.from_bytes(patterns.classifier_registry.bundled_weights(class_set))
     best = patterns.suggestions.judged(classifier, weights).probabilities.argmax(1)
     names = np.array(classifier.classes)[best]
-    inputs = [large[number][0].id for number, _ in pairs]
+    inputs = [large[number].id for number, _ in pairs]
     return _Maps(weights, [head for _, head in pairs], inputs, names, class_set, "classifier")
 
 

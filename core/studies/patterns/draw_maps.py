@@ -6,8 +6,9 @@ sampled, because maps of the same input are similar.
 
 import hashlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import pydantic.dataclasses
 from ... import capture, studies
 from ...attention import Head
 from ...errors import InputError
+from ...models.encoding import Encoding
 from ...store import labels
 from ...store.database import Database
 from ...store.rows import Row
@@ -193,34 +195,36 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
             f"Maps must be drawn from inputs of at most {options.longest} tokens; all {len(encodings)} inputs are "
             "longer. Raise the limit, or choose another task."
         )
-    heads = checkpoint.all_heads
-    chosen: dict[int, list[Head]] = {}
-    planned = plan(fitting, heads, count=options.count, per_input=options.per_input, seed=options.seed)
-    for number, head in planned:
-        chosen.setdefault(number, []).append(head)
-    for number, mine in chosen.items():
+    planned = plan(fitting, checkpoint.all_heads, count=options.count, per_input=options.per_input, seed=options.seed)
+    for number, head, weights in captured(checkpoint, encodings, planned):
+        source, encoding = known[number], encodings[number]
+        yield DrawnMap(
+            map_id=map_id(checkpoint.weights_hash, source, head),
+            checkpoint=checkpoint.name,
+            weights_hash=checkpoint.weights_hash,
+            task=source.task,
+            split=source.split,
+            row_id=source.row_id,
+            layer=head.layer,
+            head=head.head,
+            length=len(encoding),
+            tokens=list(encoding.tokens),
+            separators=list(encoding.separators),
+            causal=checkpoint.causal,
+            maximum=round(largest(weights, causal=checkpoint.causal), 4),
+            seed=options.seed,
+            weights=np.ascontiguousarray(weights, dtype="<f2"),
+        )
+
+
+def captured(
+    checkpoint: Any, encodings: Mapping[int, Encoding], planned: Iterable[tuple[int, Head]]
+) -> Iterator[tuple[int, Head, np.ndarray]]:
+    """Yield (input, head, map [query, key]) for planned pairs, with one pass for adjacent pairs of the same input."""
+    for number, pairs in groupby(planned, key=lambda pair: pair[0]):
         maps = capture.running.capture(checkpoint, encodings[number])
-        for head in mine:
-            source = known[number]
-            encoding = encodings[number]
-            weights = maps.of(head)
-            yield DrawnMap(
-                map_id=map_id(checkpoint.weights_hash, source, head),
-                checkpoint=checkpoint.name,
-                weights_hash=checkpoint.weights_hash,
-                task=source.task,
-                split=source.split,
-                row_id=source.row_id,
-                layer=head.layer,
-                head=head.head,
-                length=len(encoding),
-                tokens=list(encoding.tokens),
-                separators=list(encoding.separators),
-                causal=checkpoint.causal,
-                maximum=round(largest(weights, causal=checkpoint.causal), 4),
-                seed=options.seed,
-                weights=np.ascontiguousarray(weights, dtype="<f2"),
-            )
+        for _, head in pairs:
+            yield number, head, maps.of(head)
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:

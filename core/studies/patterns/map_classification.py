@@ -7,10 +7,25 @@ from typing import Any
 import numpy as np
 
 from ...capture.running import run
+from ...errors import InputError
 from ...models.checkpoint import Checkpoint
 from ...models.encoding import Encoding
-from ...patterns.suggestions import judged
+from ...patterns.suggestions import TOO_SMALL, judged
 from ...patterns.training import Classifier
+
+
+def large_enough(checkpoint: Checkpoint, inputs: Sequence[Any]) -> tuple[list[Any], list[Encoding]]:
+    """Return the inputs whose maps can have a pattern, with more than TOO_SMALL tokens, and their encodings."""
+    both = [(one, checkpoint.encode(one.text, one.pair)) for one in inputs]
+    large = [(one, encoding) for one, encoding in both if len(encoding) > TOO_SMALL]
+    return [one for one, _ in large], [encoding for _, encoding in large]
+
+
+def all_too_small(inputs: int, task: str = "") -> InputError:
+    return InputError(
+        f"An input must have more than {TOO_SMALL} tokens for its attention maps to be classified; all {inputs} "
+        f"inputs{task and f' of {task}'} are shorter. Choose longer inputs."
+    )
 
 
 class ClassCounts:

@@ -128,7 +128,8 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
     def run(self, options: PatternSharesOptions, unit: Unit) -> Done[Counts]:
         of: ChunkUnit = unit.arguments
         checkpoint = studies.worker_cache.get_checkpoint(of.checkpoint)
-        rows, encodings, small = _large_enough(checkpoint, _rows(options)[of.start : of.stop])
+        chunk = _rows(options)[of.start : of.stop]
+        rows, encodings = studies.patterns.map_classification.large_enough(checkpoint, chunk)
         maps = studies.patterns.map_classification.classified(
             checkpoint, encodings, _bytes(options.classifier), dtype=options.dtype
         )
@@ -156,7 +157,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
                         maps.outside,
                         cut,
                         cropped,
-                        small,
+                        len(chunk) - len(rows),
                     ),
                 )
             ),
@@ -167,11 +168,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         results: list[ClassRow] = []
         for piece in merged.pieces:
             if not len(piece.classes):
-                raise InputError(
-                    f"An input must have more than {patterns.suggestions.TOO_SMALL} tokens for its maps to "
-                    f"be classified; all {piece.small} inputs of {options.task} are shorter. Choose longer "
-                    "inputs."
-                )
+                raise studies.patterns.map_classification.all_too_small(piece.small, options.task)
             about = _about(options, piece)
             names = piece.names
             counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
@@ -293,13 +290,6 @@ STUDY = PatternShares()
 
 def _rows(options: PatternSharesOptions) -> list[TaskRow]:
     return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
-
-
-def _large_enough(checkpoint: Any, rows: Sequence[TaskRow]) -> tuple[list[TaskRow], list[Any], int]:
-    """Return the examples whose maps can have a pattern, their encodings, and the number of smaller ones."""
-    both = [(row, checkpoint.encode(row.text, row.pair)) for row in rows]
-    large = [(row, encoding) for row, encoding in both if len(encoding) > patterns.suggestions.TOO_SMALL]
-    return [row for row, _ in large], [encoding for _, encoding in large], len(both) - len(large)
 
 
 def _bytes(file: str) -> bytes:

@@ -26,7 +26,7 @@ from ...probing.ragged import Ragged
 from ...tasks.conllu import GoldSentence, LeftOut
 from .. import worker_cache
 
-FORMAT, KEPT, DONE = 1, 8, "complete.json"
+FORMAT, KEPT, DONE, ARRAYS = 2, 8, "complete.json", "arrays"
 TOO_LONG = "longer than the checkpoint reads"
 
 
@@ -71,17 +71,26 @@ def features_folder() -> Path:
     return config.settings().runs / "features"
 
 
-def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compute: Callable[[Path], None]) -> Path:
-    """Return the folder with the stored features of some texts, and compute the features if they are missing."""
+def kept_features(
+    kind: str,
+    checkpoint: Checkpoint,
+    texts: Sequence[str],
+    shapes: Sequence[tuple[int, ...]],
+    fill: Callable[[Ragged], None],
+) -> Ragged:
+    """Return the stored features of some texts, one array per text, which `fill` computes if they are missing."""
     told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
     place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
     if (place / DONE).is_file():
         (place / DONE).touch()
-        return place
+        return Ragged.open(place, ARRAYS)
     part = place.with_name(f"{place.name}.{os.getpid()}.part")
     shutil.rmtree(part, ignore_errors=True)
     try:
-        compute(part)
+        stored = Ragged.create(part, ARRAYS, shapes)
+        fill(stored)
+        stored.data.flush()
+        del stored  # some systems cannot rename a folder with an open file
         (part / DONE).write_text(
             json.dumps({"kind": kind, "checkpoint": checkpoint.name, "inputs": len(texts)}), encoding="utf-8"
         )
@@ -90,15 +99,21 @@ def kept_features(kind: str, checkpoint: Checkpoint, texts: Sequence[str], compu
             part.rename(place)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    _forget_oldest(place)
-    return place
-
-
-def _forget_oldest(newest: Path) -> None:
     known = sorted(features_folder().glob(f"*/{DONE}"), key=lambda file: -file.stat().st_mtime)
     for file in known[KEPT:]:
-        if file.parent != newest:
+        if file.parent != place:
             shutil.rmtree(file.parent, ignore_errors=True)
+    return Ragged.open(place, ARRAYS)
+
+
+def half_precision(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors as float16, clipped to its range."""
+    return np.clip(vectors, -65000, 65000).astype(np.float16)
+
+
+def texts_of(encodings: Sequence[Encoding]) -> list[str]:
+    """Return a text for each input that identifies its features."""
+    return [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
 
 
 # ---------------------------------------------------------------- attention between words
@@ -138,13 +153,10 @@ def word_maps_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
     heads = len(checkpoint.all_heads)
     shapes = [(heads, len(tagged.words) + 2, len(tagged.words) + 2) for tagged in part.sentences]
 
-    def compute(folder: Path) -> None:
-        stored = Ragged.create(folder, "maps", shapes)
+    def fill(stored: Ragged) -> None:
         run(checkpoint, part.encodings, [WordMaps(checkpoint, part, stored)])
-        stored.data.flush()
 
-    texts = [sentence.text for sentence in part.sentences]
-    return Ragged.open(kept_features("word maps", checkpoint, [*texts, *_borders(part)], compute), "maps")
+    return kept_features("word maps", checkpoint, _texts_and_borders(part), shapes, fill)
 
 
 def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
@@ -152,18 +164,14 @@ def word_embeddings_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
     size = int(checkpoint.model.get_input_embeddings().weight.shape[1])
     shapes = [(len(tagged.words), size) for tagged in part.sentences]
 
-    def compute(folder: Path) -> None:
-        stored = Ragged.create(folder, "embeddings", shapes)
+    def fill(stored: Ragged) -> None:
         scale = float(checkpoint.model.get_input_embeddings().weight.float().norm(dim=-1).mean())
         for number, (encoding, share) in enumerate(zip(part.encodings, part.pieces, strict=True)):
             vectors = input_embeddings(checkpoint, encoding).numpy()
             means = (share / share.sum(0, keepdims=True)).T @ vectors
             stored.put(number, (means / scale).astype(np.float16))
-        stored.data.flush()
 
-    texts = [sentence.text for sentence in part.sentences]
-    folder = kept_features("word embeddings", checkpoint, [*texts, *_borders(part)], compute)
-    return Ragged.open(folder, "embeddings")
+    return kept_features("word embeddings", checkpoint, _texts_and_borders(part), shapes, fill)
 
 
 def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
@@ -171,17 +179,14 @@ def word_vectors_of(checkpoint: Checkpoint, part: Readable) -> Ragged:
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(tagged.words), checkpoint.layers + 1, hidden) for tagged in part.sentences]
 
-    def compute(folder: Path) -> None:
-        stored = Ragged.create(folder, "vectors", shapes)
+    def fill(stored: Ragged) -> None:
         for chosen, states in layer_outputs(checkpoint, part.encodings):
             for row, number in enumerate(chosen):
                 share = part.pieces[number]
                 means = np.einsum("pw,lph->wlh", share / share.sum(0, keepdims=True), states[:, row].numpy())
-                stored.put(number, np.clip(means, -65000, 65000).astype(np.float16))
-        stored.data.flush()
+                stored.put(number, half_precision(means))
 
-    texts = [sentence.text for sentence in part.sentences]
-    return Ragged.open(kept_features("word vectors", checkpoint, [*texts, *_borders(part)], compute), "vectors")
+    return kept_features("word vectors", checkpoint, _texts_and_borders(part), shapes, fill)
 
 
 def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Ragged:
@@ -189,17 +194,15 @@ def piece_vectors_of(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> R
     hidden = int(checkpoint.model.config.hidden_size)
     shapes = [(len(encoding), checkpoint.layers + 1, hidden) for encoding in encodings]
 
-    def compute(folder: Path) -> None:
-        stored = Ragged.create(folder, "pieces", shapes)
+    def fill(stored: Ragged) -> None:
         for chosen, states in layer_outputs(checkpoint, encodings):
             for row, number in enumerate(chosen):
-                stored.put(number, np.clip(states[:, row].numpy().swapaxes(0, 1), -65000, 65000).astype(np.float16))
-        stored.data.flush()
+                stored.put(number, half_precision(states[:, row].numpy().swapaxes(0, 1)))
 
-    texts = [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
-    return Ragged.open(kept_features("piece vectors", checkpoint, texts, compute), "pieces")
+    return kept_features("piece vectors", checkpoint, texts_of(encodings), shapes, fill)
 
 
-def _borders(part: Readable) -> list[str]:
-    """Return the boundaries of the words in each sentence: other boundaries give other features of the same text."""
-    return [" ".join(f"{word.start}-{word.end}" for word in sentence.words) for sentence in part.sentences]
+def _texts_and_borders(part: Readable) -> list[str]:
+    """Return the texts of sentences, then their word boundaries: other boundaries give other features of a text."""
+    borders = [" ".join(f"{word.start}-{word.end}" for word in sentence.words) for sentence in part.sentences]
+    return [*(sentence.text for sentence in part.sentences), *borders]

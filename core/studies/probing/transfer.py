@@ -294,21 +294,18 @@ def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
 
 def _pooled(checkpoint: "models.checkpoint.Checkpoint", encodings: Sequence[Encoding]) -> np.ndarray:
     """Return the vectors [example, reading, layer, hidden] of all examples, stored on disk."""
-    hidden = int(checkpoint.model.config.hidden_size)
-    shapes = [(2, checkpoint.layers + 1, hidden)] * len(encodings)
+    features = studies.probing.probe_features
+    shapes = [(2, checkpoint.layers + 1, int(checkpoint.model.config.hidden_size))] * len(encodings)
 
-    def compute(folder: object) -> None:
-        stored = Ragged.create(folder, "pooled", shapes)  # type: ignore[arg-type]
+    def fill(stored: Ragged) -> None:
         for chosen, states in capture.outputs.layer_outputs(checkpoint, encodings):
             for row, number in enumerate(chosen):
                 own, encoding = states[:, row].numpy(), encodings[number]
                 at = studies.attention.measures.classifying(encoding, causal=checkpoint.causal)
                 both = np.stack([own[:, at], own[:, list(encoding.ordinary)].mean(1)])
-                stored.put(number, np.clip(both, -65000, 65000).astype(np.float16))
-        stored.data.flush()
+                stored.put(number, features.half_precision(both))
 
-    texts = [f"{encoding.text}\t{encoding.pair}\t{len(encoding)}" for encoding in encodings]
-    stored = Ragged.open(studies.probing.probe_features.kept_features("pooled", checkpoint, texts, compute), "pooled")
+    stored = features.kept_features("pooled", checkpoint, features.texts_of(encodings), shapes, fill)
     return stored.data[: int(stored.starts[-1])].reshape(len(encodings), *shapes[0])
 
 
