@@ -161,15 +161,15 @@ STUDIES = tuple(module.STUDY.name for module in (statistics, features, roles, no
 TASK, LIMIT = "sst2", 300
 
 
-def measured(checkpoint: str, task: str | None = None, *, studies: Sequence[str] | None = None) -> list[ScoreRow]:
-    """Return the head scores that several studies measure on at most LIMIT dev examples of a task (None: TASK).
+def measured(checkpoint: str, task: str | None = None) -> list[ScoreRow]:
+    """Return the head scores that the studies in STUDIES measure on at most LIMIT dev examples of a task (None: TASK).
 
     Studies that the checkpoint does not support are left out. If all are unsupported, raises the error of the first
     one, usually a CheckpointError or InputError.
     """
     rows: list[ScoreRow] = []
     refused: AtlasError | None = None
-    for name in studies or STUDIES:
+    for name in STUDIES:
         study: Study[Any, Any] = find_study(name)
         try:
             given = study.read({"checkpoint": checkpoint, "tasks": [task or TASK], "limit": LIMIT})

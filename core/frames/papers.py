@@ -15,7 +15,11 @@ from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Sp
 
 def read_list(file: str | Path) -> FrameReading:
     """Read a list of sentences of Kovaleva et al. or the GPT-2 replication. Raises InputError for another format."""
-    return parse_list(_text(file), Path(file).name)
+    try:
+        text = read_text(file, given=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} must be a readable JSON list of sentences; {error}. Check the file.") from error
+    return parse_list(text, Path(file).name)
 
 
 def parse_list(text: str, source: str) -> FrameReading:
@@ -62,13 +66,6 @@ def _replication(rows: list[dict[str, Any]], source: str) -> FrameReading:
     return FrameReading(tuple(sentences), notes=tuple(notes))
 
 
-def _text(file: str | Path) -> str:
-    try:
-        return read_text(file, given=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{file} must be a readable JSON list of sentences; {error}. Check the file.") from error
-
-
 def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
     try:
         rows = json.loads(text)
@@ -105,13 +102,11 @@ def _first(text: str, phrase: str, where: str, role: str, notes: list[Skipped]) 
 
 def _near(text: str, phrase: str, where: str, notes: list[Skipped]) -> Span:
     """Match without word boundaries: the replication marks "Same" in "Sameer" words by their first token."""
-    spans = places(text, phrase) or _starts(text, phrase)
+    spans = places(text, phrase)
+    if not spans and phrase in text:
+        start = text.index(phrase)
+        spans = [(start, start + len(phrase))]
     return _chosen(spans, text, phrase, where, "span", notes)
-
-
-def _starts(text: str, phrase: str) -> list[Span]:
-    at = text.find(phrase)
-    return [(at, at + len(phrase))] if at >= 0 else []
 
 
 def _chosen(spans: list[Span], text: str, phrase: str, where: str, role: str, notes: list[Skipped]) -> Span:

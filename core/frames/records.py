@@ -181,16 +181,13 @@ def word_spans(text: str) -> list[Span]:
 
     spans, cursor = [], 0
     for token in NLTKWordTokenizer().tokenize(text):
-        written = [(at, form) for form in _written(token) if (at := text.find(form, cursor)) >= 0]
+        forms = ("``", "''", '"') if token in {"``", "''"} else (token,)
+        written = [(at, form) for form in forms if (at := text.find(form, cursor)) >= 0]
         if written:
             start, form = min(written)
             cursor = start + len(form)
             spans.append((start, cursor))
     return spans
-
-
-def _written(token: str) -> tuple[str, ...]:
-    return ("``", "''", '"') if token in {"``", "''"} else (token,)
 
 
 def places(text: str, phrase: str) -> list[Span]:

@@ -406,7 +406,9 @@ def open_checkpoint(
     given = locate(name, revision=revision, on_progress=on_progress)
     adapter = adapter_in(given, name)
     folder = given if adapter is None else _base_folder(adapter, name, on_progress)
-    settings = _config(folder, name)
+    quiet_loading()
+    with _as_sentences(name):
+        settings = transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
     refuse_no_text(settings, name)
     refuse_half_a_checkpoint(folder, name)
     weights = (*weight_files(folder, name, HEAD_FILE), *([adapter.file] if adapter else []))
@@ -563,12 +565,6 @@ class _Asked:
     tensors: Tensors
     adapter: Adapter | None
     ours: bool
-
-
-def _config(folder: Path, name: str) -> Any:
-    quiet_loading()
-    with _as_sentences(name):
-        return transformers.AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
 @contextmanager

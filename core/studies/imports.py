@@ -149,9 +149,9 @@ def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: boo
             if known.number is int and isinstance(value, bool):
                 continue
             if type(value) is int and not (0 <= value < HEADS if known.column in HEAD_COLUMNS else abs(value) < MOST):
+                shown = value if abs(value) < MOST * MOST else "a very large number"
                 raise RowError(
-                    f"The column {known.column} in a row of the study {study} cannot be {_shown(value)}: it is out of "
-                    "range"
+                    f"The column {known.column} in a row of the study {study} cannot be {shown}: it is out of range"
                 )
             if type(value) is known.number and math.isfinite(value):  # fast path for most columns
                 continue
@@ -164,10 +164,6 @@ def _check_row(study: str, kind: type, row: Mapping[str, Any], *, undefined: boo
                 f"A row of the study {study} must have the column {known.column!r}; got "
                 f"{', '.join(map(str, row))[:60] or 'none'}"
             )
-
-
-def _shown(value: int) -> str:
-    return str(value) if abs(value) < MOST * MOST else "a very large number"
 
 
 @lru_cache(maxsize=256)

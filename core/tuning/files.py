@@ -30,7 +30,7 @@ class Live:
             return
         self.written = time.monotonic()
         with contextlib.suppress(CheckpointError):  # only the status; the run continues
-            write_whole(self.place, lambda part: _write(part, json.dumps(content)))
+            write_whole(self.place, lambda part: part.write_text(json.dumps(content), encoding="utf-8"))
 
 
 def read_live(path: Path) -> dict[str, Any] | None:
@@ -41,10 +41,6 @@ def read_live(path: Path) -> dict[str, Any] | None:
         return None
 
 
-def _write(part: Path, text: str) -> None:
-    part.write_text(text, encoding="utf-8")
-
-
 def _system_error(error: Exception) -> OSError | None:
     """Return the system error behind an error of Python or safetensors."""
     if isinstance(error, OSError):
@@ -53,7 +49,7 @@ def _system_error(error: Exception) -> OSError | None:
     return OSError(int(number[1]), os.strerror(int(number[1]))) if number else None
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Replace a file at once by a new one that `write` fills. If this raises CheckpointError, the old one remains."""
     with replacing(path, CheckpointError) as part:
         write(part)

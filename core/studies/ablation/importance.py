@@ -182,7 +182,8 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
         heads = ImportantHead.among(rows)
         first, last = max(heads, key=lambda head: head.gradient), min(heads, key=lambda head: head.gradient)
         agreements = "; ".join(
-            f"{agreement.name} {agreement.spearman:.2f} " + _significance(agreement.p)
+            f"{agreement.name} {agreement.spearman:.2f} "
+            f"({'significant' if agreement.p is not None and agreement.p < SIGNIFICANT else 'not significant'})"
             for agreement in RankCorrelation.among(rows)
             if agreement.spearman is not None
         )
@@ -200,10 +201,6 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
                 else ""
             ),
         )
-
-
-def _significance(p: float | None) -> str:
-    return "(significant)" if p is not None and p < SIGNIFICANT else "(not significant)"
 
 
 STUDY = Importance()

@@ -137,14 +137,11 @@ def in_words(component: Component, encoding: Encoding, position: int) -> str:
     return "a constant" if component.kind == "bias" else component.label
 
 
-def layer_scores(
-    checkpoint: Checkpoint, encoding: Encoding, layer: int, *, part: str = "", by_head: bool = True
-) -> LayerScores:
+def layer_scores(checkpoint: Checkpoint, encoding: Encoding, layer: int, *, part: str = "") -> LayerScores:
     """Decompose the attention scores of a layer for one input into contributions of embeddings, earlier heads and MLPs.
 
-    `part` is the kind of heads in an encoder-decoder ("": the first). `by_head` separates earlier heads instead of
-    layers. Raises InputError if the layer does not exist, and InterventionError if the model cannot be decomposed
-    exactly.
+    `part` is the kind of heads in an encoder-decoder ("": the first). Raises InputError if the layer does not exist,
+    and InterventionError if the model cannot be decomposed exactly.
     """
     heads = checkpoint.head_set(part)
     if not 0 <= layer < heads.layers:
@@ -154,7 +151,7 @@ def layer_scores(
         )
     layers: list[HeadInputs] = []
     take_head_inputs(
-        checkpoint, [encoding], lambda inputs, _: layers.append(inputs), layers=[layer], part=part, by_head=by_head
+        checkpoint, [encoding], lambda inputs, _: layers.append(inputs), layers=[layer], part=part, by_head=True
     )
     has_target = heads.part in ("decoder", "cross") and encoding.target is not None
     queries = encoding.target if has_target and encoding.target is not None else encoding

@@ -54,7 +54,7 @@ ANY = "any"  # the other side, summed
 SIDES = ("query", "key")
 
 
-def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "") -> list[Removal]:
+def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding]) -> list[Removal]:
     """Measure how removing each group of contributions changes the attention maps of every head.
 
     Raises InputError without inputs, or if positions are not embeddings (but rotary, or added to scores), because they
@@ -65,7 +65,7 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
             "Removing contributions to attention scores needs at least one input; got none. Choose examples."
         )
     means = _Means()
-    capture.contributions.take_head_inputs(checkpoint, encodings, means.take, part=part, norms=True)
+    capture.contributions.take_head_inputs(checkpoint, encodings, means.take, norms=True)
     if not means.has_positions:
         raise InputError(
             f"The check with --removal needs position embeddings; {checkpoint.family.model_type} models add "
@@ -73,7 +73,7 @@ def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: st
             "this check."
         )
     sums = _RemovalSums(means)
-    capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, part=part, norms=True)
+    capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, norms=True)
     return [sums.result(layer, len(encodings)) for layer in sorted(sums.distances)]
 
 

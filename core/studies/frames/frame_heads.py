@@ -6,7 +6,7 @@ permutation baselines (position, and which word attends) test whether it exceeds
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -316,7 +316,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
             skipped=len(reading.skipped),
             skipped_lines=[{"where": line.where, "why": line.why} for line in reading.skipped[:MOST_SKIPPED]],
         )  # fmt: skip
-        return [summary, *best_first, *map(_sentence, merged.sentences)]
+        every = [FrameSentence(**vars(scored) | {"scores": scored.scores.tolist()}) for scored in merged.sentences]
+        return [summary, *best_first, *every]
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
@@ -416,11 +417,6 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
             f"({reasons}). Relax the filter."
         )
     return selection, reading
-
-
-def _sentence(scored: Scored) -> FrameSentence:
-    values = {field.name: getattr(scored, field.name) for field in fields(scored)}
-    return FrameSentence(**values | {"scores": scored.scores.tolist()})
 
 
 # ---------------------------------------------------------------- scores and nulls in one forward pass
