@@ -220,8 +220,8 @@ def left_out(db: Database | None, checkpoint: str) -> str:
     if not others:
         return ""
     return (
-        f"{others:,} stored scores of {checkpoint} are of other weights than it has now, or do not say of which, and "
-        "are not among these."
+        f"{others:,} stored scores of {checkpoint} are not shown, because they were measured with other weights than "
+        "the checkpoint has now, or with unknown weights."
     )
 
 

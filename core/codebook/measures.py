@@ -113,8 +113,8 @@ def sentences(separators: Sequence[int], length: int) -> int:
 def line_said(line: Line) -> str:
     """Return a text on a diagonal line in an attention map: its measurements and the thresholds of the codebook."""
     return (
-        f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its places, "
-        f"{line.weakest_third:.0%} of its weakest third (a line has marks in each)"
+        f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its cells "
+        f"and in {line.weakest_third:.0%} of its weakest third (must be above 0 %)"
     )
 
 

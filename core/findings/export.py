@@ -130,7 +130,7 @@ def _table(numbers: Sequence[Number]) -> list[str]:
     for number in numbers[:IN_MARKDOWN]:
         lines.append("| " + " | ".join(_escaped(written_cell(value)) for value in _row(number)) + " |")
     left = len(numbers) - IN_MARKDOWN
-    return [*lines, *(["", f"{left} more are left out here; the HTML page has them."] if left > 0 else [])]
+    return [*lines, *(["", f"The HTML page has {left} more numbers of this finding."] if left > 0 else [])]
 
 
 def _escaped(text: str) -> str:

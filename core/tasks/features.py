@@ -45,7 +45,7 @@ _RECORDS = (
     Feature("pronoun", "pronouns", "Penn tags PRP, PRP$"),
     Feature("subject", "subjects", "dependents labelled nsubj or csubj (active or passive), expl or agent"),
     Feature("object", "objects", "dependents labelled obj / dobj, iobj / dative, attr or oprd"),
-    Feature("negation", "negation", "the paper's seventeen words, matched as whole words of the text"),
+    Feature("negation", "negation", "the 17 negation words of Kovaleva et al., as whole words of the text"),
     Feature("punctuation", "punctuation", "Penn's punctuation tags"),
     Feature("start", "[CLS] / start", "the special token at the start: [CLS], or the start token", special=True),
     Feature(

@@ -150,11 +150,11 @@ def preset_for(checkpoint: str) -> str:
 
 
 PRESET_NOTES = {
-    "paper": "batch 32, 3 epochs, 5e-5 with warm-up and linear decay, 128 tokens (Kovaleva et al.)",
-    "replication": "Adam 1e-3 without schedule or dropout, at most 3,000 train and 500 dev examples (GPT-2 "
-    "replication)",
-    "small": "like the paper's, but 5e-4: for small checkpoints such as the bundled ones",
-    "bundled": "like small, but 6 epochs and mean pooling: for the bundled encoder on the bundled examples",
-    "compact": "batch 32, 4 epochs, 1e-4: for compact encoders such as MiniLM (Turc et al. 2019)",
-    "long": "batch 16, 10 epochs, 3e-4: for small checkpoints on pairs whose words must be compared",
+    "paper": "batch 32, 3 epochs, learning rate 5e-5 with warm-up and linear decay, 128 tokens (Kovaleva et al.)",
+    "replication": "Adam with learning rate 1e-3, without schedule or dropout, at most 3,000 train and 500 dev "
+    "examples (GPT-2 replication)",
+    "small": "recipe paper with learning rate 5e-4, for small checkpoints such as the bundled ones",
+    "bundled": "recipe small with 6 epochs and mean pooling, for the bundled encoder on the bundled examples",
+    "compact": "batch 32, 4 epochs, learning rate 1e-4, for compact encoders such as MiniLM (Turc et al. 2019)",
+    "long": "batch 16, 10 epochs, learning rate 3e-4, for small checkpoints on pairs whose words must be compared",
 }

@@ -92,7 +92,7 @@ def test_scores_of_other_weights_under_one_name_never_mix(db, monkeypatch):
     )
     assert scores.atlas(db, checkpoint=NAME, measure=False)["value"].tolist() == [0.92]
     assert scores.atlas(db, checkpoint="other", measure=False)["value"].tolist() == [0.5]
-    assert scores.left_out(db, NAME).startswith(f"3 stored scores of {NAME} are of other weights")
+    assert scores.left_out(db, NAME).startswith(f"3 stored scores of {NAME} are not shown")
     assert not scores.left_out(db, "other")
     stored(db, "statistics", [head(0.1, statistic="next")], **old)
     assert scores.atlas(db, checkpoint=NAME, measure=False)["value"].tolist() == [0.92]  # the newest run is not asked

@@ -52,11 +52,11 @@ def test_shares_of_rows_are_what_a_loop_counts(seed):
         (with_column(20, 3, 0.2, 9), "vertical", "only 45%"),
         (with_column(20, 3, 0.2, 11), "vertical", None),
         (with_line(12, 0.6), "vertical", "only 17%"),
-        (both(12), "vertical", "a line is marked"),
+        (both(12), "vertical", "a diagonal line has"),
         (both(12), "vertical+diagonal", None),
         (with_line(12, 0.6), "vertical+diagonal", "in only 8% of the rows"),
         (with_line(12, 0.6), "diagonal", None),
-        (with_line(12, 0.6, 7), "diagonal", "no mark in one third"),
+        (with_line(12, 0.6, 7), "diagonal", "one third of the diagonal line has no cell"),
         (both(12), "diagonal", "100%"),
         (np.full((16, 16), 1 / 16), "vertical", "no weight reaches 0.1"),
         (np.full((16, 16), 1 / 16), "heterogeneous", None),
@@ -85,7 +85,9 @@ def causal_map(length, column_rows, cut):
     return weights / weights.sum(1, keepdims=True)
 
 
-@pytest.mark.parametrize(("share", "block", "overall"), [(0.9, None, "through"), (0.2, "no column", None)])
+@pytest.mark.parametrize(
+    ("share", "block", "overall"), [(0.9, None, "each sentence has a column"), (0.2, "no column", None)]
+)
 def test_a_decoders_block_needs_a_column_in_each_sentence(share, block, overall):
     found = measured(causal_map(30, share, 15), separators=[14, 29], causal=True)
     why = dispute("gpt2", "block", found, sentences=2)

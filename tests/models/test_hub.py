@@ -74,7 +74,7 @@ def test_a_revision_has_weights_of_its_own_and_an_unknown_one_is_named(hub):
     first, second = open_checkpoint(NAME), open_checkpoint(NAME, revision="v2")
     assert first.weights_hash != second.weights_hash
     assert open_checkpoint(f"{NAME}@v2").weights_hash == second.weights_hash  # as studies are told one
-    with pytest.raises(CheckpointError, match='no revision "v3"; leave the revision empty'):
+    with pytest.raises(CheckpointError, match=r'no revision "v3"\. Leave the revision empty'):
         locate(NAME, revision="v3")
     with pytest.raises(CheckpointError, match="must be a folder, a hub ID or a bundled name"):
         locate(f"{NAME}@../main")
@@ -98,9 +98,7 @@ def test_what_was_downloaded_opens_when_the_hub_is_gone(hub, monkeypatch):
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert (locate(NAME) / WEIGHTS).is_file()
-    with pytest.raises(
-        CheckpointError, match=r"not on this machine, and the hub cannot be reached .* Connect to a net"
-    ):
+    with pytest.raises(CheckpointError, match=r"not on this machine, and the hub cannot be reached.* Connect to a net"):
         locate("someone/other")
 
 
@@ -110,25 +108,25 @@ def test_what_was_downloaded_opens_when_the_hub_is_gone(hub, monkeypatch):
         (401, "no public checkpoint"),
         (403, "no public checkpoint"),
         (404, "no public checkpoint"),
-        (429, "too many requests .* wait some minutes"),
-        (500, "answered with an error of its own .*500"),
-        (503, "answered with an error of its own .*503"),
+        (429, "after too many requests .*429.*Wait some minutes"),
+        (500, "internal error .*500"),
+        (503, "internal error .*503"),
     ],
 )
-def test_what_the_hub_refuses_is_one_sentence(hub, status, said):
+def test_what_the_hub_refuses_is_told_with_what_to_do(hub, status, said):
     hub.status[f"api/models/{NAME}"] = status
     with pytest.raises(CheckpointError, match=said):
         locate(NAME)
 
 
 def test_a_name_that_the_hub_does_not_know(hub):
-    with pytest.raises(CheckpointError, match='no public checkpoint "someone/else"; check the spelling'):
+    with pytest.raises(CheckpointError, match=r'no public checkpoint "someone/else"\. Check the spelling'):
         locate("someone/else")
 
 
 def test_a_file_that_is_listed_and_missing_is_named(hub):
     hub.missing.add("config.json")
-    with pytest.raises(CheckpointError, match=r"lists config\.json .* does not have it"):
+    with pytest.raises(CheckpointError, match=r"lists the file config\.json .* does not have it"):
         locate(NAME)
 
 
@@ -146,10 +144,10 @@ def test_weights_that_are_not_those_that_the_hub_names_are_thrown_away(hub, fold
 def test_a_length_that_is_not_true_is_said(hub, folders):
     true = (folders["main"] / WEIGHTS).stat().st_size
     hub.says[WEIGHTS] = true + 1000  # waits for more than there is
-    with pytest.raises(CheckpointError, match="stopped sending"):
+    with pytest.raises(CheckpointError, match="broke off"):
         locate(NAME)
     hub.says[WEIGHTS] = true - 1000  # ends before the end, and the hash says so
-    with pytest.raises(CheckpointError, match=r"another length|hash that the hub reports"):
+    with pytest.raises(CheckpointError, match=r"does not have the size|hash that the hub reports"):
         locate(NAME)
 
 
@@ -234,7 +232,7 @@ def test_a_hub_that_stalls_is_left_after_its_time(hub, folders, monkeypatch):
 
     monkeypatch.setattr(constants, "HF_HUB_DOWNLOAD_TIMEOUT", 0.3)
     hub.stalls.add(WEIGHTS)
-    with pytest.raises(CheckpointError, match="stopped sending"):
+    with pytest.raises(CheckpointError, match="broke off"):
         locate(NAME)
     hub.stalls.clear()
     assert (locate(NAME) / WEIGHTS).read_bytes() == (folders["main"] / WEIGHTS).read_bytes()

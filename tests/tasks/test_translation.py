@@ -31,7 +31,7 @@ def test_rows_of_a_file_of_ones_own(tmp_path):
         ("only a source\n", "line 1 has no target"),
         ("a\tb\t0-x\n", "line 1 has the alignments '0-x'"),
         ("a\tb\t0-1\n", "line 1 has 1 source words, 1 target words and the alignment 0-1"),
-        ("", "must have at least one row"),
+        ("", "must have at least one line of text"),
     ],
 )
 def test_what_is_no_row_is_refused(tmp_path, text, sentence):

@@ -33,17 +33,17 @@ def _disputes(name: str, measures: CodebookMeasures, sentences: int) -> str | No
     if name == "heterogeneous" and column.faint_rows >= FOLLOWED:
         return f"a column has {FAINT} or more in {column.faint_rows:.0%} of the rows"
     if name == "heterogeneous" and has_line:
-        return f"a line is marked in {line.rows:.0%} of the rows"
+        return f"a diagonal line has {MARK} or more in {line.rows:.0%} of its cells"
     if name == "vertical" and measures.two_columns < HALF and measures.clean < 2:
         return f"the two strongest columns have {FAINT} or more in only {measures.two_columns:.0%} of the rows"
     if name == "vertical" and has_line:
-        return f"a line is marked in {line.rows:.0%} of the rows"
+        return f"a diagonal line has {MARK} or more in {line.rows:.0%} of its cells"
     if name == "vertical+diagonal" and column.strong_rows < BESIDE:
-        return f"the column next to the line has {STRONG} in only {column.strong_rows:.0%} of the rows"
+        return f"the column next to the line has {STRONG} or more in only {column.strong_rows:.0%} of the rows"
     if name in ("diagonal", "vertical+diagonal") and not line.weakest_third:
-        return "the line has no mark in one third of the map"
+        return f"one third of the diagonal line has no cell with {MARK} or more"
     if name == "diagonal" and column.strong_rows >= BESIDE:
-        return f"a column next to the line has {STRONG} in {column.strong_rows:.0%} of the rows"
+        return f"a column next to the line has {STRONG} or more in {column.strong_rows:.0%} of the rows"
     if name == "block" and sentences < 2:
         return "squares inside a single sentence are Heterogeneous"
     return None

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import drawing
 from ..classes import Border, ClassSet, Codebook, PatternClass
-from ..measures import BESIDE, HALF, SHORT, STRONG, CodebookMeasures, Map, cut_of, line_said, measured
+from ..measures import BESIDE, HALF, MARK, SHORT, STRONG, CodebookMeasures, Map, cut_of, line_said, measured
 
 NAME = "gpt2"
 
@@ -14,19 +14,17 @@ NAME = "gpt2"
 def _disputes(name: str, measures: CodebookMeasures, sentences: int) -> str | None:
     in_each = bool(measures.longest) and min(measures.longest) >= HALF
     if name == "block" and measures.longest and not in_each:
-        return (
-            f"in one of the sentences no column is followed through more than {min(measures.longest):.0%} of its rows"
-        )
+        return f"one sentence has no column with {SHORT} or more in over {min(measures.longest):.0%} of its rows"
     if name == "overall" and in_each and sentences > 1:
-        return f"in each sentence a column is followed through {min(measures.longest):.0%} of its rows or more"
+        return f"each sentence has a column with {SHORT} or more in at least {min(measures.longest):.0%} of its rows"
     if name == "diagonal" and not measures.line.weakest_third:
-        return "the line has no mark in one third of the map"
+        return f"one third of the diagonal line has no cell with {MARK} or more"
     return None
 
 
 def _explains(measures: CodebookMeasures, key: str) -> str:
     followed = " and ".join(f"{share:.0%}" for share in measures.longest)
-    columns = f"columns followed through {followed} of a sentence's rows (Block from {HALF:.0%} in each); "
+    columns = f"columns with {SHORT} or more in {followed} of a sentence's rows (Block from {HALF:.0%} in each); "
     return columns * bool(measures.longest) + line_said(measures.line)
 
 
