@@ -144,7 +144,7 @@ page [simulations](../explanation/simulations.md) explains how data are simulate
 
 ## Sentences about words
 
-For each statement of pages and reports about the words to which a head attends, the table lists its condition and
-where it is tested on simulated data.
+For each statement about the words that a head attends to, the table lists the condition of the statement and the
+test on simulated data.
 
 {sentences}"""
