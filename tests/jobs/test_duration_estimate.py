@@ -1,6 +1,7 @@
 """The time a job will take, and what a stopped one has done."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from safetensors.numpy import save_file
 
 from core import config
 from core.errors import JobError
+from core.jobs import scheduler
 from core.jobs.duration_estimate import (
     EVERY_TOKEN,
     RECORDED_RATE,
@@ -234,3 +236,12 @@ def test_several_studies_as_one_job_take_their_sum_and_as_much_longer_as_one_too
     steps = [{"study": "statistics", "given": '{"tasks": ["sst2"], "limit": 100}'}]
     timed(db, 300 * ROW_SECONDS["statistics"], "measure-heads", checkpoint=config.CLASSIFIER, studies=steps)
     assert foreseen_together(db, config.CLASSIFIER, asked) == pytest.approx(3 * usual)
+
+
+def test_a_job_is_as_fast_as_it_was_since_it_was_started_here(monkeypatch):
+    monkeypatch.setattr(scheduler.time, "monotonic", lambda: 110.0)
+    lives = {"on": scheduler.Live(started=100.0, before=30), "waiting": scheduler.Live(before=30)}
+    keeper = SimpleNamespace(_lives=lives)
+    assert scheduler.Runner.rate(keeper, "on", 80) == 5
+    for job, done in (("on", 30), ("waiting", 80), ("other", 80)):
+        assert scheduler.Runner.rate(keeper, job, done) is None

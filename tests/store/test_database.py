@@ -13,7 +13,7 @@ import pytest
 
 from core.errors import StoreError
 from core.store import migrations, recovery
-from core.store.database import Database
+from core.store.database import Database, Opening
 from core.store.people import Person
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -545,3 +545,17 @@ def test_two_objects_on_one_file_share_its_lock(db):
         cursor.execute("INSERT INTO study_row VALUES ('r', 0, '{}')")
     assert len(again.read("SELECT * FROM study_row")) == 1
     assert again._lock is db._lock
+
+
+def test_a_closed_cursor_is_of_the_file_only_after_duckdb_stopped(tmp_path):
+    opening = Opening(tmp_path / "a.duckdb", None)
+    gone, damaged = duckdb.ConnectionException("Connection already closed!"), duckdb.IOException("Could not read")
+    for error, wanted in ((gone, duckdb.ConnectionException), (damaged, StoreError)):
+        with pytest.raises(wanted), opening.explaining():
+            raise error
+    opening.heed(duckdb.FatalException("INTERNAL Error"))
+    assert opening.stopped
+    with pytest.raises(StoreError), opening.explaining():
+        raise gone
+    with pytest.raises(duckdb.ConnectionException), opening.explaining():
+        raise duckdb.ConnectionException("another reason")

@@ -5,6 +5,7 @@ import json
 import threading
 
 import duckdb
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -159,3 +160,19 @@ def test_a_run_with_values_of_the_wrong_kind_stores_nothing(db, tmp_path, said):
     with pytest.raises(InputError):
         exchange.import_run(db, file)
     assert runs.runs(db).empty
+
+
+def test_charts_and_maps_of_imported_findings_are_those_that_the_app_can_draw():
+    def finding(**columns):
+        return pa.Table.from_pylist([{"pictures": "[]", "maps": None} | columns])
+
+    own, foreign = (
+        {"mark": {"type": "point"}, "data": data} for data in ({"values": [{"a": 1}]}, {"url": "https://example.org"})
+    )
+    for columns in ({}, {"pictures": None}, {"pictures": json.dumps([own, own])}, {"maps": "AAAA"}):
+        exchange.check_rows("finding", finding(**columns))
+    for pictures in ([own, foreign], [foreign]):
+        with pytest.raises(InputError, match="A chart of a finding"):
+            exchange.check_rows("finding", finding(pictures=json.dumps(pictures)))
+    with pytest.raises(InputError, match="base64"):
+        exchange.check_rows("finding", finding(maps="not packed!"))

@@ -315,6 +315,17 @@ def test_heads_are_chosen_on_dev_and_reported_on_test(tmp_path, monkeypatch):
     assert found["all", "forward"]["n"] == 2
 
 
+def test_units_of_a_treebank_are_parts_of_its_first_sentences(tmp_path, monkeypatch):
+    monkeypatch.setattr(dependencies, "ROWS_A_UNIT", 2)
+    for part, count in (("dev", 5), ("test", 2)):
+        (tmp_path / f"x-{part}.conllu").write_text("\n".join([CONLLU] * count))
+    given = {"treebank": str(tmp_path), "checkpoint": "atlas-encoder", "limit": 3}
+    units = dependencies.STUDY.units(dependencies.STUDY.read(given))
+    assert [(unit.key, unit.arguments.start, unit.arguments.stop, unit.size) for unit in units] == [
+        ("dev|0", 0, 2, 6), ("dev|2", 2, 3, 3), ("test|0", 0, 2, 6),
+    ]  # fmt: skip
+
+
 def test_an_accuracy_near_1_has_an_interval_up_to_1_and_any_other_number_its_own():
     """Student's interval of 49 links of which 48 are right, worked out by scipy, goes beyond 1."""
     right = np.r_[np.ones(48), 0.0]

@@ -5,9 +5,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from core.capture.edge_names import Graph
+from core.errors import InputError
 from core.scoring.circuits import half_level
 from core.studies.ablation import setup
 from core.studies.ablation.patch import differences
@@ -22,6 +24,7 @@ from core.studies.circuits.pairs import STUDY as PAIRS
 from core.studies.circuits.pairs import PairPartial
 from core.studies.circuits.shapley import STUDY as SHAPLEY
 from core.studies.circuits.shapley import ShapleyPartial
+from core.tasks.glue import TaskRow, task_of
 from core.tasks.perturbations import PerturbationChoice, perturb
 
 SWAY = np.array([-0.2, -0.1, -0.1, 0.0, 0.0, 0.1, 0.1, 0.2])  # symmetric, so that Student's interval is the one
@@ -477,3 +480,105 @@ def test_the_sentence_of_a_circuit_names_the_edges_that_matter(matter, open_edge
         "No edge is stable, because none differs from 0 in 90 % of half-samples."
     )
     assert "Run the study again" in said_of_stability(replace(whole, level=None))
+
+
+# ---------------------------------------------------------------- pairs of inputs
+
+
+def answering(monkeypatch, logits):
+    """A classifier whose logits are those of each text; encodings are texts, as long as their words."""
+    encoded = SimpleNamespace(
+        layers=2, heads=2, tokenizer=SimpleNamespace(mask_token="[MASK]"), encode=lambda text, pair: text.split()
+    )
+
+    def predict(checkpoint, encodings):
+        return torch.tensor([logits[" ".join(words)] for words in encodings])
+
+    monkeypatch.setattr("core.capture.running.predict", predict)
+    return setup.Opened(encoded, task_of("sst2"), (0, 1, 2))
+
+
+def test_pairs_of_a_file_compare_the_answers_of_both_inputs_or_the_rival_of_an_equal_one(monkeypatch, tmp_path):
+    logits = {
+        "a one": [3.0, 1.0, 0.0], "b one": [0.5, 0.0, 2.0],  # other answers: 0 and 2
+        "a two": [0.0, 3.0, 1.0], "b two": [0.0, 2.0, 1.9],  # both say 1; the rival is 2
+        "a three": [1.0, 0.9, 0.0], "b three": [1.05, 0.9, 0.0],  # hardly differ
+        "a four x": [0.0, 0.0, 5.0], "b four x": [4.0, 0.0, 1.0],
+    }  # fmt: skip
+    (tmp_path / "pairs.tsv").write_text("\n".join(f"a {name}\tb {name}" for name in ("one", "two", "three", "four x")))
+    options = CircuitOptions(checkpoint="x", task="sst2", pairs_file=str(tmp_path / "pairs.tsv"))
+    pairs = circuit.made_pairs(options, answering(monkeypatch, logits))
+    assert (pairs.firsts.tolist(), pairs.seconds.tolist()) == ([0, 1, 3], [-1] * 3)
+    assert (pairs.answer.tolist(), pairs.rival.tolist()) == ([0, 1, 2], [2, 2, 0])
+    assert pairs.first_m.tolist() == pytest.approx([3, 2, 5])
+    assert pairs.second_m.tolist() == pytest.approx([-1.5, 0.1, -3])
+    assert pairs.same.tolist() == [False, True, False]
+    assert pairs.lengths.tolist() == [2, 2, 3]
+    assert (pairs.not_made, pairs.under_floor, pairs.layers, pairs.heads) == (0, 1, 2, 2)
+
+
+def test_scores_are_compared_by_themselves_and_an_answer_is_above_their_median(monkeypatch, tmp_path):
+    logits = {"a one": [3.0], "b one": [0.5], "a two": [4.0], "b two": [3.5], "a three": [0.1], "b three": [0.6]}
+    (tmp_path / "pairs.tsv").write_text("\n".join(f"a {name}\tb {name}" for name in ("one", "two", "three")))
+    options = CircuitOptions(checkpoint="x", task="stsb", pairs_file=str(tmp_path / "pairs.tsv"))
+    pairs = circuit.made_pairs(options, answering(monkeypatch, logits))
+    assert (pairs.first_m.tolist(), pairs.second_m.tolist()) == (
+        pytest.approx([3, 4, 0.1]),
+        pytest.approx([0.5, 3.5, 0.6]),
+    )
+    assert (pairs.answer.tolist(), pairs.rival.tolist()) == ([0] * 3, [-1] * 3)
+    assert pairs.same.tolist() == [False, True, True]
+    logits = torch.arange(24.0).reshape(2, 3, 4)  # of scores, the first output alone
+    difference = circuit.differences(replace(pairs, answer=np.array([1, 0, 3])), np.array([2, 0, 1]))
+    assert difference(logits).tolist() == [[3, 5, 8], [15, 17, 20]]
+
+
+def test_rows_of_one_length_are_paired_once_first_with_another_answer(monkeypatch):
+    texts = [*(f"w{k} w" for k in range(7)), *(f"w{k} w w" for k in range(4)), "w w w w"]
+    said = [0, 0, 0, 1, 1, 0, 0, 1, 1, 0, 1, 0]
+    logits = {text: [2.0 + k / 10, 0.0] if answer == 0 else [0.0, 2.0 + k / 10] for k, (text, answer) in
+              enumerate(zip(texts, said, strict=True))}  # fmt: skip
+    rows = [TaskRow(str(k), text, None, 0) for k, text in enumerate(texts)]
+    monkeypatch.setattr(setup, "rows_of", lambda options: rows)
+    options = CircuitOptions(checkpoint="x", task="sst2", seed=3)
+    opened = answering(monkeypatch, logits)
+    monkeypatch.setattr(circuit, "FLOOR", 0.0)
+    pairs = circuit.made_pairs(options, opened)
+    both = list(zip(pairs.firsts.tolist(), pairs.seconds.tolist(), strict=True))
+    used = [number for pair in both for number in pair]
+    assert len(set(used)) == len(used) == 10  # of seven rows one is left, and the row without a partner
+    for first, second in both:
+        assert len(texts[first].split()) == len(texts[second].split())
+    assert sum(said[a] != said[b] for a, b in both) == 3  # two of the short ones differ, and one of the longer three
+    assert pairs.same.tolist() == [said[a] == said[b] for a, b in both]
+    assert circuit.made_pairs(options, opened).firsts.tolist() == pairs.firsts.tolist()
+
+
+def test_words_are_compared_with_their_foils_at_the_place_of_the_mask(monkeypatch):
+    vocabulary = {" can": [5], " may": [7], " must": [2], " do not": [1, 3], " odd": [0]}
+    tokenizer = SimpleNamespace(
+        encode=lambda word, add_special_tokens: vocabulary[word], unk_token_id=0, mask_token_id=99
+    )
+    checkpoint = SimpleNamespace(tokenizer=tokenizer, causal=False)
+    sides = [[SimpleNamespace(ids=(1, 99, 2, 3), text="t"), SimpleNamespace(ids=(1, 2, 99), text="t")]] * 2
+    asked = []
+
+    def answers(checkpoint, encodings, places):
+        asked.append(places)
+        return torch.arange(20.0).reshape(2, 10) ** 2 * (1 if len(asked) == 1 else 2)
+
+    monkeypatch.setattr("core.capture.logits.answers", answers)
+    first, second, answer, rival = circuit.word_differences(checkpoint, sides, [("can", "may"), ("must", "can")])
+    assert asked == [[1, 2], [1, 2]]
+    assert first.tolist() == [25 - 49, 12**2 - 15**2]
+    assert second.tolist() == [2 * (25 - 49), 2 * (12**2 - 15**2)]
+    assert (answer.tolist(), rival.tolist()) == ([5, 2], [7, 5])
+    for words, said in (
+        ([("can", "may"), ("may", "may")], "line 2"),
+        ([("can", "do not")], "2 "),
+        ([("odd", "can")], "odd"),
+    ):
+        with pytest.raises(InputError, match=said):
+            circuit.word_differences(checkpoint, sides, words)
+    decoder = SimpleNamespace(causal=True)
+    assert circuit.place_of(decoder, range(7)) == 6

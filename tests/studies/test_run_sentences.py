@@ -9,7 +9,7 @@ from core.studies.ablation.cross_fitting import TunedPart
 from core.studies.ablation.disable import Ablations
 from core.studies.ablation.records import AblatedTarget, CrossFittedPart, SequentialTestSummary
 from core.studies.ablation.sequential_test import INTERVALS, verdict_sentence
-from core.studies.explanation.records import RemovalAgreement, ScoreShare
+from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
 from core.studies.explanation.why import STUDY as WHY
 from core.studies.patterns.discover import STUDY as DISCOVER
 from core.studies.patterns.pattern_shares import STUDY as SHARES
@@ -198,6 +198,33 @@ def test_the_largest_pairs_of_each_head_are_shown_with_the_medians_of_removals()
     assert [figures(sentence) for sentence in said] == [
         figures("0.88 (95 % CI 0.80 to 0.90) of 12 heads"), figures("0.88 (95 % CI 0.70 to 0.90) of 12 heads"),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("agreement", "low"), [(0.9, 0.8), (0.3, 0.2), (0.9, None)])
+def test_each_head_counts_for_its_largest_source_and_removals_say_how_well_it_predicts(agreement, low):
+    about = {"checkpoint": "x", "task": "sst2", "n": 9}
+    shares = {
+        (0, 0): {"position": 0.6, "token": 0.4}, (0, 1): {"token": 0.9, "position": 0.1},
+        (1, 0): {"position": 0.5, "earlier heads": 0.3}, (1, 1): {"earlier heads": 0.7, "token": 0.2},
+    }  # fmt: skip
+    scores = [
+        SortScore(layer=layer, head=head, feature=feature, value=value, **about)
+        for (layer, head), own in shares.items()
+        for feature, value in own.items()
+    ]
+    scores.append(SortScore(statistic="composition", layer=1, head=1, feature="L1H1 in the key", value=0.99, **about))
+    medians = [
+        RemovalAgreement(kind="removal, median", checkpoint="x", task="sst2", scale=scale, agreement=value, low=low,
+                         high=0.95, parts=5, heads=4, n=9)
+        for scale, value in (("recomputed", 0.111), ("held", agreement))
+    ]  # fmt: skip
+    said = WHY.headline(rows_of(*scores, *medians))
+    removal = [] if low is None else [f"{agreement:.2f}", "95", f"{low:.2f}", "0.95"]
+    assert figures(said.sentence) == sorted(["4", "2", "1", "1", "L1H2", "0.90", *removal])
+    assert "feed-forward" not in said.sentence
+    assert (said.n, said.of) == (9, "inputs")
+    retained = WHY.headline(rows_of(*scores, *medians)).sentence != WHY.headline(rows_of(*scores)).sentence
+    assert retained == (low is not None)
 
 
 # ---------------------------------------------------------------- cross-fitting
