@@ -26,6 +26,7 @@ from core.studies.attention.records import (
     LengthCorrelation,
     RelationScore,
     above_null,
+    outstanding,
 )
 from core.studies.attention.redundancy import STUDY as REDUNDANCY
 from core.studies.attention.relations import STUDY as RELATIONS
@@ -142,6 +143,22 @@ def test_the_sentence_of_scores_above_their_baseline_names_the_strongest_signifi
     )
     assert above_null(scores[-1:], "pairs", str, **how).sentence.endswith("so it measured no head.")
     assert above_null([], "pairs", str, **how).sentence.startswith("No input contains")
+
+
+def test_a_table_has_the_three_largest_of_each_score_and_the_notes_once():
+    rows = [relation(layer=layer, effect=effect).as_row() for layer, effect in enumerate((0.1, 0.5, 0.3, 0.4))]
+    rows += [relation(feature="object", effect=0.9).as_row(), relation(task="sst2", effect=0.2).as_row()]
+    rows += [relation(checkpoint="difference", layer=5, value=value, effect=None).as_row() for value in (-0.7, 0.2)]
+    rows.append(relation(feature="rare", effect=None, value=None, layer=None, n=0, note="no links").as_row())
+    rows.append(rows[-1])
+    rows.append(relation(effect=5).as_row() | {"chosen": False})
+    table, *notes = outstanding(rows, "effect")
+    assert [(row["task"], row["feature"], row["head"], row["value"]) for row in table] == [
+        ("mrpc", "subject", "L2H2", 0.4), ("mrpc", "subject", "L4H2", 0.4), ("mrpc", "subject", "L3H2", 0.4),
+        ("mrpc", "object", "L1H2", 0.4), ("sst2", "subject", "L1H2", 0.4),
+        ("mrpc", "subject", "L6H2", -0.7), ("mrpc", "subject", "L6H2", 0.2),
+    ]  # fmt: skip
+    assert notes == ["rare: no links"]
 
 
 # ---------------------------------------------------------------- statistics

@@ -26,6 +26,7 @@ from core.studies.circuits.shapley import STUDY as SHAPLEY
 from core.studies.circuits.shapley import ShapleyPartial
 from core.tasks.glue import TaskRow, task_of
 from core.tasks.perturbations import PerturbationChoice, perturb
+from tests.studies.figures import figures
 
 SWAY = np.array([-0.2, -0.1, -0.1, 0.0, 0.0, 0.1, 0.1, 0.2])  # symmetric, so that Student's interval is the one
 
@@ -447,6 +448,23 @@ def test_a_circuit_has_every_edge_that_raced_and_says_of_the_others_that_they_di
             0.5,
             False,
         )
+
+
+def test_a_terminal_shows_the_strongest_edges_with_their_means(monkeypatch):
+    state = state_of_a_circuit()
+    results = CIRCUIT.results(state.options, state.taken)
+    rows = [result.as_row() for result in results]
+    monkeypatch.setattr(circuit, "SHOWN_EDGES", 2)
+    table, _, means, _, sentence = CIRCUIT.shown(rows)
+    ranked = sorted(of(results, "edge"), key=lambda edge: edge.rank)[:2]
+    assert [(row["name"], row["effect"], row["n"], row["verdict"]) for row in table] == [
+        (edge.name, edge.effect, edge.n, edge.verdict) for edge in ranked
+    ]
+    assert sorted((row["name"], row["pairs"]) for row in means) == sorted(
+        (edge.name, pairs) for edge in ranked for pairs in ("different answers", "same answer")
+    )
+    (whole,) = of(results, "circuit")
+    assert {str(whole.matter), str(whole.raced), f"{whole.margin:.3f}", str(whole.open)} <= set(figures(sentence))
 
 
 def test_an_edge_that_changed_nothing_has_a_mean_without_an_interval():

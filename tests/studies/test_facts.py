@@ -9,9 +9,11 @@ from core.attention import Head
 from core.studies.ablation.disable import STUDY as DISABLE
 from core.studies.ablation.sinks import REMOVED, REPLACED, SHARE, VERDICTS, WHOLE
 from core.studies.ablation.sinks import STUDY as SINKS
+from core.studies.attention.features import STUDY as FEATURES
 from core.studies.attention.relations import STUDY as RELATIONS
 from core.studies.frames.frame_heads import STUDY as FRAMES
 from core.studies.headline import HeadScores
+from core.studies.tuning.change import STUDY as CHANGE
 
 COLUMNS = ("score", "value", "low", "high", "baseline", "q")
 
@@ -130,3 +132,22 @@ def test_a_sink_head_says_what_its_sink_does(removed, replaced, verdict):
     )
     assert fact.source == "run 2"
     assert SINKS.facts(HeadScores(own[:1], own)) == []
+
+
+def test_a_head_is_told_its_two_token_types_and_its_change_by_fine_tuning():
+    rows = [
+        ("max/noun", 0.3, 0.2, 0.4, 0.2, 0.01),
+        ("max/comma", 0.8, 0.7, 0.9, 0.1, 0.01),
+        ("sum/verb", 0.9, 0.8, 1.0, 0.1, 0.01),
+        ("max/start", 0.9, 0.8, 1.0, 0.1, 0.5),
+        ("cosine", 0.75, 0.7, 0.8, np.nan, np.nan),
+        ("divergence", 0.1, 0.0, 0.2, np.nan, np.nan),
+    ]
+    ((about, text, source),) = said(FEATURES, *rows)
+    assert (about, source) == ("looks at", "run 1")
+    assert "comma (0.80 [0.70, 0.90], baseline 0.10) and noun (0.30 [0.20, 0.40], baseline 0.20)" in text
+    assert "verb" not in text
+    assert said(FEATURES, *rows[2:]) == []
+    ((about, text, source),) = said(CHANGE, *rows)
+    assert (about, source) == ("change", "run 4")
+    assert "0.75 [0.70, 0.80]" in text

@@ -240,6 +240,14 @@ def test_heads_have_a_p_for_each_null_model_and_the_summary_adds_up_units():
     )
     assert (said.n, said.of) == (50, "sentences")
     assert f"this head has a mean weight of {heads[0].baseline:.2f}" in said.baseline
+    table, read, *tested = STUDY.shown(rows)
+    assert [(row["name"], row["value"], row["survives"], row["beats_places"]) for row in table] == [
+        (head.name, head.value, head.survives, head.beats_places) for head in heads
+    ]
+    assert figures(read) == ["1", "2", "2"]
+    assert [[figure for figure in figures(text) if figure[0] == "L"] for text in tested] == [
+        ["L1H1"], ["L1H1", "L1H2"],
+    ]  # fmt: skip
     (line,) = STUDY.warnings(rows)
     assert "3" in line
     earlier = Scores(merged.sentences, tuple(Draws(**{**part.__dict__, "contrasts": None}) for part in merged.draws))
