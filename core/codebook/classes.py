@@ -151,7 +151,7 @@ class ClassSet:
         return self.classes[self.names.index(self.resolved(name))]
 
     def after(self, events: Iterable[Mapping[str, Any]]) -> "ClassSet":
-        """Return this class set after a list of changes, oldest first. Stored labels are not rewritten.
+        """Apply changes, oldest first, to this set of classes and return the new set. Stored labels are not rewritten.
 
         kind: "set" (title, source, and kind of maps as `into`), "add", "rename" (title, description, colour or key),
         "merge" or "delete".

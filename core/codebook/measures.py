@@ -21,7 +21,7 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """Strongest column of a map: its key (from 0), mean weight, and fractions of rows with FAINT and with STRONG."""
+    """Strongest column of a map: key (from 0), mean weight, fractions of rows at FAINT or more and STRONG or more."""
 
     key: int
     weight: float

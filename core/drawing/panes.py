@@ -164,7 +164,7 @@ def difference(first: Pane, second: Pane, weights: tuple[np.ndarray, np.ndarray]
 
 
 def telling_head(scores: Mapping[str, np.ndarray], part: str = "") -> str:
-    """Return the name of the head, such as "L2H2", whose map is enlarged at first because it is the most distinctive.
+    """Return the name, such as "L2H2", of the most distinctive head, whose map is enlarged at first.
 
     This head attends most to a neighbour, if with more than half of its weight; otherwise it attends most to any kind
     of position; L1H1 without such scores. `scores` are (layer, head) by name.

@@ -123,7 +123,7 @@ def _name(row: dict[str, Any], key: str) -> str | None:
 
 
 def _spans(value: Any, name: str) -> Spans:
-    """[[start, end], ...] or [start, end]."""
+    """Return the spans in a field written as [[start, end], ...] or [start, end]."""
     listed = [value] if isinstance(value, list) and len(value) == 2 and not isinstance(value[0], list) else value
     good = isinstance(listed, list) and all(
         isinstance(span, list) and len(span) == 2 and all(type(x) is int for x in span) for span in listed

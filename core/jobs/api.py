@@ -70,7 +70,7 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner of the jobs of a database, at `place`. Jobs of an ended process become interrupted."""
+    """Return the runner of a database's jobs, at `place`. Unfinished jobs of ended processes become interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:

@@ -372,7 +372,7 @@ class Runner:
         return bool(units)
 
     def _all_done(self, job: str) -> None:
-        """Raise JobError if units failed."""
+        """Raise JobError if any unit of the job failed."""
         outcomes = unit_outcomes(self._db, job)
         failed = [outcome.error for outcome in outcomes if outcome.state == "failed"]
         if failed:
@@ -403,7 +403,7 @@ class Runner:
                 self._ask_summary(known, live, execution)
 
     def _ask_summary(self, known: Job, live: Live, execution: Execution) -> None:
-        """Request a summary of the partial rows unless there are too many."""
+        """Request a summary of the results of finished units, unless there are too many."""
         began = time.monotonic()
         if 0 < store.count_rows(self._db, known.job) <= SUMMARY_ROWS:
             execution.summarize(known.study, known.options, store.job_rows(self._db, known.job))

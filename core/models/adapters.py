@@ -46,7 +46,7 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the base model, at the path in the settings or beside the adapter, or None."""
+        """Return the folder of the adapter's base model, at the path in its settings or beside it, or None."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():

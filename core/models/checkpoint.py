@@ -54,7 +54,7 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Return how many keys a query can attend to in each layer, with itself (None: all); () if all can."""
+        """Return how many keys, with itself, a query can see in each layer (None: all); () if layers see all."""
         return windows_of(self.model.config)
 
     @property
@@ -69,7 +69,7 @@ class Checkpoint:
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based layers with attention in a hybrid model, such as Jamba; () if all layers have it."""
+        """Return the zero-based layers with attention in a hybrid model, such as Jamba; () if all have attention."""
         return self.sets[0].attending
 
     @property
@@ -319,7 +319,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """Return the characters of a token without the white space around it; the last one if all is white space."""
+    """Return the characters of a token without the white space around it; of white space, the last character."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1

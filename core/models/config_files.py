@@ -156,7 +156,7 @@ def _check_sizes(config: dict[str, Any], name: str) -> None:
 
 
 def _size(config: dict[str, Any], key: str, most: int, name: str) -> int:
-    """A size by its name; 0 if missing, or if it is a list with a size for each layer."""
+    """Return a size in a model config by its name; 0 if missing, or if layers differ in size."""
     value = config.get(key)
     if value is None or isinstance(value, list):
         return 0

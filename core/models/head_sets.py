@@ -72,7 +72,8 @@ def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> t
 
 
 def attending_layers(model: Any) -> tuple[int, ...]:
-    """Return the zero-based layers with attention in a hybrid model (Jamba, Qwen3-Next); () if all have it.
+    """Return the zero-based layers with attention in a hybrid model (Jamba, Qwen3-Next); () if all layers have
+    attention.
 
     Layers without attention contain no module that calls the attention interface of transformers.
     """
@@ -105,7 +106,7 @@ def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys a query can attend to in each layer, with itself (None: all); () without any limit.
+    """Return how many keys, including itself, a query can see in each layer (None: all); () if all layers see all.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer

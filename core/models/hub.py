@@ -193,7 +193,7 @@ def _bundled() -> str:
 
 
 class _Progress:
-    """Bytes that have arrived in all files of a download. expected: of all of them; 0 if unknown."""
+    """The bytes of a download that have arrived in all its files, and their expected number (0 if unknown)."""
 
     def __init__(self, tell: Callable[[float, str], None] | None):
         self.tell, self.expected, self.before, self.now = tell, 0, 0, 0

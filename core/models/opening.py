@@ -485,7 +485,7 @@ def choose_device(device: str) -> str:
 
 
 def local(name: str) -> Path:
-    """Return the folder of a checkpoint that is bundled, a package, or a folder, without any download."""
+    """Return the folder of a checkpoint that is bundled, installed as a package, or stored in a folder."""
     if name in config.packaged_checkpoints():
         return config.packaged_checkpoints()[name]
     return config.BUNDLED_MODELS / name if name in bundled_names() else Path(name).expanduser()

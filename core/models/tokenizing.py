@@ -76,7 +76,7 @@ def _parsed(file: Path, name: str) -> Any:
 
 
 def _rules(parsed: Any) -> Iterator[tuple[int, Any]]:
-    """Yield every nested object with its depth, without recursion."""
+    """Yield every object in the rules of a tokenizer with its depth, without recursion."""
     waiting = [(1, parsed)]
     while waiting:
         depth, part = waiting.pop()

@@ -101,7 +101,8 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a dependency probe; return it as at the lowest dev loss, or untrained if no dev loss is finite."""
+    """Train a dependency probe, and return it with the parameters that had the lowest dev loss (initial if none is
+    finite)."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]

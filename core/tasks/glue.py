@@ -237,7 +237,7 @@ def _rows_of(task: Task, split: str, folder: str | Path | None) -> list[TaskRow]
 
 @lru_cache(maxsize=8)
 def _parsed(task: Task, split: str, file: Path, modified: int, size: int) -> tuple[TaskRow, ...]:
-    """Parse a file once until it changes."""
+    """Return the examples in a task file, cached until the file changes."""
     return tuple(_from_file(task, split, file))
 
 

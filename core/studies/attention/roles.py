@@ -302,8 +302,10 @@ def role_positions_of(ready: "Prepared", *, causal: bool) -> RolePositions:
 
 
 def _rare(encoding: Encoding) -> tuple[int, ...]:
-    """Return the tokens of the least frequent word (most tokens, then highest token ID, because subword vocabularies
-    list frequent sequences first). Empty for a single word."""
+    """Return the tokens of the least frequent word; empty for a single word.
+
+    That word has most tokens, then the highest token ID, because subword vocabularies list frequent sequences first.
+    """
     words = [word for word in groups_of(encoding) if encoding.offsets[word[0]] is not None]
     lettered = [word for word in words if any(encoding.tokens[k].strip("Ġ▁# ").isalnum() for k in word)]
     if len(lettered) < 2:

@@ -553,7 +553,7 @@ def _placements(
     encodings: Sequence[Any],
     how: dict[str, Any],
 ) -> list[Placement]:
-    """Return what to read for each entry: its links everywhere, those of its group, each head's habits."""
+    """Return the positions in a sentence from which the attention on its frame links and of each null model is read."""
     wanted = []
     for k, entry in enumerate(entries):
         length = len(encodings[entry.input])

@@ -398,7 +398,7 @@ def _of_task(study: str, apart: str, checkpoint: str, hypotheses: Sequence[Hypot
 
 
 def _of_tasks(study: str, apart: str, hypotheses: Sequence[Hypothesis]) -> dict[str, Any]:
-    """Return the options of a study of several tasks, if they differ from its defaults."""
+    """Return the options that hypotheses set in a study of several tasks, if they differ from its defaults."""
     controls = [hypothesis.parameter("control") for hypothesis in hypotheses]
     if study == "features":
         return {"features": _named([h.parameter("feature") for h in hypotheses] + controls), "word_types": True}

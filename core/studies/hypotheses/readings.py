@@ -372,11 +372,7 @@ def _of_pairs(
     sides: tuple[np.ndarray, np.ndarray],
     least: float,
 ) -> Evidence:
-    """Return the evidence from patched pairs of inputs, as ratios of means over pairs with different answers.
-
-    `brought` and `whole` are logits by pair, `others` those of other heads [head, pair], and `sides` the pairs with
-    different and with equal answers.
-    """
+    """Return the evidence from input pairs after patching, as ratios of means over pairs with different answers."""
     moved, same = sides
     if moved.sum() < FEWEST:
         nothing = f"a share takes {FEWEST} pairs whose answers differ, and there are {int(moved.sum())}"
