@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from core.errors import InputError
-from core.studies.probing.subnetworks import Order, Pruned, Subnetworks, SubnetworksStudy, subnetworks
+from core.studies.probing.records import Subnetwork
+from core.studies.probing.subnetworks import Order, Pruned, Subnetworks, SubnetworksStudy, first_loss, subnetworks
 from tests.capture.conftest import built, tiny
 from tests.studies.planted import write_rows
 from tests.studies.through_json import rows_of
@@ -134,7 +135,25 @@ def test_what_structured_pruning_found_is_counted_over_seeds_and_inputs():
     assert (diagonal["value"], diagonal["share"], diagonal["n"]) == (0.75, 0.75, 8)
     assert (vertical["value"], vertical["share"]) == (-0.75, 0.25)
     assert diagonal["low"] < 0.75 < diagonal["high"]
-    assert "35" in study.headline(rows).sentence
+    said = study.headline(rows)
+    assert said.sentence.startswith(
+        "Pruning up to 30% of the weights after fine-tuning does not lower accuracy significantly. After"
+    )
+    assert "scores 35.0 points more" in said.sentence
+    assert said.baseline == "The unpruned model scores 95.0. A constant prediction (always negative) scores 50.0."
+    curve_alone = [row for row in rows if row["kind"] in ("baseline", "curve")]
+    alone = study.headline(curve_alone)
+    assert alone.sentence in said.sentence
+    assert not alone.interval  # because no step is significant
+    steps = [
+        Subnetwork(kind="curve", name="", value=0.5, moment="after", share=k / 10, metric="accuracy", n=9,
+                   change=-k / 100, change_low=-1.0, change_high=0.02 - k / 100)
+        for k in range(5)
+    ]  # fmt: skip
+    assert first_loss(steps)[0] == (
+        "Pruning up to 20% of the weights after fine-tuning does not lower accuracy significantly. "
+        "Pruning 30% lowers accuracy by 3.0 points."
+    )
 
 
 @pytest.fixture(scope="module")

@@ -232,8 +232,9 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         networks = Subnetwork.defined(rows)
-        less = next(network for network in networks if network.kind == "difference" and network.name == "good less bad")
-        full = next(network for network in networks if network.name == "full")
+        less = next((network for network in networks if network.name == "good less bad"), None)
+        unpruned = [network for network in networks if (network.kind, network.share) == ("curve", 0)]
+        full = next((network for network in networks if network.name == "full"), *unpruned[-1:])
         always = next((network.name for network in networks if network.kind == "baseline"), "one label")
         if full.constant is not None and full.low is not None and full.low <= full.constant:
             return Headline(
@@ -246,15 +247,24 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 percent(full.low, full.high, "{:.1f}"),
                 f"A constant prediction ({always}) scores {100 * full.constant:.1f}.",
             )
+        beside = f"The unpruned model scores {100 * defined(full.value):.1f}."
+        if full.constant is not None:
+            beside += f" A constant prediction ({always}) scores {100 * full.constant:.1f}."
+        pruned, step = first_loss([network for network in networks if network.kind == "curve"])
+        if less is None:
+            interval = percent(step.change_low, step.change_high) if step else ""
+            return Headline(pruned, full.n, "dev examples", interval, beside)
         points = points_more(defined(less.value), "a subnetwork of equally many unimportant components")
         sure = less.low is not None and less.high is not None and (less.low > 0 or less.high < 0)
         significance = "significant" if sure else "not significant"
         return Headline(
-            f"After retraining, the subnetwork of important components scores {points} ({significance}).",
+            (
+                f"{pruned} After retraining, the subnetwork of important components scores {points} ({significance})."
+            ).strip(),
             less.n,
             "dev examples",
             percent(less.low, less.high),
-            f"The unpruned model scores {100 * defined(full.value):.1f}.",
+            beside,
         )
 
     def shown(self, rows: Sequence[Row]) -> list[list[Row] | str]:
@@ -291,6 +301,31 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 # ---------------------------------------------------------------- rows
+
+
+def first_loss(steps: Sequence[Subnetwork]) -> tuple[str, Subnetwork | None]:
+    """Describe how many weights can be pruned before the score falls significantly, and return the first step with such
+    a fall. Steps after fine-tuning are used if there are any. Without steps, the text is empty."""
+    moment = "after" if any(step.moment == "after" for step in steps) else "before"
+    ordered = sorted(
+        (step for step in steps if step.moment == moment and step.scope == steps[0].scope),
+        key=lambda step: step.share or 0.0,
+    )
+    fall = next((k for k, step in enumerate(ordered) if step.change_high is not None and step.change_high < 0), None)
+    if not ordered or fall == 0:
+        return "", None
+    share, metric = ordered[-1 if fall is None else fall - 1].share or 0.0, ordered[0].metric
+    sentence = f"Pruning up to {share:.0%} of the weights {moment} fine-tuning does not lower {metric} significantly."
+    if fall is None:
+        return sentence, None
+    step = ordered[fall]
+    loss = f"by {-100 * (step.change or 0):.1f} points"
+    if not share:
+        return (
+            f"Pruning {step.share:.0%} of the weights {moment} fine-tuning lowers {metric} significantly, {loss}.",
+            step,
+        )
+    return f"{sentence} Pruning {step.share:.0%} lowers {metric} {loss}.", step
 
 
 def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
