@@ -27,6 +27,7 @@ from .finite import has_no_numbers, refuse_no_number
 from .function import AttentionRun, ended_after, of_this_thread
 from .interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from .masks import lazily
+from .packing import packed
 from .reach import reach_of, reached
 from .streaming import STREAMED_FROM, streamer_for
 
@@ -242,20 +243,15 @@ def run(
         on_batch: called after each batch with the indices of its inputs and the output of the model. None: passes end
             at the last observed layer.
     """
-    touched = tuple(interventions)
-    for chosen in batches(encodings, batch_tokens):
-        with torch.no_grad():
-            output = _forward(
-                checkpoint,
-                [encodings[k] for k in chosen],
-                observers,
-                chosen,
-                touched,
-                layers,
-                whole=on_batch is not None,
-            )
-        if on_batch is not None:
-            on_batch(chosen, output)
+    touched, whole = tuple(interventions), on_batch is not None
+    tokens = 0 if touched or whole else sum(map(len, encodings))  # outputs are compared with those of other passes
+    with packed(checkpoint.device, tokens):
+        for chosen in batches(encodings, batch_tokens):
+            with torch.no_grad():
+                some = [encodings[k] for k in chosen]
+                output = _forward(checkpoint, some, observers, chosen, touched, layers, whole=whole)
+            if on_batch is not None:
+                on_batch(chosen, output)
 
 
 def _forward(
