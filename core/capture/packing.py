@@ -11,7 +11,7 @@ from torch.overrides import TorchFunctionMode
 from .stacks import Linear, packs
 
 FEWEST = 2048  # tokens of a pass from which laying out the weights pays
-SMALLEST = 2**18  # weights of a matrix
+SMALLEST = 2**19  # weights of a matrix
 MOST = 2**30  # bytes of all copies
 
 
