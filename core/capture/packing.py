@@ -1,6 +1,6 @@
 """Matrix products of long passes by oneDNN's packed kernels, with the weights laid out once for this CPU."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,7 +24,7 @@ class _PackedProducts(TorchFunctionMode):
         self._laid_out: dict[int, tuple[Tensor, Linear]] = {}  # with the parameter, so that its ID stays its own
 
     def __torch_function__(
-        self, func: Callable, types: Sequence[type], args: tuple = (), kwargs: dict[str, Any] | None = None
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if func is nn.functional.linear and not kwargs:
             x, weight, bias = (*args, None)[:3]
