@@ -27,7 +27,7 @@ PRIVATE = {
     "_in_drawn_order": STEP, "_checked": STEP, "_checkpoints_under": STEP, "_every": STEP, "_input": STEP,
     "_levelled": STEP, "_ROW": FAULT, "_why_nothing": STEP, "_Rows": STEP, "_rows_of": STEP,
     "_newest": STEP, "_ordered": STEP, "_database": STATE, "_FOREIGN": STATE, "_runs": STATE, "_take": STATE,
-    "_warn": STATE, "_hints": STATE,
+    "_warn": STATE, "_hints": STATE, "_KNOWN": STATE, "_about": STEP, "_labels": STEP, "_over_inputs": STEP,
     "_bytes": STEP, "_folder": STEP, "_size": STEP,
     "_cluster": FAULT, "_connect": FAULT, "_save": FAULT,
     "_BUILDERS": TABLE, "_NAME": TABLE, "_PAST": TABLE, "_PAYLOADS": TABLE, "_WRITERS": TABLE,
