@@ -71,14 +71,12 @@ def _decodes(some: bytes) -> bool:
         return False
 
 
-def _byte_letters() -> dict[str, int]:
-    """Return the byte for each letter of a byte-level vocabulary (GPT-2's table)."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    others = [byte for byte in range(256) if byte not in printable]
-    return {chr(byte): byte for byte in printable} | {chr(256 + number): byte for number, byte in enumerate(others)}
-
-
-_BYTES = _byte_letters()
+_PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+_BYTES = {  # the byte for each letter of a byte-level vocabulary (GPT-2's table)
+    **{chr(byte): byte for byte in _PRINTABLE},
+    **{chr(256 + number): byte for number, byte in enumerate(_OTHERS)},
+}
 
 
 def _bytes_of(piece: str) -> bytes | None:

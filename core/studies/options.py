@@ -137,6 +137,14 @@ TunedTasks = Annotated[
     tuple[str, ...],
     Flag(f"{A_TASK}; repeat the option for several tasks", name="--task", required=True),
 ]
+Initialisations = Annotated[
+    tuple[str, ...],
+    Flag(
+        "initial weights and what is trained: pretrained, random, frozen (pretrained, only the classifier is trained) "
+        "or untrained (pretrained, nothing is trained); repeat the option for several initialisations",
+        name="--init",
+    ),
+]
 MOST_SEEDS = 1000
 Seeds = Annotated[
     tuple[Annotated[int, Field(ge=0, le=LARGEST_SEED)], ...],

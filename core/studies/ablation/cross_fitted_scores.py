@@ -19,10 +19,10 @@ from ...tasks.glue import Task, task_of
 from ...tasks.metrics import majority, metrics
 from ...tuning.recipe import Seeds as RunSeeds
 from ...tuning.recipe import check_initialisation
-from ..contract import Flag, Unit
+from ..contract import Unit
 from ..headline import Headline, defined
 from ..merging import MergedBy, PerExample, Positions, Smallest, Summed
-from ..options import Seeds
+from ..options import Initialisations, Seeds
 from ..tuning.finetune import TunedRun, scores_of, table_scores
 from ..tuning.records import TunedRunScore, TunedScore, finetuned_task
 from ..units import TrainingUnit
@@ -33,14 +33,7 @@ from . import cross_fitting, setup
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
     """Options of cross-fitted scores: how examples are divided into folds, and the initial weights of models."""
 
-    initialisations: Annotated[
-        tuple[str, ...],
-        Flag(
-            "initial weights and what is trained: pretrained, random, frozen (pretrained, only the classifier is "
-            "trained) or untrained (pretrained, nothing is trained); repeat the option for several initialisations",
-            name="--init",
-        ),
-    ] = ("pretrained", "random", "untrained")
+    initialisations: Initialisations = ("pretrained", "random", "untrained")
     seeds: Seeds = (0,)
 
 

@@ -45,8 +45,12 @@ def _effect(name: str, label: str, formula: str) -> HeadScore:
 
 
 EFFECTS_ON_METRIC = effect_scores(
-    ("{} heads", "effect on the metric: {}", "change of the metric when the head is changed: {}"),
-    ("{} all-but-one", "alone in its layer: {}", "change of the metric, the layer's others changed: {}"),
+    ("{} heads", "effect on the metric: {}", "change of the metric if the head is ablated: {}"),
+    (
+        "{} all-but-one",
+        "effect of its layer's other heads: {}",
+        "change of the metric if the other heads of the layer are ablated: {}",
+    ),
 )
 
 

@@ -129,8 +129,12 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
     kinds = (SequentialTestSummary, SequentialTestVerdict, InterimAnalysis)
     short_in = ("table", "latex")
     head_scores = effect_scores(
-        ("race {} heads", "raced effect on the loss: {}", "mean change of the task's loss, raced: {}"),
-        ("race {} all-but-one", "raced, alone in its layer: {}", "likewise, the layer's others changed: {}"),
+        ("race {} heads", "effect on the loss, sequential test: {}", "mean change of the task's loss: {}"),
+        (
+            "race {} all-but-one",
+            "effect of its layer's other heads on the loss, sequential test: {}",
+            "mean change of the task's loss if the other heads of the layer are ablated: {}",
+        ),
     )
     said_at = 14
     called = "Sequential test of {what} of {checkpoint}"

@@ -30,7 +30,7 @@ from ...tuning.recipe import Seeds as RunSeeds
 from ...tuning.saved_checkpoints import shown_folder, training_log
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, defined
-from ..options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
+from ..options import Checkpoint, Data, Initialisations, Out, Preset, Seeds, Settings, TunedTasks
 from ..provenance import provenance
 from ..records import picked
 from ..units import TrainingUnit
@@ -55,14 +55,7 @@ class FinetuneOptions:
         str | None, Flag("revision of the checkpoint on the Hugging Face hub: branch, tag or commit (default: main)")
     ] = None
     tasks: TunedTasks = ("sst2",)
-    initialisations: Annotated[
-        tuple[str, ...],
-        Flag(
-            "initial weights and what is trained: pretrained, random, frozen (pretrained, only the classifier is "
-            "trained) or untrained (pretrained, nothing is trained); repeat the option for several initialisations",
-            name="--init",
-        ),
-    ] = ("pretrained",)
+    initialisations: Initialisations = ("pretrained",)
     seeds: Seeds = (0,)
     random_seeds: Annotated[
         int | None, Flag("largest number of seeds for runs that start from random weights", least=1)
