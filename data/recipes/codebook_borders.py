@@ -32,7 +32,7 @@ INTRODUCTION = """# Codebook
 The codebook describes the pattern classes of attention maps and explains how to decide between two classes. The page
 *Annotate > Codebook* of the app shows the codebook too. In the figures of the codebook, rows are queries and columns
 are keys, on a scale from 0 to 1 unless stated otherwise. The tables below the figures list measurements of the maps.
-Annotators decide by what is visible in a map, not by these measurements. Annotators disagree most often about maps
+Annotators decide by what is visible in a map, not by measurements. Annotators disagree most often about maps
 near a border between two classes ([agreement](../../data/annotations/README.md)). `python -m
 data.recipes.codebook_borders` regenerates this page."""
 

@@ -22,7 +22,7 @@ compares two numbers, the margin applies to their difference.
 MEANT = """
 ## Outcomes
 
-A claim *cannot be tested* if there are no examples. A claim that accuracy falls also cannot be tested
+A claim *cannot be tested* if there are no examples. A claim that accuracy falls cannot be tested
 if the accuracy of the model is not above chance.
 
 | claim | holds | does not hold | undecided |

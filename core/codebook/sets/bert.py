@@ -95,7 +95,7 @@ BORDERS = (
         NAME,
         ("heterogeneous", "vertical"),
         f"A map whose largest weight is below {NEARLY_UNIFORM} is Heterogeneous: it looks blank if colours range from "
-        "0 to 1. Stripes of such a pale map are visible only if the colour scale ends at its largest weight.",
+        "0 to 1. Stripes of a pale map are visible only if the colour scale ends at its largest weight.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
