@@ -91,7 +91,10 @@ def test_roles_are_counted_by_heads_that_have_them():
         for role, head, has in (("previous", 0, True), ("previous", 1, False), ("separator", 0, True))
     ]
     said = headline("roles", rows)
-    assert said.sentence == "1 head has a role, such as attending to the previous token: 1 previous, 1 separator."
+    assert said.sentence == (
+        "1 head has a role, such as attending to the previous token. The number of heads is 1 for the role previous, 1 "
+        "for the role separator."
+    )
     assert said.n == 9
 
 
@@ -148,7 +151,7 @@ def test_the_largest_change_of_a_sweep_may_be_a_rise():
 
 def test_a_sweep_without_a_significant_change_says_so_first():
     assert headline("disable", swept(-0.02, 0.01)).sentence == (
-        "No ablation changes accuracy significantly. Ablating L1H1 changes it most, by -2.0 points."
+        "No ablation changes accuracy significantly. Ablating L1H1 changes accuracy most, by -2.0 points."
     )
 
 
