@@ -24,7 +24,7 @@ from core.scoring.effects import (
     row_correlations,
     split_half,
 )
-from core.scoring.influence import influence
+from core.scoring.influence import change_ends, influence
 
 
 def outcomes(seed, heads=144, rows=277, accuracy=0.65, flip=0.04, unsure=0.3):
@@ -426,3 +426,17 @@ def test_t_of_losses_has_two_unseen_rows_of_the_largest_change_and_of_answers_no
     assert effects.t_values(losses) == pytest.approx(wanted)
     answers = np.array([[1.0, -1.0, 1.0, 0.0], [1.0, 1.0, 1.0, 1.0], [0.0] * 4])
     assert effects.t_values(answers) == pytest.approx([1 / np.sqrt(3), 2, 0])
+
+
+def test_the_interval_of_a_change_of_a_correlation_leans_where_its_rows_do():
+    """Every prediction moves towards the mean, a few of them far."""
+    chance = np.random.default_rng(2)
+    gold = chance.normal(size=60)
+    before = gold + chance.normal(0, 0.2, 60)
+    after = before - np.sign(gold) * chance.lognormal(-1.5, 1.0, 60)
+    value, low, high = change_ends("pearson", gold, before, after[None], np.ones(1))
+    rows = (influence("pearson", gold, after[None]).rows - influence("pearson", gold, before[None]).rows)[0]
+    assert value < 0
+    assert stats.skew(rows) < -2
+    assert (rows**2).mean() < 1
+    assert value - low > 1.5 * (high - value)

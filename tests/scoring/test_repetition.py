@@ -98,3 +98,21 @@ def test_shares_count_heads_that_are_nearer_surely_perhaps_and_by_what_was_measu
     assert found.share() == (0.5, 0.25, 0.75)
     nothing = np.zeros(3)  # neither nearer nor farther
     assert Repeated(nothing, nothing, nothing, np.zeros(3, dtype=int), 9).share() == (0, 0, 0)
+
+
+def test_three_layers_of_which_two_attend_are_compared_after_the_last_of_them():
+    """As if the layers with attention were the first two; with three of them, after the third."""
+    every = list(drawn(4))
+    whole = seen(every)
+    hybrid = OwnAndOthers(3, 2, (0, 2)).take(4)
+    batch = torch.from_numpy(np.stack(every))
+    for number, layer in enumerate((0, 2)):
+        hybrid.update(layer, batch[:, 2 * number : 2 * number + 2], list(range(4)))
+    np.testing.assert_allclose(hybrid.sums, whole.sums)
+    deep = OwnAndOthers(3, 2).take(4)
+    for layer, heads in ((0, slice(0, 2)), (1, slice(2, 4)), (2, slice(0, 2))):
+        assert deep.pairs.sum() == 0
+        deep.update(layer, batch[:, heads], list(range(4)))
+    assert deep.pairs.tolist() == [1, 1]
+    np.testing.assert_allclose(deep.sums[..., :4, :4], whole.sums)
+    np.testing.assert_allclose(deep.sums[..., 4:, 2:4], whole.sums[..., :2, 2:4])  # the third layer is as the first

@@ -103,3 +103,14 @@ def test_batches_and_shards_do_not_matter(causal):
     one, two = whole.means.result(), parts[0].means.result()
     np.testing.assert_allclose(one.value, two.value, atol=1e-9)
     np.testing.assert_allclose(one.high, two.high, atol=1e-5)
+
+
+def test_long_inputs_need_sums_of_their_maps_but_with_a_sink_whole_maps():
+    observer = HeadStatistics(1, 2, causal=False).take(
+        [SpecialPositions(0, (4,), 0), SpecialPositions(1, (2, 3), 1)], [0, 1]
+    )
+    first, second = observer.needs([1, 0], 5, 5)
+    assert (first.entropy, first.distance, first.offsets) == (True, True, (-1, 0, 1))
+    assert first.values.T.tolist() == [[0, 1, 0, 0, 0], [0, 0, 1, 1, 0]]
+    assert second.values.T.tolist() == [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1]]
+    assert observer.needs([0], 5, 6) is None
