@@ -24,7 +24,7 @@ from core.studies.attention import features, norms, redundancy, relations, roles
 from core.studies.attention.budget import STUDY as BUDGET
 from core.studies.attention.partials import BudgetSums, InputOffset
 from core.studies.metric_columns import Metrics
-from core.studies.patterns import pattern_shares
+from core.studies.patterns import map_classification, pattern_shares
 from core.studies.tagging import open_pipeline
 from tests.capture.conftest import tiny
 
@@ -182,9 +182,9 @@ def test_maps_of_three_tokens_are_too_small_to_have_a_pattern(monkeypatch):
     lengths = {"x": TOO_SMALL, "a longer one": 6}
     checkpoint = SimpleNamespace(encode=lambda text, pair: [0] * lengths[text])
     rows = [SimpleNamespace(text=text, pair=None, id=text) for text in ("x", "a longer one", "x")]
-    large, encodings, small = pattern_shares._large_enough(checkpoint, rows)
+    large, encodings = map_classification.large_enough(checkpoint, rows)
     assert [row.id for row in large] == ["a longer one"]
-    assert ([len(one) for one in encodings], small) == ([6], 2)
+    assert [len(one) for one in encodings] == [6]
     nothing = np.zeros(0)
     piece = pattern_shares.ClassifiedChunk("a", (), ("v", "d"), np.zeros((0, 1, 2), dtype=int), *[nothing] * 4, small=3)
     with pytest.raises(AtlasError, match="all 3 inputs of rte are shorter"):

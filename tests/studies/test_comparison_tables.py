@@ -175,8 +175,8 @@ def test_heads_that_recur_are_counted_over_checkpoints():
     said = MATCH.headline([one.as_row() for one in results])
     assert said.sentence == (
         "2 of 3 heads of a have a counterpart in all 2 other checkpoints. The number of heads without a "
-        "counterpart is 1. On average, another "
-        f"checkpoint has counterparts of 67 % of the heads (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f})."
+        f"counterpart is 1. On average, 67 % of the heads (95 % CI {100 * whole.low:.0f} to {100 * whole.high:.0f}) "
+        "have a counterpart in another checkpoint."
     )
     assert (said.n, said.of, said.baseline) == (
         8,
