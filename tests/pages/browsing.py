@@ -117,7 +117,7 @@ def until(holds, seconds: float = PATIENCE / 1000) -> None:
 
 
 @contextmanager
-def browsing(**options) -> Iterator:
+def browsing(*arguments: str, **options) -> Iterator:
     """A chromium; skips, saying why, where there is none."""
     if not Path(CHROMIUM).is_file():
         pytest.skip("no chromium on this machine: apt-get install chromium")
@@ -125,7 +125,7 @@ def browsing(**options) -> Iterator:
 
     expect.set_options(timeout=PATIENCE)  # a field shows its value one paint after it shows itself
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS, **options)
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*ARGUMENTS, *arguments], **options)
         yield browser
         browser.close()
 
