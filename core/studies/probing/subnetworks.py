@@ -263,7 +263,8 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
             ).strip(),
             less.n,
             "dev examples",
-            percent(less.low, less.high),
+            (f"Pruning {step.share:.0%}: {percent(step.change_low, step.change_high)}. Subnetworks: " if step else "")
+            + percent(less.low, less.high),
             beside,
         )
 
