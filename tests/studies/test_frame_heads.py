@@ -13,6 +13,7 @@ from core.capture.words import groups_of
 from core.errors import InputError
 from core.frames.records import links_of
 from core.frames.rows import parse_rows, write_rows
+from core.map_sums import MapSums, Needs
 from core.models.opening import open_checkpoint
 from core.scoring.link_contrasts import LinkEnds, MeanContrasts
 from core.scoring.link_contrasts import Pieces as WordPieces
@@ -411,3 +412,38 @@ def test_a_unit_scores_its_own_sentences_and_says_which(encoder):
     assert [scored.id for scored in done.partial.sentences] == [kept[5].id, kept[2].id]
     direct = score_sentences(encoder, [kept[5]], asked).sentences[0]
     np.testing.assert_allclose(done.partial.sentences[0].scores, direct.scores, atol=1e-5)
+
+
+def test_sums_of_long_inputs_lose_the_sink_as_whole_maps_do():
+    chance = np.random.default_rng(4)
+    maps = [chance.dirichlet(np.ones(5), (2, 5)) for _ in range(3)]
+    maps[0][1, 2] = [1, 0, 0, 0, 0]  # a query that looks at the sink only
+    cells = [np.array([[2, 0], [2, 1], [3, 0], [4, 4]]), None, np.array([[1, 3], [0, 2]])]
+    seen, blocks = [], []
+
+    class Observer:
+        def needs(self, inputs, queries, keys):
+            reduce = [None, None, lambda head, start, weights: blocks.append(weights)]
+            return [Needs(cells=of, blocks=reducer) for of, reducer in zip(cells, reduce, strict=True)]
+
+        def update_sums(self, layer, sums, inputs):
+            seen.append((layer, [found.cells for found in sums], inputs))
+
+    observer, none = frame_heads.Sinkless(Observer()), np.zeros(0)
+    asked = observer.needs([5, 6, 7], 5, 5)
+    at = [np.zeros((0, 2), dtype=int) if of is None else of for of in cells]
+    sums = [
+        MapSums(none, none, none, none, weights @ needs.values, none, weights[:, of[:, 0], of[:, 1]])
+        for weights, needs, of in zip(maps, asked, at, strict=True)
+    ]
+    observer.update_sums(3, sums, [5, 6, 7])
+    ((layer, found, inputs),) = seen
+    assert (layer, inputs) == (3, [5, 6, 7])
+    expected = [weights[:, :, 1:] / np.maximum(weights[:, :, 1:].sum(-1, keepdims=True), 1e-9) for weights in maps]
+    expected = [np.pad(weights, ((0, 0), (0, 0), (1, 0))) for weights in expected]
+    expected[0][1, 2] = maps[0][1, 2]
+    for got, weights, of in zip(found, expected, at, strict=True):
+        np.testing.assert_allclose(got, weights[:, of[:, 0], of[:, 1]], rtol=1e-5)
+    assert [needs.blocks is None for needs in asked] == [True, True, False]
+    asked[2].blocks(0, 0, torch.tensor(maps[2][0]))
+    np.testing.assert_allclose(blocks[0], expected[2][0], rtol=1e-5)

@@ -1,13 +1,11 @@
 """Proposals for a sentence that was parsed, and the picture of its links."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from core.attention import AttentionMaps, Head
 from core.errors import InputError
-from core.frames.lexicon import bundled_lexicon, lemmas, propose_elements
+from core.frames.lexicon import Lexicon, bundled_lexicon, lemmas, propose_elements
 from core.frames.records import AnnotatedSentence, Element
 from core.models.encoding import Encoding
 from core.scoring.links import relation_score
@@ -256,13 +254,13 @@ def test_frames_of_a_word_are_those_of_its_lemma_and_part_of_speech():
     """The lexicon is asked for each lemma with the word's own tag; a unit that two lemmas share is proposed once."""
     asked = []
 
-    def frames(lemma, pos):
-        asked.append((lemma, pos))
-        return {("dog", "NOUN"): [("dog.n", "Animals")], ("dog", "VERB"): [("dog.v", "Following")]}.get(
-            (lemma, pos), []
-        )
+    class Asked(Lexicon):
+        def frames(self, lemma, upos=None):
+            asked.append((lemma, upos))
+            known = {("dog", "NOUN"): (("dog.n", "Animals"),), ("dog", "VERB"): (("dog.v", "Following"),)}
+            return known.get((lemma, upos), ())
 
-    lexicon = SimpleNamespace(frames=frames, of_several_words={}, units={})
+    lexicon = Asked("made", {}, {})
     text = tagged("dogs dog", ("NOUN", "nsubj", 1), ("VERB", "root", 1))
     found = propose_targets(text, lexicon)
     assert sorted((one.word, one.unit, one.frame) for one in found) == [
@@ -271,3 +269,12 @@ def test_frames_of_a_word_are_those_of_its_lemma_and_part_of_speech():
     assert set(asked) == {
         *((lemma, "NOUN") for lemma in lemmas("dogs")), *((lemma, "VERB") for lemma in lemmas("dog")),
     }  # fmt: skip
+
+
+def test_targets_are_complements_then_predicates_then_content_words_then_function_words():
+    rows = [(pos, "dep", 0) for pos in ("ADP", "AUX", "DET", "PART", "PRON", "NOUN", "VERB")]
+    rows += [("ADJ", dep, 0) for dep in ("root", "xcomp", "acomp", "oprd")] + [("AUX", "root", 0), ("ADJ", "dep", 0)]
+    text = tagged(" ".join("abcdefghijklm"), *rows)
+    lexicon = Lexicon("made", {f"{letter}.n": ("Any",) for letter in "abcdefghijklm"}, {})
+    order = list(dict.fromkeys(one.word for one in propose_targets(text, lexicon)))
+    assert order == [8, 9, 10, 6, 7, 5, 12, 0, 1, 2, 3, 4, 11]

@@ -281,6 +281,8 @@ def test_a_frame_link_is_read_beside_each_null_model():
     for half, some in zip(found.halves, (scores[::2], scores[1::2]), strict=True):
         assert (half.interval.value, half.interval.n) == (pytest.approx(some.mean()), 30)
         assert (half.least, half.baseline) == (found.effect.least, found.effect.baseline)
+    beside = evidence_of(claim, partial, Head(1, 1)).effect.interval.value
+    assert beside == pytest.approx(np.mean([scored.scores[3] for scored in partial.sentences]))
     far = evidence_of(said("frame-link", direction="element_to_target", least="0.21"), partial, SUBJECT)
     assert far.effect.p == p_above(scores, far.effect.least)
     assert far.effect.p > 0.5

@@ -144,3 +144,11 @@ def test_slices_are_kept_by_release_and_counted_with_what_was_skipped(tmp_path, 
         assert set(known["run"]) == {"r1"}
         stored = parse_rows("\n".join(db.read("SELECT body FROM frame_annotation")["body"])).sentences
         assert sorted(one.text for one in stored) == sorted(one.text for one in sentences)
+
+
+def test_ten_lexical_units_are_the_work_of_one_document(monkeypatch, tmp_path):
+    (tmp_path / "lu").mkdir()
+    release = SimpleNamespace(name="fn", folder=tmp_path, lexical_units=range(401), documents=range(13))
+    monkeypatch.setattr("core.studies.frames.index_frames.open_release", lambda folder: release)
+    work = [(unit.key, unit.size) for unit in STUDY.units(IndexFramesOptions("fn"))]
+    assert work == [("lu-0", 400), ("lu-400", 1), ("text-0", 120), ("text-12", 120)]

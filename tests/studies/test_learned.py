@@ -60,6 +60,8 @@ def test_scores_are_held_against_no_correlation(pearson, begins):
     ]
     assert said(given).startswith(begins)
     assert bool(said(given)) == bool(begins)
+    few = [given[0] | {"dev_rows": 3}, *given[1:]]
+    assert bool(said(few)) == (pearson is None), "three examples say nothing of a correlation"
 
 
 def test_the_default_recipe_is_the_one_that_learns():

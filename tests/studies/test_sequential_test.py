@@ -12,6 +12,7 @@ from core.studies.ablation import sequential_test
 from core.studies.ablation.records import SequentialTestSummary
 from core.studies.ablation.sequential_test import STUDY, SequentialTestOptions, verdict_sentence
 from core.tasks.glue import task_of
+from tests.studies.figures import figures
 from tests.studies.planted import CARRIER, save_planted, write_rows
 from tests.studies.through_json import rows_of
 
@@ -55,6 +56,9 @@ def test_the_planted_head_matters_and_the_others_do_not(options):
     )
     looks = [row for row in rows if row["kind"] == "look"]
     assert [(row["rows"], row["open"], row["settled"]) for row in looks] == [(64, 12, 1), (150, 11, 11)]
+    assert 150 < whole["passes_full"] < 150 * (1 + 12), "a plain pass of each row, and the layers from each head on"
+    assert whole["forward_ratio"] == pytest.approx(whole["passes_full"] / whole["passes"])
+    assert "95" in figures(STUDY.headline(rows).interval)
 
 
 @pytest.mark.thorough
