@@ -297,19 +297,27 @@ class Side:
 # ---------------------------------------------------------------- arithmetic
 
 
+def layer(length: int) -> int:
+    """Multiplications of a layer, per token."""
+    return 12 * HIDDEN**2 + 2 * length * HIDDEN
+
+
+def padded_pass(lengths: list[int], words: int) -> int:
+    """Multiplications of a pass over padded batches."""
+    batches = (lengths[start : start + BATCH] for start in range(0, len(lengths), BATCH))
+    return sum(len(some) * max(some) * (LAYERS * layer(max(some)) + words) for some in batches)
+
+
+def captured(lengths: list[int], name: str) -> float:
+    """Multiplications of a padded pass divided by those up to the maps of the last layer without padding."""
+    least = sum(n * ((LAYERS - 1) * layer(n) + 3 * HIDDEN**2 + n * HIDDEN) for n in lengths)
+    return padded_pass(lengths, WORDS * HIDDEN if name == "gpt2" else 0) / least
+
+
 def multiplications(lengths: list[int], name: str) -> tuple[float, float]:
     """Multiplications of every head ablated in turn: in padded passes, and at least."""
     h, words = HIDDEN, WORDS * HIDDEN if name == "gpt2" else 0
-
-    def layer(length: int) -> int:
-        """Per token."""
-        return 12 * h**2 + 2 * length * h
-
-    passes = 0
-    for start in range(0, len(lengths), BATCH):
-        some = lengths[start : start + BATCH]
-        passes += len(some) * max(some) * (LAYERS * layer(max(some)) + words)
-    least = 0
+    passes, least = padded_pass(lengths, words), 0
     for n in lengths:
         begun = n * (DIM * h + DIM * 4 * h + 4 * h**2)
         streams = n * layer(n) * (LAYERS - 1 + HEADS * sum(range(LAYERS - 1))) + HEADS * (LAYERS - 1) * begun
@@ -396,14 +404,16 @@ def ablation(sides: dict[str, Side], lengths: list[int], name: str, heads: int, 
     }
 
 
-def capture(sides: dict[str, Side], name: str) -> dict[str, object]:
+def capture(sides: dict[str, Side], lengths: list[int], name: str) -> dict[str, object]:
     """Seconds of capturing all head scores on every side: the median of interleaved rounds."""
     for side in sides.values():
         side.ask("open", name, "float32")
         side.ask("capture")
     rounds = [{side.name: side.ask("capture") for side in sides.values()} for _ in range(ROUNDS)]
     seconds = {side: statistics.median(turn[side][0] for turn in rounds) for side in sides}
+    _, kernel = sides["ours"].ask("kernel")
     figures: dict[str, object] = {f"{name}, capture, ours, s": seconds["ours"]}
+    figures |= {f"{name}, capture, limit": captured(lengths, name), f"{name}, capture, kernel": float(kernel)}
     for peer in seconds.keys() - {"ours"}:
         difference = np.nanmax(np.abs(rounds[0][peer][1] - rounds[0]["ours"][1]))
         figures[f"{name}, capture, {peer} / ours"] = seconds[peer] / seconds["ours"]
@@ -490,7 +500,7 @@ def main(rows: int, heads: int, parts: str, models: str) -> dict[str, object]:
                 if "ablation" in wanted:
                     figures |= ablation(sides, lengths, model, heads, "float32")
                 if "capture" in wanted and model != MODELS[1]:
-                    figures |= capture(sides, model)
+                    figures |= capture(sides, lengths, model)
             if "bfloat16" in wanted:
                 figures |= ablation(sides, lengths, "gpt2", max(1, heads // 4), "bfloat16")
         finally:
