@@ -211,7 +211,7 @@ def show(tools: DeltaGenerator) -> None:
             "class. To train on these probabilities (soft labels), choose the method on “Annotate > Classifier”, "
             "under “Combine several labels of a map by”."
         )
-        show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels")
+        show_files(table, [], f"truth-{class_set}-{method}", of="Soft labels", folded=False)
     with people_tab:
         person_part(db, truth, class_set, names)
     with agreement_tab:

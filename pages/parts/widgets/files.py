@@ -22,11 +22,12 @@ def show_files(
     of: str = "Rows",
     key: str = "",
     page: Callable[[], str] | None = None,
+    folded: bool = True,
 ) -> None:
     """Show a menu of downloads: rows as CSV, figures as SVG and PNG, and a page with both, created on demand.
 
     name: of the files, without ending. of: what a row is. key: if a page shows several. page: content of the page, if
-    it has more than rows and figures.
+    it has more than rows and figures. folded: False shows the buttons side by side.
     """
     picture = "Picture" if len(pictures) == 1 else "Pictures"
     downloads: list[tuple[str, str, Callable[[], str | bytes]]] = [(f"{of} (CSV)", "csv", lambda: csv_text(rows))]
@@ -36,7 +37,11 @@ def show_files(
             (f"{picture} (PNG)", "png", lambda: exported(together(pictures), "png")),
         ]
     downloads.append(("Page (HTML)", "html", page or (lambda: results_page(rows, pictures, name))))
-    menu = st.popover("Save", icon=":material/download:", help="Save the rows and the plots as files.")
+    menu = (
+        st.popover("Save", icon=":material/download:", help="Save the rows and the plots as files.")
+        if folded
+        else st.container(horizontal=True)
+    )
     for label, kind, make in downloads:
         menu.download_button(
             label, make, f"{name}.{kind}", on_click="ignore", key=f"{kind}|{name}|{key}", icon=":material/download:"
