@@ -106,7 +106,7 @@ def together(parts: Sequence[Needs]) -> Needs:
 
 
 def divided(sums: MapSums, needs: Needs, parts: Sequence[Needs]) -> list[MapSums]:
-    """Split sums that were requested together into the sums that each measure requested."""
+    """Split sums that were computed together for several measures into the sums for each measure."""
     handed, value, cell = [], 0, 0
     for part in parts:
         width = 0 if part.values is None else part.values.shape[1]

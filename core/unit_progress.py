@@ -55,8 +55,8 @@ def note(sentences: Iterable[str]) -> None:
 
 @contextmanager
 def counting(folder: Path) -> Iterator[Count]:
-    """A context manager that counts the tokens processed within it, and writes the count to a file of this process. The
-    file is removed at the end."""
+    """Count the tokens that are processed within this context, and write the count to a file named after the process
+    ID. The file is removed when the context ends."""
     file = folder / str(os.getpid())
     count = Count(file)
     token = _count.set(count)

@@ -22,6 +22,7 @@ from . import losses as losses
 from . import masks as masks
 from . import norms as norms
 from . import outputs as outputs
+from . import packing as packing
 from . import patching as patching
 from . import projections as projections
 from . import pruning as pruning

@@ -72,8 +72,8 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return every class, or the most likely tokens, before and after a change of the model; empty if nothing is
-    predicted. Values are NaN for an input without a mask."""
+    """Return the logits of every class, or of the most likely tokens, before and after a change of the model. Empty if
+    the model predicts nothing; NaN for an input without a masked token."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)

@@ -223,7 +223,7 @@ def operator_of(name: str, *, causal: bool, source: StandInSource | None = None)
 
 def refuse_across(changes: Iterable[Intervention | Knockout], part: str) -> None:
     """Raise InterventionError for ablation methods that are undefined in one of the stacks of an encoder-decoder.
-    Queries of cross attention have no position among the keys, and no stack supports outputs from a source."""
+    For example, queries of cross attention have no position among the keys."""
     for change in changes:
         if isinstance(change, Knockout) or not part:
             continue

@@ -21,7 +21,8 @@ _LAZY: ContextVar[bool] = ContextVar("masks_are_rules", default=False)
 
 @contextmanager
 def lazily() -> Iterator[None]:
-    """Use mask functions instead of mask tensors in this thread within the context. Inputs must not have padding."""
+    """Within this context, let the current thread use mask functions instead of mask tensors. Inputs must not be
+    padded."""
     token = _LAZY.set(True)
     try:
         yield

@@ -123,7 +123,8 @@ class ByClass:
     weights_hash: str = ""  # of the checkpoint that was measured
 
     def given(self, encodings: Sequence[Encoding], inputs: Sequence[int]) -> Given:
-        """Return the replacement outputs at each position of a batch, by class of token or absolute position."""
+        """Return the outputs that replace those of a head, for each position of a batch. They depend on the class of
+        the token at this position or on the absolute position."""
         classes = torch.stack([classes_of(encoding) for encoding in encodings]).to(self.outputs.device)
         outputs = self.outputs[:, classes]
         if self.positions is not None:

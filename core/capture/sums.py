@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm of a sum of contributions, to measure how much treating its scale as fixed changes the
-    output. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
+    """A LayerNorm or RMSNorm of a sum of contributions. It measures how much the output changes if the scale of the
+    norm is held fixed. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
     components: tuple[Component, ...]
     parts: Float[Tensor, "component batch position hidden"]

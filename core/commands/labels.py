@@ -161,7 +161,9 @@ def retire_command(asked: Retiring, form: Form) -> None:
 def _named(typed: str) -> tuple[str, str]:
     number, equals, name = typed.partition("=")
     if not equals or not number.strip() or not name.strip():
-        raise InputError(f"A person must be written ID=NAME; got {typed[:60]!r}. Write, for example, --person 3=ada.")
+        raise InputError(
+            f"The value of --person must be ID=NAME; got {typed[:60]!r}. Write, for example, --person 3=ada."
+        )
     return number.strip(), name.strip()
 
 

@@ -221,7 +221,7 @@ def trained_without(source: str) -> "Classifier":
 
 
 def map_rows(folder: Path) -> list[Row]:
-    """Read what is known about the attention maps in a folder of bundled labels, one row per map."""
+    """Read the metadata of the attention maps in a folder of bundled labels, one row per map."""
     return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
 
 

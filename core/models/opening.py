@@ -327,7 +327,7 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
         ) from error
     if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
         raise CheckpointError(
-            f"The tokens of a tokenizer must have different IDs; that of {name} has {len(numbers)} tokens "
+            f"The tokens of a tokenizer must have different IDs; the tokenizer of {name} has {len(numbers)} tokens "
             f"but only {len(set(numbers))} different IDs. Save the tokenizer that the checkpoint was trained "
             "with."
         )

@@ -238,7 +238,7 @@ class Model:
     def budget(
         self, texts: Text | Sequence[Text] | None = None, *, task: str = "sst2", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Measure the share of attention that each head gives to each category of keys, by the study `budget`.
+        """Measure the share of attention that each head gives to each category of keys. This runs the study `budget`.
 
         `texts` is a sentence, a pair (a tuple of two) or a list of them, or None for examples of the task. `options`
         are those of the study, such as limit=200, or pipeline="none" to leave out syntax.
@@ -449,7 +449,7 @@ def scores_on(checkpoint: Checkpoint, texts: Text | Sequence[Text]) -> pd.DataFr
 
 
 def known_scores(checkpoint: str, *, task: str | None = None, measure: bool = True) -> pd.DataFrame:
-    """Return all stored or bundled scores of the heads of a checkpoint, or measure a first set now.
+    """Return all stored or bundled scores of the heads of a checkpoint. If there are none, a first set is measured now.
 
     If the app holds the database, stored results are omitted with a warning. `task` selects scores on this task and
     those without a task (None: all), and `measure` says whether to measure (seconds) if nothing is stored or bundled.

@@ -43,8 +43,8 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """Clusters of attention maps, and how stable they are between halves of the heads and of the inputs. `baseline` is
-    the 95th percentile of the stability for data without clusters."""
+    """Clusters of attention maps, and how stable they are: how well the clusterings of two random halves of the heads,
+    or of the inputs, agree. `baseline` is the largest mean stability in samples of data without clusters."""
 
     clustering: Clustering
     smallest: int
@@ -70,8 +70,8 @@ def discover(statistics: Statistics, heads: Groups, inputs: Groups, *, seed: int
     for name, of in zip(("heads", "inputs"), groups, strict=True):
         if len(statistics) < FEWEST_MAPS or len(set(of)) < FEWEST_GROUPS:
             raise InputError(
-                f"Discovering patterns needs at least {FEWEST_MAPS} maps of at least {FEWEST_GROUPS} {name}; got "
-                f"{len(statistics)} maps of {len(set(of))} {name}. Choose more examples or more maps."
+                f"Discovering patterns needs at least {FEWEST_MAPS} maps, from at least {FEWEST_GROUPS} {name}; got "
+                f"{len(statistics)} maps from {len(set(of))} {name}. Choose more examples or more maps."
             )
     chance, apart = np.random.default_rng(seed), _distances(statistics)
     sizes = sorted({2 * max(SMALLEST, round(share * len(statistics) / 2)) for share in SHARES})

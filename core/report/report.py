@@ -117,7 +117,8 @@ def finish(db: Database, report: Report, ended: Sequence[tuple[str | None, str]]
 
 
 def result_of(db: Database, step: ReportStep, run: str | None, error: str) -> StepResult:
-    """Load the result rows of the run that computed a step of the report, or record the error of the step."""
+    """Load the result rows of the run that computed a step of the report. Without a run, the result has the error
+    message of the step instead."""
     if run is None:
         return StepResult(step, None, (), error or "it has not been run")
     run_row = runs.one_run(db, run)

@@ -68,8 +68,8 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise t
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return, for each head, the fraction of gate fits in which it is facilitating, interfering or irrelevant, in this
-    order.
+    """Return how often each head is facilitating, interfering and irrelevant, in this order, as fractions of the fits
+    of its gate.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class. Raises InputError without fits.

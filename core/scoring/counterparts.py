@@ -72,7 +72,8 @@ class SimilaritySums:
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of every two heads on one half of the inputs (0 or 1), which must not be empty."""
+        """Return the similarity of each pair of heads on half of the inputs. `number` (0 or 1) selects the half, which
+        must not be empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:

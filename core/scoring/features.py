@@ -536,8 +536,8 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return the attention to tokens with each feature, and the attention minus the baseline, by (definition,
-        feature). Estimates are arrays [layer, head, 1]."""
+        """Return two estimates [layer, head, 1] for each feature of tokens: the attention to tokens with this feature,
+        and the same attention minus its baseline. Keys are (definition of attention, feature)."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:

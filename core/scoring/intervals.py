@@ -147,7 +147,8 @@ class Means:
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator of only the groups of inputs with even indices (parity 0) or odd indices (parity 1)."""
+        """Return an accumulator with half of the groups of inputs: those with even indices (parity 0) or odd indices
+        (parity 1)."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])

@@ -340,8 +340,8 @@ class _LayerParts:
         self.add(slice(head, head + 1), start, weights.float().cpu().numpy()[None])
 
     def add(self, heads: slice, start: int, maps: Float[np.ndarray, "head query key"]) -> None:
-        """Add the attention weights of some heads, for a block of queries from query `start` on, to the running
-        sums."""
+        """Add attention weights to the running sums. `maps` has the rows of some heads for a block of queries that
+        begins at query `start`."""
         low, high = np.searchsorted(self.ordinary, (start, start + maps.shape[1]))
         queries = self.ordinary[low:high]
         block = maps[:, queries - start][:, :, self.ordinary]

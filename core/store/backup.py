@@ -224,7 +224,7 @@ def _checked(part: Path, source: Path, say: Callable[[str], object]) -> int:
             if max(applied) > newest:
                 raise StoreError(
                     f"A backup must come from this version or an earlier one; got {source} with schema "
-                    f"{max(applied)} (this version has {newest}). Update this program, then restore it."
+                    f"{max(applied)} (this version has {newest}). Update this program, then restore the backup."
                 )
             events = connection.execute("SELECT count(*) FROM label_event").fetchall()[0][0]
     except duckdb.Error as error:

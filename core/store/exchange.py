@@ -126,8 +126,8 @@ def check_whole(cursor: duckdb.DuckDBPyConnection) -> None:
         if name not in names.get(class_set, ()):
             raise InputError(
                 f"The class of a label must exist in its class set unless the label is retracted; {name[:60]!r} does "
-                f"not exist in {class_set[:60]!r}. Retract such labels with `labels retire` where the export was "
-                "made, and export again."
+                f"not exist in {class_set[:60]!r}. Retract such labels with `labels retire` in the exporting "
+                "app, and export again."
             )
 
 

@@ -145,7 +145,7 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job requires of its checkpoint and examples. By default, the options do not matter."""
+        """Return what a job requires of its checkpoint and examples. Studies whose options change this override it."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:

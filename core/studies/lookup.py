@@ -24,7 +24,7 @@ def module_of(name: str) -> str:
     """Return the name of the Python module that implements a study. Raises JobError for an unknown study."""
     if not re.fullmatch(r"\w+(-\w+)*|\w+(\.\w+)+", name):
         raise JobError(
-            f"The name of a study must have letters, digits and dashes only; got {name!r}. Choose a name from the "
+            f"The name of a study may contain only letters, digits and dashes; got {name!r}. Choose a name from the "
             "list of studies."
         )
     if "." in name:

@@ -98,7 +98,7 @@ def test_every_view_opens_with_results(db, name, mode):
 def test_label_shows_bundled_maps_and_one_click_adds_them_for_labelling(db):
     app = opened("annotate")
     (maps,) = [html.proto.body for html in app.get("html") if "data:image/png" in html.proto.body]
-    assert maps.count("<img") == 28
+    assert maps.count("<img") == 24
     assert {"vertical", "diagonal", "block", "heterogeneous", "vertical+diagonal"} == set(
         re.findall(r'alt="Attention map: ([^"]+)"', maps)
     )

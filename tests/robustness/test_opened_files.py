@@ -77,7 +77,7 @@ KNOWN = {
         [
             ("core/frames/release.py", "open_release"), ("core/models/adapters.py", "read_weights"),
             ("core/models/classifier.py", "with_head"), ("core/models/hub.py", "_hash_of"),
-            ("core/models/opening.py", "_load"), ("core/models/opening.py", "_config"),
+            ("core/models/opening.py", "_load"), ("core/models/opening.py", "open_checkpoint"),
             ("core/models/pruned.py", "restored"), ("core/studies/comparison/development.py", "_revisions"),
             ("core/models/tokenizing.py", "tokenizer_of"), ("core/studies/tagging.py", "open_pipeline"),
         ],

@@ -340,7 +340,7 @@ def test_a_perturbation_counts_only_the_rows_that_have_what_it_changes():
     assert figures(said.interval) == figures(f"95 % CI {100 * drop.changed_low:.0f} to {100 * drop.changed_high:.0f}")
     (warning,) = PERTURB.warnings(rows_of(results))
     assert "negate" in warning
-    assert figures(warning) == ["1", "80"]
+    assert figures(warning) == ["1", "80", "not"]
 
 
 def test_ps_of_perturbations_are_corrected_by_holm_over_those_that_have_one():

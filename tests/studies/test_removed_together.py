@@ -1,5 +1,6 @@
 """Heads removed together, measured on a model whose logits are a sum over heads and one pair: all values are known."""
 
+from importlib import import_module
 from itertools import combinations
 from types import SimpleNamespace
 
@@ -53,6 +54,8 @@ def opened(monkeypatch):
         assert labels == [1 - ROWS[number].label for number in encodings]
         return SimpleNamespace(example=torch.arange(6.0).reshape(3, 2) * len(encodings))
 
+    for name in ("component_masks", "losses", "patching"):  # they bind these functions when they are first imported
+        import_module(f"core.capture.{name}")
     monkeypatch.setattr("core.capture.sweeping.sweep", sweep)
     monkeypatch.setattr("core.capture.importance.gradients", gradients)
     checkpoint = SimpleNamespace(

@@ -97,7 +97,8 @@ class Knocked:
 
 
 class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
-    """Remove attention edges in one layer at a time, such as edges to separators, and measure changed predictions."""
+    """Remove attention edges, such as edges to separators, from one layer at a time, and measure how many predictions
+    change."""
 
     name, options, partial = "knockout", KnockoutOptions, Knocked
     kinds = (Unmodified, EdgeCut, LinkContrast)

@@ -316,7 +316,7 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Convert links between words from a spaCy pipeline to links between the words of the model's tokens.
+    """Convert links between the words of a spaCy pipeline to links between the words that the model's tokens form.
 
     A token that spans two words joins them. Links inside such a word, or to a word without tokens, are left out.
 

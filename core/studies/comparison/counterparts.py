@@ -60,7 +60,7 @@ class CounterpartsOptions(AttendingOptions):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Return the checkpoints in which counterparts of heads are searched for, without duplicates."""
+        """Return the checkpoints to search for counterparts of heads, without duplicates."""
         return tuple(dict.fromkeys(name for name in (self.compare, *self.also) if name))
 
 

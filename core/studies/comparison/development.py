@@ -432,7 +432,7 @@ def _between(name: str, first: str, last: str) -> list[Snapshot]:
     there = {revision for _, revision, _ in numbered}
     lacking = [end for end in (first, last) if end not in there]
     if lacking:
-        raise CheckpointError(f'The revision "{lacking[0]}" does not exist in "{name}". Name revisions that exist.')
+        raise CheckpointError(f'The revision "{lacking[0]}" does not exist in "{name}". Choose revisions that exist.')
     return [Snapshot(f"{name}@{revision}", f"{name}@{commit}") for _, revision, commit in sorted(numbered)]
 
 

@@ -295,7 +295,8 @@ def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
 
 
 def score_records(sums: ScoreSums, shares: Sequence[ScoreShare]) -> Iterator[SortScore]:
-    """Yield head scores: the share of each kind of contribution, and the earlier head with the largest share."""
+    """Yield scores of heads: the share of each kind of contribution to the attention scores, and the head of an earlier
+    layer that contributes the largest share."""
     most: dict[tuple[int, int, str], ScoreShare] = {}
     for share in (share for share in shares if share.weighting == "even"):
         if share.level == "sort" and share.query_part in ATLAS_SORTS:

@@ -215,8 +215,8 @@ class FrameHeadsOptions:
     core: Annotated[
         str,
         Flag(
-            "which frame elements count as core elements: core_sets (FEcoreSets of the frame, as in the code of "
-            "the paper), core_type, or any"
+            "which frame elements count as core elements: core_sets (those in the FEcoreSets of the frame, as in "
+            "the code of the paper), core_type (those of FrameNet's type Core), or any (all elements)"
         ),
     ] = "core_sets"
     draws: Annotated[
@@ -401,7 +401,8 @@ def read(options: FrameHeadsOptions) -> FrameReading:
 
 
 def rules_of(options: FrameHeadsOptions) -> Filter:
-    """Return the rules for selecting sentences. Without the paper's rules, only core elements are restricted."""
+    """Return the rules for selecting sentences. If the option `filter` is off, only the rule on core elements
+    applies."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
     return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
 

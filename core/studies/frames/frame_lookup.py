@@ -167,8 +167,8 @@ def picture(
     """Score the attention of all heads along the frame links of one sentence, with a baseline from `null` if needed."""
     if not links:
         raise InputError(
-            "The target and the element of a frame must be different words of the text; the marked words give no "
-            "pair of tokens. Mark both again."
+            "The target and the element of a frame must be different words of the text; the marked words have no "
+            "tokens of their own. Mark both again."
         )
     weights = without_key(maps.weights, 0) if reading.without_first else maps.weights
     how: dict[str, Any] = {"direction": reading.direction, "pairing": reading.pairing, "causal": maps.causal}

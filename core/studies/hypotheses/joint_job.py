@@ -30,7 +30,8 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The outcome of one unit in a joint job: its result as JSON with provenance, or the error that it raised."""
+    """The outcome of one work unit in a job that runs several studies together: its result as JSON with provenance,
+    or the error that it raised."""
 
     number: int
     order: int

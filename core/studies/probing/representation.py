@@ -65,7 +65,7 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
         """Return one unit with all examples, because pairs of tokens are sampled across examples."""
         rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
         if len(rows) < 2:
-            raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise the limit.")
+            raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise `--limit`.")
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
     def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
