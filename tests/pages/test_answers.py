@@ -242,7 +242,9 @@ def test_the_correlation_of_several_tasks_names_them_and_the_view_is_of_the_chos
         inputs, beyond = sum(row.n for row in longer), sum(row.n * row.mean for row in longer)
         assert any(
             text.startswith("**Raw and effective attention are equal on inputs of up to 32 tokens.")
-            and text.endswith(f"On the {inputs} longer inputs, they differ: r = {beyond / inputs:.2f} on average.**")
+            and text.endswith(
+                f"On the {inputs} longer inputs, the two differ: their mean correlation is r = {beyond / inputs:.2f}.**"
+            )
             for text in said(app)
         )
         name = {"sst2": "SST-2-like", "qnli": "QNLI-like"}[task]

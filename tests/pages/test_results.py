@@ -100,7 +100,7 @@ def test_label_shows_bundled_maps_and_one_click_adds_them_for_labelling(db):
     (maps,) = [html.proto.body for html in app.get("html") if "data:image/png" in html.proto.body]
     assert maps.count("<img") == 24
     assert {"vertical", "diagonal", "block", "heterogeneous", "vertical+diagonal"} == set(
-        re.findall(r'alt="Attention map: ([^"]+)"', maps)
+        re.findall(r'alt="Attention map: [^":]+: ([^"]+)"', maps)
     )
     assert not app.info
     assert labels.map_kinds(db).empty, "looking adds nothing"

@@ -100,7 +100,7 @@ def test_the_index_is_that_of_pairs_of_maps_that_both_have_in_a_cluster():
 
 @pytest.mark.parametrize(
     ("maps", "heads", "message"),
-    [(40, 12, "at least 60 maps of at least 4 heads; got 40 maps"), (72, 2, "got 72 maps of 2 heads")],
+    [(40, 12, "at least 60 maps, from at least 4 heads; got 40 maps"), (72, 2, "got 72 maps from 2 heads")],
 )
 def test_too_few_maps_or_heads_are_refused(maps, heads, message):
     with pytest.raises(InputError, match=message):

@@ -244,7 +244,7 @@ def test_effective_attention_has_its_types_its_correlation_and_lengths_in_bins()
     assert (said.n, said.of) == (INPUTS, "inputs")
     equal = EFFECTIVE.headline(rows_of([*scores, length(1, 1.0, 4), length(9, 0.6, 5)]))
     assert figures(equal.interval) == figures(
-        "r is the mean over heads and over the longer inputs; its confidence interval has not been measured."
+        "The correlation r is the mean over heads and longer inputs, without a confidence interval."
     )
     alone = EFFECTIVE.headline(rows_of(scores)).sentence
     mean = np.mean([values[:, *head, -1].mean() for head in NAMES])

@@ -45,7 +45,7 @@ def show_live() -> None:
     chosen = context.chosen()
     left, right = st.columns([3, 1], vertical_alignment="bottom")
     chosen_method = SWEPT.get(st.session_state.get("operator", st.query_params.get("operator")), OPERATORS["disable"])
-    with right.popover(f"Ablation: {chosen_method}", icon=":material/tune:", width="stretch", key="method"):
+    with right.popover(f"Ablation: {plain(chosen_method)}", icon=":material/tune:", width="stretch", key="method"):
         operator = url.pick(st.selectbox, "Ablation method", SWEPT, key="operator")
         task = pick_fitting_task() if operator == "constant" else ""
         by = mean_by(operator, key="live_mean_by").get("mean_by", "class")
