@@ -90,7 +90,7 @@ def edges_of(kind: str, *, causal: bool) -> NamedEdges:
 
 
 def between(queries: Sequence[int], keys: Sequence[int]) -> Callable[[Encoding], Bool[Tensor, "query key"]]:
-    """Return a function that lists the edges of an input from some query positions to some key positions.
+    """Return a function that marks the attention edges from some query positions to some key positions of an input.
 
     Raises InputError without queries or keys; the function raises InputError if a position is outside the input.
     """

@@ -50,7 +50,7 @@ class Rows:
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
     """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first.
-    `pack_tokens` limits the number of tokens times 1 + variants; a group has at least one input."""
+    `pack_tokens` limits tokens x (1 + variants) of a group, but a group has at least one input."""
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
     tokens = 0

@@ -235,8 +235,8 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 
 class QueryResiduals:
-    """Observer of the attention to the keys of links, from the true query of each link and from every other possible
-    query.
+    """Observer of links between a query and a key token. It compares the attention to the key from the query of the
+    link with the attention to the same key from every other query.
 
     `places` has the pairs of each link at their true query, then at every other query. The mean attention at each
     distance is also stored.

@@ -117,8 +117,8 @@ _SAID = (
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID for the sender of labels, who is a signed-in person or a browser; None for the owner of the
-    database."""
+    """Return an ID for whoever sends labels: the name of a signed-in person, otherwise a hash of the browser's secret.
+    None for the owner of the database."""
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"

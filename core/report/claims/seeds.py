@@ -116,7 +116,7 @@ def decided_with(rows: Estimate, luck: Luck, zero: float = 0.0, *, more_rows: bo
 
 
 def needs(decision: Decision, rows: Estimate, luck: Luck, zero: float, *, more_rows: bool = True) -> Decision:
-    """If a decision is undecided, extend it with an estimate of how many more examples and seeds would settle it."""
+    """Add an estimate of how many more examples and seeds would decide a claim, if the claim is undecided."""
     end = rows.low if rows.value > zero else rows.high
     distance = abs(rows.value - zero)
     if decision.word != UNDECIDED or not luck.spread or end is None or not distance:

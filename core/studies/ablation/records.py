@@ -746,7 +746,8 @@ def _variant_row(variant: AblatedTarget) -> Row:
 
 
 def ablation_sentence(rows: Sequence[Row]) -> str:
-    """Describe the significant effects of an ablation in sentences, and the best target on held-out examples."""
+    """Return sentences on the significant effects of an ablation, and on the ablation target that scores best on
+    held-out examples."""
     variants = AblatedTarget.among(rows)
     significant = ", ".join(variant.name for variant in variants if variant.p < SIGNIFICANT)
     effects = f"the effects of ablating {significant} are significant" if significant else "no effect is significant"

@@ -126,7 +126,8 @@ class LayerShares:
 
 @dataclass(frozen=True)
 class ScoreSums:
-    """Sums for the shares of contributions in attention scores, and effects of their removal, on one task."""
+    """Sums over the inputs of one task. The share of each contribution in attention scores, and the effect of removing
+    it, are computed from them."""
 
     checkpoint: str
     task: str

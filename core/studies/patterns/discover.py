@@ -138,7 +138,8 @@ class Discover(Study[DiscoverOptions, Discovered]):
         return Done(Discovered((summary,), tuple(clusters), tuple(exemplars)), provenance)
 
     def results(self, options: DiscoverOptions, merged: Discovered) -> list[Result]:
-        """Return the clusters and their stability for each checkpoint, then each cluster, then the exemplars."""
+        """Return the rows of the result: first the stability of the clustering for each checkpoint, then the clusters,
+        then the exemplar maps."""
         return [*merged.found, *merged.clusters, *merged.exemplars]
 
     def headline(self, rows: Sequence[Row]) -> Headline:
