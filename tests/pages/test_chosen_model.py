@@ -131,3 +131,15 @@ def test_every_analysing_view_opens_on_a_bundled_result_of_its_default_checkpoin
         if study in {row[0] for row in bundled} and "checkpoint" in view.uses and (study, usual) not in bundled:
             missing.add(study)
     assert missing <= set(NOT_BUNDLED) | (OTHER_MODES if encoder == config.REAL else set())
+
+
+@pytest.mark.thorough
+@pytest.mark.shipped
+@pytest.mark.parametrize(
+    ("view", "second"),
+    [("heads/counterparts", "atlas-encoder-sst2"), ("statistics/shares", "atlas-encoder-sst2-pretrained-s0-d49a64")],
+)
+def test_the_field_of_the_second_model_names_the_one_that_is_shown(view, second):
+    app = opened(view, checkpoint=config.ENCODER)
+    assert app.selectbox(key="beside").options[0] == f"compared with {second}"
+    assert any(second in one.value.replace("\\", "") for one in app.caption)

@@ -25,8 +25,8 @@ def test_the_pattern_that_changes_most_is_said_if_its_joint_interval_excludes_ze
     fewer = MovedShare(**about, **ends, name="vertical", share=-0.04)
     perhaps = MovedShare(**about, **(ends | {"high_all": 0.01}), name="diagonal", share=-0.09)
     said = (
-        "From the first model to the second, the share of vertical changes most and significantly: -4.0 "
-        "points (95 % CI -6.0 to -2.0)"
+        "From the first model to the second, the share of vertical changes most: -4.0 "
+        "points (95 % CI -6.0 to -2.0), which is significant"
     )
     tested = "The test uses the shares as classified."
     assert change_said([perhaps, fewer], corrected=True) == [f"{said}. {tested}"]

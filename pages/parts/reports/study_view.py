@@ -93,25 +93,48 @@ def drawer(title: str, study: str):
 
 
 def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool]) -> str:
-    """Return the opened or linked result, or a new one once it is stored; otherwise the one that fits the context
-    best."""
-    run_ids, newest, asked_key = list(stored_runs), f"_{key}_newest", f"_{key}_context"
-    checkpoint_rows = (context.now().checkpoint, context.now().beside, context.now().rows)
-    newest_before, st.session_state[newest] = st.session_state.get(newest), run_ids[0]
-    before, st.session_state[asked_key] = st.session_state.get(asked_key), checkpoint_rows
-    usual = max(run_ids, key=lambda run: (*_rank(stored_runs[run]), prefer(stored_runs[run])))  # the newest of several
-    if key not in st.session_state or history.went_back():
-        st.session_state[key] = st.query_params.get(key, usual)
-    elif newest_before != run_ids[0]:
-        st.session_state[key] = run_ids[0]
-    elif before != checkpoint_rows:
-        st.session_state[key] = usual
-    if st.session_state[key] not in run_ids:
-        st.session_state[key] = usual
-    run: str = st.session_state[key]
+    """Return the result to open, and remember it."""
+    run, usual = _to_open(stored_runs, key, prefer)
+    st.session_state.update({key: run, f"_{key}_newest": next(iter(stored_runs)), f"_{key}_context": _asked()})
     if run != usual or key in st.query_params:
         history.keep({key: None if run == usual else run})
     return run
+
+
+def _asked() -> tuple[str | None, ...]:
+    return (context.now().checkpoint, context.now().beside, context.now().rows)
+
+
+def _to_open(
+    stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[StoredRun], bool] = lambda stored: True
+) -> tuple[str, str]:
+    """Return the opened or linked result, or a new one once it is stored, otherwise the one that fits the context best;
+    and the latter."""
+    newest, session = next(iter(stored_runs)), st.session_state
+    usual = max(stored_runs, key=lambda run: (*_rank(stored_runs[run]), prefer(stored_runs[run])))
+    if key not in session or history.went_back():
+        run = st.query_params.get(key, usual)
+    elif session.get(f"_{key}_newest") != newest:
+        run = newest
+    else:
+        run = session[key] if session.get(f"_{key}_context") == _asked() else usual
+    return (run if run in stored_runs else usual), usual
+
+
+def second_shown(study: str, key: str) -> str | None:
+    """Return the second checkpoint of the result that opens, if none was chosen to compare with."""
+    in_link = st.query_params.get("class_set")
+    class_set = in_link if history.went_back() else st.session_state.get("class_set", in_link)
+    stored_runs = {
+        stored.run: stored
+        for stored in known_runs(study)
+        if class_set in (None, getattr(stored.settings, "class_set", class_set))
+    }
+    if context.now().beside or not stored_runs:
+        return None
+    stored = stored_runs[_to_open(stored_runs, key)[0]]
+    compared = stored.told.get("compare") or next(iter(checkpoints_of(stored)[1:]), None)
+    return compared if isinstance(compared, str) else None
 
 
 def _rank(stored: StoredRun) -> tuple[bool, ...]:

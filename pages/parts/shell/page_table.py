@@ -21,6 +21,7 @@ class View(NamedTuple):
         ready: whether it needs no model, so that it does not wait while models load.
         bundled: whether it opens with the bundled encoder even if a real model is installed, which has no bundled
             results.
+        compares: a study of two checkpoints and the parameter of its run; the bar names the second of the shown result.
         mode_starts: other default values in some of its modes, as pairs of a mode and its `starts`.
         mode_uses: modes that read only some fields of `uses`, as pairs of a mode ("" for the first) and these fields.
     """
@@ -32,6 +33,7 @@ class View(NamedTuple):
     starts: tuple[tuple[str, str], ...] = ()
     ready: bool = False
     bundled: bool = False
+    compares: tuple[str, str] | None = None
     mode_starts: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     mode_uses: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
@@ -81,7 +83,7 @@ PAGES = (
              (("rows", "sst2"), ("head", "L1H1")), ready=True),
         View("similar", "Similar heads", "similar", _RESULT, (("rows", "sst2"),), ready=True),
         View("counterparts", "Counterparts", "counterparts", ("checkpoint", "beside", "rows", "head in its picture"),
-             (("rows", "sst2"),)),
+             (("rows", "sst2"),), compares=("counterparts", "run")),
         View("development", "Development", "development", ("checkpoint",), bundled=True),
     )),
     Page("linguistics", "Linguistics", ":material/account_tree:", (
@@ -95,7 +97,8 @@ PAGES = (
         View("heads", "Head statistics", "head_statistics", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
         View("effective", "Effective attention", "effective_attention", ("checkpoint", "input", "rows"),
              (("rows", "sst2"),)),
-        View("shares", "Pattern shares", "pattern_shares", ("checkpoint", "beside", "rows"), (("rows", "sst2"),)),
+        View("shares", "Pattern shares", "pattern_shares", ("checkpoint", "beside", "rows"), (("rows", "sst2"),),
+             compares=("pattern-shares", "shares_run")),
         View("discovered", "Discovered patterns", "discovered_patterns", _RESULT, (("rows", "sst2"),)),
     )),
     Page("finetuning", "Fine-tuning", ":material/school:", (

@@ -5,7 +5,7 @@ import importlib
 import streamlit as st
 
 from pages.parts.shell import context, loading, navigation
-from pages.parts.shell.page_table import VIEWS_ROOM, page_of
+from pages.parts.shell.page_table import VIEWS_ROOM, View, page_of
 from pages.parts.widgets import context_bar
 
 
@@ -19,9 +19,17 @@ def show_page(name: str) -> None:
         tools = st.container(horizontal=True, vertical_alignment="center", key="tools")
     if not view.uses:
         context.set_now(context.chosen())
-    elif not context_bar.show_bar(view):
+    elif not context_bar.show_bar(view, _second_of(view) if view.compares else None):
         return
     if loading.busy() and not view.ready:
         with st.spinner("Loading the models ..."):
             loading.wait()
     importlib.import_module(f"{VIEWS_ROOM}.{view.module}").show(tools)
+
+
+def _second_of(view: View) -> str | None:
+    """Return the checkpoint with which the result that a view is about to show compares another one."""
+    from pages.parts.reports.study_view import second_shown  # with Altair, which the first page does without
+
+    context.set_now(context_bar.coming(view))
+    return second_shown(*view.compares) if view.compares else None

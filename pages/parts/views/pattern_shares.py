@@ -91,10 +91,9 @@ def change_said(moved: Sequence[MovedShare], *, corrected: bool) -> list[str]:
         return []
     most = max(sure, key=lambda share: abs(share.share))
     return [
-        f"From the first model to the second, the share of {most.name} changes most and significantly: "
-        f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f})."
-        + " The test uses the shares as classified."
-        * corrected
+        f"From the first model to the second, the share of {most.name} changes most: "
+        f"{100 * most.share:+.1f} points (95 % CI {100 * (most.low or 0):+.1f} to {100 * (most.high or 0):+.1f}), "
+        "which is significant." + " The test uses the shares as classified." * corrected
     ]
 
 

@@ -1,6 +1,7 @@
 """The field that chooses a checkpoint, and the line below it that confirms and follows a download."""
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 import streamlit as st
 
@@ -55,15 +56,25 @@ def _called(name: str) -> str:
 
 
 def pick(
-    label: str, key: str, usual: str, names: Sequence[str], *, help: str = HELP, width: Callable[[str], int]
+    label: str,
+    key: str,
+    usual: str,
+    names: Sequence[str],
+    *,
+    help: str = HELP,
+    width: Callable[[str], int],
+    called: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Show a field with `names`, the published models and an entry for others; the session has a value for `key`."""
+    """Show a field with `names`, the published models and an entry for others; the session has a value for `key`.
+
+    `called` has other labels of some names.
+    """
     every = list(dict.fromkeys([*names, *(model.chosen for model in fetching.REAL_MODELS)]))
     value = meant(st.session_state.get(key), every)
     if value != st.session_state.get(key):
         st.session_state[key] = value
     every = list(dict.fromkeys([*every, *([value] if value else []), OTHER]))
-    labels = labels_of([name for name in every if name != OTHER], value or usual)
+    labels = labels_of([name for name in every if name != OTHER], value or usual) | dict(called)
     chosen = st.selectbox(
         label, every, key=key, help=help, accept_new_options=True, label_visibility="collapsed",
         format_func=lambda name: labels.get(name, name), width=width(labels.get(value or usual, usual)),

@@ -16,27 +16,32 @@ from pages.parts.shell import context, history, resources, url
 from pages.parts.shell.context import CUT, FIELDS
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import View
+from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import checkpoint_chooser, own_rows, pickers
 
 NO_SECOND = "compare with another model"
+SHOWN_SECOND = "compared with "  # the label of NO_SECOND while a result of two models is shown begins so
 FIELDS_OF = {
     "input": ("text", "pair"),
     "sentence": ("text",),
     "head in its picture": (),
 }  # what a view reads, where it is not one field
 USUAL = {"checkpoint": config.ENCODER, "beside": NO_SECOND, "rows": "sst2", "text": "", "pair": "", "head": None}
+_SECOND = "_second_named"
 _TYPED_ON = "_context_typed_on"
 _DEMO = "context_demo_pair"  # whether the second sentence is the one that came with the view's own first
 
 
-def show_bar(view: View) -> bool:
+def show_bar(view: View, second: str | None = None) -> bool:
     """Show the context fields that this view uses, and return whether the view can be drawn.
 
-    It cannot while its checkpoint must be downloaded and none was shown before.
+    `second` is the checkpoint of the shown comparison while none is chosen. The view cannot be drawn while its
+    checkpoint must be downloaded and none was shown before.
     """
     mode = _mode()
     shown = [name for use in view.uses_in(mode) for name in FIELDS_OF.get(use, (use,))]
     usual: dict[str, Any] = USUAL | view.starts_in(mode) | {"checkpoint": usual_checkpoint(view, mode)}
+    usual["second"] = second
     if "checkpoint" in shown and url.goes_along("checkpoint", usual["checkpoint"]):
         st.session_state["checkpoint"] = usual["checkpoint"]
     if "[MASK]" in (context.chosen().text or "") and usual["checkpoint"] == config.CLASSIFIER:
@@ -60,7 +65,7 @@ def show_bar(view: View) -> bool:
     if chosen.get("pair") is not None and chosen.get("text") is None:  # another pair, or none, of the view's sentence
         chosen["text"] = picked["text"]
     context.choose(**chosen)
-    starts = {name: value for name, value in usual.items() if name != "beside"}
+    starts = {name: value for name, value in usual.items() if name in FIELDS and name != "beside"}
     context.set_now(context.with_starts(replace(context.chosen(), **_named(picked | reads)), starts))
     if not history.went_back():
         history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
@@ -71,6 +76,13 @@ def show_bar(view: View) -> bool:
     if unread:
         st.caption(f"The view “{view.title}” does not use the chosen {', '.join(unread)}.")
     return None not in reads.values()
+
+
+def coming(view: View) -> context.Context:
+    """Return the context that the fields of a view are about to hold."""
+    starts = view.starts_in(_mode()) | {"checkpoint": usual_checkpoint(view, _mode())}
+    held = {name: st.session_state[name] for name in ("checkpoint", "beside", "rows") if not url.asks_link(name)}
+    return context.with_starts(replace(context.chosen(), **_named(held)), starts)
 
 
 def usual_checkpoint(view: View, mode: str | None = None) -> str:
@@ -87,7 +99,10 @@ def _mode() -> str | None:
 
 
 def _named(picked: dict[str, Any]) -> dict[str, Any]:
-    return {name: None if value == NO_SECOND else value for name, value in picked.items()}
+    return {
+        name: None if value == NO_SECOND or str(value).startswith(SHOWN_SECOND) else value
+        for name, value in picked.items()
+    }
 
 
 def _kept_cut(picked: dict[str, Any]) -> dict[str, str]:
@@ -116,9 +131,14 @@ def _checkpoint(usual: dict[str, Any]) -> str:
 def _beside(usual: dict[str, Any]) -> str:
     checkpoint_chooser.take_typed("beside")
     _begin("beside", NO_SECOND)
+    second = usual["second"]
+    called = {} if second is None else {NO_SECOND: SHOWN_SECOND + short_names([second])[second]}
+    if st.session_state.get(_SECOND) != second:  # a browser keeps the label of a value that is not set again
+        st.session_state["beside"] = _named({"beside": st.session_state["beside"]})["beside"] or NO_SECOND
+    st.session_state[_SECOND] = second
     return checkpoint_chooser.pick("Compare with", "beside", NO_SECOND, [NO_SECOND, *pickers.checkpoint_names()],
                                    help="A second checkpoint, which is shown next to the first checkpoint",
-                                   width=_width)  # fmt: skip
+                                   width=_width, called=called)  # fmt: skip
 
 
 def _rows(usual: dict[str, Any]) -> str:
