@@ -2,8 +2,9 @@
 
 Extremely randomised trees (Geurts et al. 2006, scikit-learn) split statistics of `shapes` at random values, so
 thresholds are not fitted to one checkpoint. Trees are stored as arrays. The temperature (Guo et al. 2017) is fitted on
-held-out checkpoints. If a second model on the same statistics lowers the loss there, its probabilities are averaged
-with those of the forest: a kernel regression for BERT's classes, boosted trees for other class sets.
+held-out checkpoints. If further models lower the loss there, their probabilities are averaged with those of the forest:
+kernel and logistic regression for BERT's classes, which also have statistics of each sentence, and boosted trees for
+other class sets.
 """
 
 from collections import Counter
@@ -15,11 +16,13 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int
 from scipy.linalg import solve
 from scipy.optimize import minimize_scalar
+from scipy.special import softmax
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
 from ..codebook.registry import BERT
 from ..errors import InputError
-from .shapes import OF_ALL, shapes
+from .shapes import NAMES, OF_ALL, SENTENCE_NAMES, statistics
 from .synthetic import synthetic_maps
 
 # ---------------------------------------------------------------- synthetic maps for rare classes of BERT's set
@@ -203,34 +206,49 @@ def _leaves(trees: Arrays, places: np.ndarray) -> Int[np.ndarray, "tree map"]:
         at = following
 
 
-# ---------------------------------------------------------------- kernel regression
+# ---------------------------------------------------------------- kernel and logistic regression
 
-KERNEL = "kernel_"  # prefix of its arrays
+KERNEL, LINEAR = "kernel_", "linear_"  # prefixes of their arrays
 WIDTH, PENALTY = 0.25, 0.3  # of the Gaussian kernel of the mean squared difference, and of the weights
 CLIPPED = 4.0  # deviations, beyond which a statistic of an unseen checkpoint says no more
 LEAST = 0.003  # of a predicted probability
+STRENGTH, STEPS, TOLERANCE = 0.1, 200, 1e-3  # of the logistic regression
 
 
-def fit_kernel(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, spread: Arrays) -> Arrays:
-    """Fit a kernel ridge regression from map statistics to class probabilities [map, class], and return its parameters
-    as arrays."""
-    places = _places(measured, spread).astype(np.float16)
+def fit_regressions(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int) -> Arrays:
+    """Fit a kernel ridge regression and a logistic regression from map statistics to class probabilities [map, class],
+    and return their parameters as arrays. Statistics are standardised by the first `real` maps."""
+    spread = {"centre": measured[:real].mean(0), "deviation": measured[:real].std(0) + 1e-3}
+    arrays = {KERNEL + name: values for name, values in spread.items()}
+    scaled = _places(measured, arrays)
+    maps, numbers = np.nonzero(shares >= SMALLEST_PART)
+    model = LogisticRegression(C=STRENGTH, max_iter=STEPS, tol=TOLERANCE)
+    model.fit(scaled[maps], numbers, sample_weight=shares[maps, numbers] * weights[maps])
+    arrays |= {LINEAR + "weights": model.coef_, LINEAR + "bias": model.intercept_}
+    arrays[LINEAR + "classes"] = model.classes_
+    places = scaled.astype(np.float16)
     mean = np.average(shares, axis=0, weights=weights)
     kernel = _kernel(places, places)
     kernel[np.diag_indices_from(kernel)] += PENALTY / weights
     fitted = solve(kernel, (shares - mean).astype(np.float32), assume_a="pos", overwrite_a=True, check_finite=False)
-    return {KERNEL + "places": places, KERNEL + "weights": fitted, KERNEL + "mean": mean}
+    return arrays | {KERNEL + "places": places, KERNEL + "weights": fitted, KERNEL + "mean": mean}
 
 
-def _places(measured: np.ndarray, spread: Arrays) -> np.ndarray:
-    known = measured[:, : len(spread["centre"])]
-    return np.clip((known - spread["centre"]) / spread["deviation"], -CLIPPED, CLIPPED)
+def _places(measured: np.ndarray, arrays: Arrays) -> np.ndarray:
+    """Return standardised statistics: the first ones of each map, and those of its sentences."""
+    centre, rest = arrays[KERNEL + "centre"], len(SENTENCE_NAMES)
+    known = np.concatenate([measured[:, : len(centre) - rest], measured[:, -rest:]], axis=1)
+    return np.clip((known - centre) / arrays[KERNEL + "deviation"], -CLIPPED, CLIPPED)
 
 
 def _kernel(places: np.ndarray, others: np.ndarray) -> np.ndarray:
     places, others = places.astype(np.float32), others.astype(np.float32)
-    squares = (places**2).sum(1)[:, None] + (others**2).sum(1) - 2 * places @ others.T
-    return np.exp(-WIDTH / places.shape[1] * np.maximum(squares, 0))
+    found = places @ (2 * others.T)  # one array, because memory takes most of the time
+    found -= (places**2).sum(1)[:, None]
+    found -= (others**2).sum(1)
+    np.minimum(found, 0, out=found)
+    found *= WIDTH / places.shape[1]
+    return np.exp(found, out=found)
 
 
 def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
@@ -240,6 +258,15 @@ def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
     found = mean + _kernel(_places(measured, arrays), arrays[KERNEL + "places"]) @ arrays[KERNEL + "weights"]
     found = np.where(mean > 0, np.maximum(found, LEAST), 0)
     return found / found.sum(1, keepdims=True)
+
+
+def linear_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
+    """Return the class probabilities of attention maps from the arrays of a fitted logistic regression; 0 for classes
+    without training examples."""
+    logits = _places(measured, arrays) @ arrays[LINEAR + "weights"].T + arrays[LINEAR + "bias"]
+    found = np.zeros((len(measured), len(arrays[KERNEL + "mean"])))
+    found[:, arrays[LINEAR + "classes"]] = softmax(logits, axis=1)
+    return found
 
 
 # ---------------------------------------------------------------- forest
@@ -252,6 +279,7 @@ TEMPERATURES = (0.3, 3.0)
 SHRINKAGE = 0.1  # shrinkage of correlations between statistics, for a stable inverse
 FARTHEST = 0.99  # a map is outside if it is farther away than this fraction of the training maps
 BORDERS, BORDER_SHARE, BORDER_WEIGHT = 600, 0.25, 0.3  # synthetic maps near borders; most weight of all, and of one
+FEWEST_TREES = 30
 Statistics = Float64[np.ndarray, "map statistic"]
 
 
@@ -270,26 +298,32 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples. A map with several likely classes contributes one example for each of them."""
+    """Weighted training examples. A map with several likely classes contributes one example for each of them. `soft`:
+    the class probabilities of all maps, also the small ones without an example."""
 
     maps: np.ndarray
     numbers: np.ndarray
     weights: np.ndarray | None = None
+    soft: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
         """Return the training examples for a selection of attention maps."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
-        return Parts(
-            new[self.maps][is_kept], self.numbers[is_kept], None if self.weights is None else self.weights[is_kept]
+        weights, soft = (
+            None if values is None else values[kept]
+            for values, kept in ((self.weights, is_kept), (self.soft, np.asarray(places)))
         )
+        return Parts(new[self.maps][is_kept], self.numbers[is_kept], weights, soft)
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
         """Return the class probabilities (soft label) of each attention map as an array whose rows sum to 1."""
+        if self.soft is not None:
+            return self.soft
         given = np.zeros((maps, classes))
-        np.add.at(given, (self.maps, self.numbers), 1.0 if self.weights is None else self.weights)
-        return given / given.sum(1, keepdims=True)
+        given[self.maps, self.numbers] = 1.0
+        return given
 
 
 def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray, "map class"] | None = None) -> Parts:
@@ -305,7 +339,7 @@ def parts(numbers: Int[np.ndarray, " map"], classes: int, soft: Float[np.ndarray
             f"shape {' by '.join(map(str, np.shape(soft)))}. Compute them from the labels of these maps."
         )
     places, class_numbers = np.nonzero(np.asarray(soft) >= SMALLEST_PART)
-    return Parts(places, class_numbers, np.asarray(soft)[places, class_numbers])
+    return Parts(places, class_numbers, np.asarray(soft)[places, class_numbers], np.asarray(soft, dtype=float))
 
 
 @dataclass(frozen=True)
@@ -348,8 +382,12 @@ def fit_forest(
 
 def _statistics(maps: Sequence[Map], measured: Statistics | None = None) -> Float64[np.ndarray, "map needed_statistic"]:
     """Return the statistics of maps, without those of causal maps if there are none."""
-    measured = shapes(maps) if measured is None else measured
-    return measured if measured[:, OF_ALL:].any() else measured[:, :OF_ALL]
+    measured = statistics(maps) if measured is None else measured
+    return measured if measured[:, OF_ALL : len(NAMES)].any() else _of_encoders(measured)
+
+
+def _of_encoders(measured: Statistics) -> Float64[np.ndarray, "map needed_statistic"]:
+    return np.concatenate([measured[:, :OF_ALL], measured[:, len(NAMES) :]], axis=1)
 
 
 def _grown(
@@ -360,41 +398,45 @@ def _grown(
     classes: Sequence[str],
     growth: Growth,
 ) -> Arrays:
-    """Return the trees and the second model fitted to real and synthetic maps, and the spread of the real ones."""
+    """Return the trees and the further models fitted to real and synthetic maps, and the spread of the real ones."""
     near, likely, share = _near_borders(measured.shape[1], classes, len(measured))
+    added = statistics(extra)
+    added = added if measured.shape[1] == added.shape[1] else _of_encoders(added)
     of_extra = np.eye(len(classes))[[list(classes).index(name) for name in names]].reshape(-1, len(classes))
     shares = np.concatenate([known.shares(len(measured), len(classes)), of_extra, likely])
-    maps = np.concatenate([measured, shapes(extra)[:, : measured.shape[1]], near])
+    maps = np.concatenate([measured, added, near])
+    of_trees = maps[:, : -len(SENTENCE_NAMES)]
     trust = np.concatenate([np.ones(len(measured) + len(extra)), np.full(len(near), share)])
     places, labels = np.nonzero(shares >= SMALLEST_PART)
     weights = shares[places, labels] * trust[places]
     forest = ExtraTreesClassifier(
-        growth.trees * 2 // 3 if len(near) else growth.trees,  # each is larger beside synthetic maps
+        min(growth.trees, max(FEWEST_TREES, growth.trees // 3)) if len(near) else growth.trees,
         min_samples_leaf=LEAF_BESIDE_SYNTHETIC if len(near) else SMALLEST_LEAF,
-        max_features=min(STATISTICS_A_SPLIT, maps.shape[1]),
+        max_features=min(STATISTICS_A_SPLIT, of_trees.shape[1]),
         random_state=growth.seed % 2**32,
-    ).fit(maps[places].astype(np.float32), labels, sample_weight=weights)
-    arrays = _nodes(forest, len(classes)) | _spread(measured)
+    ).fit(of_trees[places].astype(np.float32), labels, sample_weight=weights)
+    arrays = _nodes(forest, len(classes)) | _spread(of_trees[: len(measured)])
     if not growth.rounds:
         return arrays
     if len(near):
-        return arrays | fit_kernel(maps, shares, trust, arrays)
-    examples = Examples(maps[places], labels, None if known.weights is None else weights)
+        return arrays | fit_regressions(maps, shares, trust, len(measured))
+    examples = Examples(of_trees[places], labels, None if known.weights is None else weights)
     return arrays | fit_boosted(examples, len(classes), rounds=growth.rounds, seed=growth.seed)
 
 
-def _near_borders(statistics: int, classes: Sequence[str], labelled: int) -> tuple[Statistics, Probabilities, float]:
-    """Return statistics and class probabilities of synthetic maps near borders, and the weight of each."""
+def _near_borders(count: int, classes: Sequence[str], labelled: int) -> tuple[Statistics, Probabilities, float]:
+    """Return `count` statistics and the class probabilities of synthetic maps near borders, and the weight of each."""
     if tuple(classes) != BERT.names:
-        return np.zeros((0, statistics)), np.zeros((0, len(classes))), 0.0
+        return np.zeros((0, count)), np.zeros((0, len(classes))), 0.0
     measured, likely = _of_borders()
-    return measured[:, :statistics], likely, min(BORDER_WEIGHT, BORDER_SHARE * labelled / BORDERS)
+    measured = measured if measured.shape[1] == count else _of_encoders(measured)
+    return measured, likely, min(BORDER_WEIGHT, BORDER_SHARE * labelled / BORDERS)
 
 
 @lru_cache(maxsize=1)
 def _of_borders() -> tuple[Statistics, Probabilities]:
     maps, likely = synthetic_maps(BORDERS, 0)
-    return shapes(maps), likely
+    return statistics(maps), likely
 
 
 def _nodes(forest: ExtraTreesClassifier, classes: int) -> Arrays:
@@ -438,11 +480,13 @@ def _spread(measured: np.ndarray) -> Arrays:
     return statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
 
 
-def _second(arrays: Arrays, measured: np.ndarray) -> Probabilities | None:
-    """Return the class probabilities by the kernel regression or the boosted trees of a classifier, if it has any."""
-    if KERNEL + "mean" in arrays:
-        return kernel_probabilities(arrays, measured)
-    return boosted_probabilities(arrays, measured) if has_boosted(arrays) else None
+def _of_all(arrays: Arrays, measured: np.ndarray) -> Probabilities | None:
+    """Return the mean class probabilities of the trees and the further models of a classifier, if it has any."""
+    of_forest = _of_forest(arrays, measured)
+    if KERNEL + "centre" in arrays:
+        models = (of_forest, kernel_probabilities(arrays, measured), linear_probabilities(arrays, measured))
+        return softmax(np.mean([np.log(one + FLOOR) for one in models], axis=0), axis=1)
+    return (of_forest + boosted_probabilities(arrays, measured)) / 2 if has_boosted(arrays) else None
 
 
 def _distances(forest: Arrays, measured: np.ndarray) -> Float64[np.ndarray, " map"]:
@@ -459,22 +503,21 @@ def _heated(raw: Probabilities, temperature: float) -> Probabilities:
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """Left-out maps' probabilities; of_second: None without a second model; truth: label probabilities [map, class]."""
+    """Left-out maps' probabilities; of_all: None without further models; truth: label probabilities [map, class]."""
 
     of_forest: Probabilities
-    of_second: Probabilities | None
+    of_all: Probabilities | None
     truth: Probabilities
 
     def of(self, both: bool) -> Probabilities:
-        """Return the class probabilities of the random forest. If `both`, average them with those of the second model,
-        if there is one."""
-        return (self.of_forest + self.of_second) / 2 if both and self.of_second is not None else self.of_forest
+        """Return the class probabilities of the random forest or, if `both` and there are further models, of all."""
+        return self.of_all if both and self.of_all is not None else self.of_forest
 
 
 def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str], growth: Growth) -> list[_HeldOut]:
     """Return out-of-fold probabilities for the maps of each origin, largest first; thirds of maps for one origin.
 
-    A second model, which takes most of the time, is dropped once it has not lowered the loss.
+    Further models, which take most of the time, are dropped once they have not lowered the loss.
     """
     maps, measured, numbers = labelled.maps, labelled.measured, labelled.numbers
     truth = labelled.known.shares(len(maps), len(classes))
@@ -491,16 +534,16 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
         grown = _grown(
             measured[training], labelled.known.of(np.asarray(training)), extra, planted_names, classes, smaller
         )
-        held_out.append(_HeldOut(_of_forest(grown, measured[out]), _second(grown, measured[out]), truth[out]))
+        held_out.append(_HeldOut(_of_forest(grown, measured[out]), _of_all(grown, measured[out]), truth[out]))
         if smaller.rounds and not _calibrated(held_out)[1]:
             smaller = replace(smaller, rounds=0)
     return held_out
 
 
 def _calibrated(held_out: Sequence[_HeldOut]) -> tuple[float, bool]:
-    """Return the temperature and whether to use the second model: what minimises the out-of-fold loss."""
+    """Return the temperature and whether to use the further models: what minimises the out-of-fold loss."""
     temperature, loss = _temperature(held_out, both=False)
-    if any(fold.of_second is None for fold in held_out):
+    if any(fold.of_all is None for fold in held_out):
         return temperature, False
     of_both, less = _temperature(held_out, both=True)
     return (of_both, True) if less < loss else (temperature, False)
@@ -523,9 +566,8 @@ def forest_probabilities(
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
     """Return the calibrated class probabilities of each attention map, and whether the map is outside the training
     distribution."""
-    measured = shapes(maps) if measured is None else measured  # older forests use the first ones
+    measured = statistics(maps) if measured is None else measured  # older forests use the first ones
     outside = _distances(forest, measured) > float(forest["farthest"])
-    raw, second = _of_forest(forest, measured), _second(forest, measured)
-    if second is not None:
-        raw = (raw + second) / 2
+    of_all = _of_all(forest, measured)
+    raw = _of_forest(forest, measured) if of_all is None else of_all
     return _heated(raw, float(forest["temperature"])), outside

@@ -5,7 +5,7 @@ removing the usual weight of each key, so that a line next to a strong [CLS] or 
 query key`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Float64
@@ -52,6 +52,11 @@ NAMES = (
 )
 OF_ALL = len(NAMES)  # statistics of every map; those of causal maps follow
 NAMES += causal_shapes.NAMES
+OF_A_SENTENCE = (
+    *("most frequent column", "second most frequent column", "rows with .3 in it", "strongest column", "second column"),
+    *("its weakest row", "its lower quarter", "mass within the sentence", "entropy", "line", "dark places a row"),
+)
+SENTENCE_NAMES = tuple(f"{end} of the sentences: {name}" for end in ("least", "most") for name in OF_A_SENTENCE)
 
 Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 Stack = Float64[np.ndarray, "map query key"]
@@ -64,7 +69,14 @@ def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
 
     For causal maps, statistics from OF_ALL on are 0 if there is attention to later tokens.
     """
-    measures = np.zeros((len(maps), len(NAMES)))
+    return _by_length(maps, _measured, len(NAMES))
+
+
+def _by_length(
+    maps: Sequence[Map], measure: Callable[[Stack], np.ndarray], statistics: int
+) -> Float64[np.ndarray, "map statistic"]:
+    """Return what `measure` returns for stacks of maps of the same length, in the order of `maps`."""
+    measures = np.zeros((len(maps), statistics))
     by_length: dict[int, list[int]] = {}
     for number, weights in enumerate(maps):
         by_length.setdefault(len(weights), []).append(number)
@@ -72,7 +84,7 @@ def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
         count = max(1, BATCH // length**2)
         for start in range(0, len(numbers), count):
             part = numbers[start : start + count]
-            measures[part] = _measured(np.stack([maps[k] for k in part]).astype(np.float64))
+            measures[part] = measure(np.stack([maps[k] for k in part]).astype(np.float64))
     return measures
 
 
@@ -256,12 +268,75 @@ def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """
+    return _gains(weights).max(1) if weights.shape[1] >= 2 * SMALLEST_BLOCK else np.zeros(len(weights))
+
+
+def _gains(weights: Stack) -> Float64[np.ndarray, "map cut"]:
+    """Return the gain of `two_blocks` for each split, the first of which is after SMALLEST_BLOCK tokens."""
     length = weights.shape[1]
-    if length < 2 * SMALLEST_BLOCK:
-        return np.zeros(len(weights))
     total = np.zeros((len(weights), length + 1, length + 1))
     total[:, 1:, 1:] = weights.cumsum(1).cumsum(2)
     cuts = np.arange(SMALLEST_BLOCK, length - SMALLEST_BLOCK + 1)
     inside = 2 * total[:, cuts, cuts] + total[:, -1:, -1] - total[:, cuts, -1] - total[:, -1, cuts]
     chance = (cuts**2 + (length - cuts) ** 2) / length
-    return ((inside - chance) / length).max(1)
+    return (inside - chance) / length
+
+
+# ---------------------------------------------------------------- two sentences
+
+
+def statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
+    """Return the statistics of `shapes`, followed by those of SENTENCE_NAMES."""
+    return np.concatenate([shapes(maps), sentence_shapes(maps)], axis=1)
+
+
+def sentence_shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
+    """Return statistics of the rows of each of two sentences, the smaller and the larger value, in the order of
+    SENTENCE_NAMES.
+
+    The border between the sentences is estimated from the map by the split of `two_blocks`. A map that is too short
+    for two blocks is one sentence.
+    """
+    return _by_length(maps, _of_sentences, len(SENTENCE_NAMES))
+
+
+def _of_sentences(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
+    length = weights.shape[1]
+    is_first = np.ones((len(weights), length), dtype=bool)
+    if length >= 2 * SMALLEST_BLOCK:
+        is_first = np.arange(length) < (SMALLEST_BLOCK + _gains(weights).argmax(1))[:, None]
+    both = [_of_sentence(weights, rows) for rows in (is_first, ~is_first if not is_first.all() else is_first)]
+    return np.concatenate([np.min(both, axis=0), np.max(both, axis=0)], axis=1)
+
+
+def _of_sentence(weights: Stack, rows: np.ndarray) -> Float64[np.ndarray, "map statistic"]:
+    """Return statistics of chosen rows [map, query] of each map, in the order of OF_A_SENTENCE."""
+    maps, length = np.arange(len(weights)), weights.shape[1]
+    count = rows.sum(1)
+
+    def mean(values: np.ndarray) -> np.ndarray:
+        return np.einsum("mq...,mq->m...", values, rows / count[:, None])
+
+    often, means = mean((weights >= FAINT).astype(float)), mean(weights)
+    column = weights[maps, :, (often + means).argmax(1)]
+    ordered = np.sort(np.where(rows, column, np.inf), axis=1)
+    place = 0.25 * (count - 1)
+    low = place.astype(int)
+    below, above = ordered[maps, low], ordered[maps, np.minimum(low + 1, count - 1)]
+    entropy = -(weights * np.log(np.clip(weights, 1e-12, None))).sum(2) / np.log(max(length, 2))
+    lines = []
+    for offset in (-1, 0, 1):
+        inside = np.diagonal(rows[:, :, None] & rows[:, None], offset, 1, 2)
+        lines.append(((np.diagonal(weights, offset, 1, 2) >= MARK) & inside).sum(1) / np.maximum(inside.sum(1), 1))
+    columns = [
+        *_ordered(often, 2),
+        mean((column >= STRONG).astype(float)),
+        *_ordered(means, 2),
+        ordered[:, 0],
+        below + (place - low) * (above - below),
+        mean((weights * rows[:, None]).sum(2)),
+        mean(entropy),
+        np.max(lines, axis=0),
+        mean(((weights > MARK) & rows[:, None]).sum(2).astype(float)),
+    ]
+    return np.stack(columns, axis=1)

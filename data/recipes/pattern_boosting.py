@@ -1,13 +1,12 @@
-"""Whether a second model beside the forest is worth it, by inner cross-validation: a table for docs/results/data.
+"""Whether further models beside the forest are worth it, by inner cross-validation: a table for docs/results/data.
 
     python -m data.recipes.pattern_boosting
     python -m data.recipes.pattern_boosting --set gpt2
 
 For each source that is left out, two forms of classifier are compared on the *other* sources alone, each of them left
-out in turn: the forest, and the mean of its probabilities and those of a second model, a kernel regression for
-BERT's classes and boosted trees for the decoders'. The form with
-the least loss there, after its temperature, is then fitted to all of them and judged once on the source left out. With
-two sources the inner parts are heads.
+out in turn: the forest, and its mean with further models, which are a kernel and a logistic regression for BERT's
+classes, and boosted trees for those of decoders. The form with the least loss there, after its temperature, is then
+fitted to all of them and judged once on the source left out. With two sources the inner parts are heads.
 """
 
 import argparse
@@ -20,8 +19,8 @@ from core.patterns.forest import (
     Growth,
     _grown,
     _HeldOut,
+    _of_all,
     _of_forest,
-    _second,
     _statistics,
     _temperature,
     parts,
@@ -29,7 +28,7 @@ from core.patterns.forest import (
 )
 from data.recipes.pattern_figures import Labelled, labelled
 
-FORMS = {False: "forest", True: "forest and second model"}
+FORMS = {False: "forest", True: "forest and further models"}
 INNER_PARTS = 3  # of heads, where a single source is left
 
 
@@ -39,8 +38,8 @@ def held_out(data: Labelled, measured: np.ndarray, train: np.ndarray, test: np.n
     known = parts(truth, len(names), data.known.soft)
     extra, made = planted([data.maps[k] for k in train], [names[truth[k]] for k in train], names)
     grown = _grown(measured[train], known.of(train), extra, made, names, Growth())
-    of_forest, of_second = (say(grown, measured[test]) for say in (_of_forest, _second))
-    return _HeldOut(of_forest, of_second, known.shares(len(truth), len(names))[test])
+    of_forest, of_all = (say(grown, measured[test]) for say in (_of_forest, _of_all))
+    return _HeldOut(of_forest, of_all, known.shares(len(truth), len(names))[test])
 
 
 def figures(truth: np.ndarray, predicted: np.ndarray, classes: int) -> str:
@@ -65,8 +64,8 @@ def rows(data: Labelled) -> list[str]:
     """A line a source that is left out."""
     measured = _statistics(data.maps)
     table = [
-        "| left out | maps | loss on the others, forest | with second model | chosen | forest | with second model "
-        "| where raters agree, forest | with second model |",
+        "| left out | maps | loss on the others, forest | with further models | chosen | forest | with further models "
+        "| where raters agree, forest | with further models |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
     for source in data.sources:

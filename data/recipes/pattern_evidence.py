@@ -4,8 +4,8 @@
 
 For each source of BERT's classes that is left out, a logistic regression is fitted to whether first choices were right
 on the *other* sources, each of them left out in turn and weighing alike; it is then judged once on the source left out.
-Kinds of evidence, beside the probability of the first choice after the temperature: how far the second model thinks
-otherwise, how many of the ten nearest training maps are of that class, how far off the map lies, and how near the
+Kinds of evidence, beside the probability of the first choice after the temperature: how far all models
+think otherwise, how many of the ten nearest training maps are of that class, how far off the map lies, and how near the
 codebook's measurements of it are to their thresholds.
 """
 
@@ -21,6 +21,7 @@ from core.codebook.measures import measured, sentences
 from core.codebook.registry import borders, dispute
 from core.patterns.evaluation import CONFIDENT, calibration_error
 from core.patterns.forest import _distances, _heated, _HeldOut, _spread, _statistics, _temperature
+from core.patterns.shapes import OF_ALL
 from data.recipes.paired_sheets import folder_maps
 from data.recipes.pattern_boosting import held_out
 from data.recipes.pattern_figures import Labelled, labelled
@@ -30,7 +31,7 @@ NONE = 0.05  # added to a distance before its logarithm
 KINDS = {  # columns of the evidence, after that of the probability
     "the probability after the temperature": None,
     "the probability again": (0,),
-    "and second model": (0, 1),
+    "and all models": (0, 1),
     "and nearest training maps": (0, 2),
     "and distance from the training maps": (0, 3),
     "and the codebook's thresholds": (0, 4, 5),
@@ -90,10 +91,11 @@ def judged(
 ) -> Judged:
     """The evidence on the maps of source out[1] by a fit without both sources; maps without one class left out."""
     maps = np.flatnonzero(data.origins == out[1])
+    statistics = statistics[:, :OF_ALL]
     train = statistics[~np.isin(data.origins, out)]
     likely, rows = _heated(found.of_forest, heat), np.arange(len(maps))
     first, second = likely.argsort(1)[:, ::-1][:, :2].T
-    other = found.of_forest if found.of_second is None else found.of_second
+    other = found.of_forest if found.of_all is None else found.of_all
     spread = _spread(train)
     scaled = [(values - spread["centre"]) / spread["deviation"] for values in (train, statistics[maps])]
     near = NearestNeighbors(n_neighbors=NEIGHBOURS).fit(scaled[0]).kneighbors(scaled[1], return_distance=False)

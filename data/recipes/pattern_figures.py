@@ -33,7 +33,7 @@ from core.patterns.evaluation import (
     sure_errors,
 )
 from core.patterns.forest import TREES
-from core.patterns.shapes import shapes
+from core.patterns.shapes import statistics
 from core.patterns.snapshot import Snapshot, snapshot
 from core.patterns.suggestions import UNSURE, Judgement, judged
 from core.patterns.training import Classifier, ClassifierRecipe, Known, fit
@@ -89,7 +89,7 @@ class Labelled:
     @cached_property
     def measured(self) -> np.ndarray:
         """The statistics of all maps."""
-        return shapes(self.maps)
+        return statistics(self.maps)
 
     @property
     def truth(self) -> np.ndarray:

@@ -25,13 +25,15 @@ from core.codebook.registry import SHIPPED
 from core.patterns.evaluation import CONFIDENT, calibration, enough_maps, macro_f1, sure_errors
 from core.patterns.forest import (
     FLOOR,
+    KERNEL,
     Growth,
     _distances,
     _grown,
     _of_forest,
-    _second,
     _spread,
     _statistics,
+    boosted_probabilities,
+    kernel_probabilities,
     parts,
     planted,
 )
@@ -202,15 +204,16 @@ def said(data: Labelled, statistics: np.ndarray, train: np.ndarray, test: np.nda
     known = parts(truth, len(names), data.known.soft)
     shares, mine = known.shares(len(truth), len(names))[test], known.of(train)
     extra, made = planted([data.maps[k] for k in train], [names[truth[k]] for k in train], names)
-    measured, asked = statistics[train], statistics[test]
-    grown = _grown(measured, mine, extra, made, names, Growth())
+    grown = _grown(statistics[train], mine, extra, made, names, Growth())
+    of_second = (kernel_probabilities if KERNEL + "mean" in grown else boosted_probabilities)(grown, statistics[test])
+    measured, asked = (statistics[rows][:, : len(grown["centre"])] for rows in (train, test))
     examples = np.concatenate([measured[mine.maps], shapes(extra)[:, : measured.shape[1]]])
     numbers = np.concatenate([mine.numbers, [names.index(name) for name in made]]).astype(int)
     weights = np.concatenate([np.ones(len(mine.maps)) if mine.weights is None else mine.weights, np.ones(len(made))])
     scaler = StandardScaler().fit(measured)
     examples, unseen = (np.clip(scaler.transform(values), -CLIPPED, CLIPPED) for values in (examples, asked))
     linear = LogisticRegression(C=RIDGE, max_iter=200, tol=1e-3).fit(examples, numbers, sample_weight=weights)
-    by_model = {FOREST: _of_forest(grown, asked), SECOND: _second(grown, asked)}
+    by_model = {FOREST: _of_forest(grown, asked), SECOND: of_second}
     by_model[LINEAR] = np.zeros((len(test), len(names)))
     by_model[LINEAR][:, linear.classes_] = linear.predict_proba(unseen)
     by_model[NETWORK] = _of_networks(examples, numbers, weights / weights.sum(), unseen, len(names))

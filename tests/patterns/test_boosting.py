@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 
 from core.patterns import forest
 from core.patterns.forest import BINS, LEAVES, RATE, RIDGE, Examples, boosted_probabilities, fit_boosted, has_boosted
@@ -55,8 +55,8 @@ def held_out(right_of_forest, right_of_boosted, *, maps=100):
         answers = np.where(np.arange(maps) < right, truth, 1 - truth)
         return np.where(answers[:, None] == np.arange(2), 0.9, 0.1)
 
-    boosted = None if right_of_boosted is None else said(right_of_boosted)
-    return forest._HeldOut(said(right_of_forest), boosted, np.eye(2)[truth])
+    of_all = None if right_of_boosted is None else (said(right_of_forest) + said(right_of_boosted)) / 2
+    return forest._HeldOut(said(right_of_forest), of_all, np.eye(2)[truth])
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,15 @@ def test_boosted_trees_have_a_say_where_they_lower_the_loss_on_what_was_left_out
     assert forest._calibrated([held_out(*part) for part in parts])[1] is helps
 
 
-def test_half_of_the_say_is_the_mean_of_both():
+def test_boosted_trees_have_half_of_the_say():
+    rng = np.random.default_rng(0)
+    measured, numbers = rng.normal(size=(60, 5)), rng.integers(3, size=60)
+    trees = ExtraTreesClassifier(5, random_state=0).fit(measured.astype(np.float32), numbers)
+    arrays = forest._nodes(trees, 3) | fit_boosted(Examples(measured, numbers), 3, rounds=2)
+    expected = (forest._of_forest(arrays, measured) + boosted_probabilities(arrays, measured)) / 2
+    np.testing.assert_allclose(forest._of_all(arrays, measured), expected)
     one = held_out(80, 90)
-    np.testing.assert_allclose(one.of(True), (one.of_forest + one.of_second) / 2)
+    np.testing.assert_array_equal(one.of(True), one.of_all)
     np.testing.assert_array_equal(one.of(False), one.of_forest)
 
 

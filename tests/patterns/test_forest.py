@@ -16,7 +16,7 @@ from core.patterns.forest import (
     fit_forest,
     forest_probabilities,
 )
-from core.patterns.shapes import OF_ALL, shapes
+from core.patterns.shapes import OF_ALL, shapes, statistics
 from tests.codebook.drawn_maps import synthetic_maps
 
 
@@ -72,9 +72,9 @@ def test_maps_unlike_any_in_training_are_outside(forest):
 @pytest.mark.thorough
 def test_a_forest_of_before_there_were_more_statistics_still_answers(forest, labelled, monkeypatch):
     maps, numbers = labelled
-    fewer = lambda few: shapes(few)[:, : OF_ALL - 8]  # noqa: E731
-    monkeypatch.setattr("core.patterns.forest.shapes", fewer)
-    earlier = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=Growth(10))
+    monkeypatch.setattr("core.patterns.forest._spread", lambda measured: _spread(measured[:, : OF_ALL - 8]))
+    growth = Growth(10, rounds=0)
+    earlier = fit_forest(maps, numbers, BERT.names, origins=[str(k % 2) for k in range(len(maps))], growth=growth)
     before = forest_probabilities(earlier, maps)
     monkeypatch.undo()
     after = forest_probabilities(earlier, maps)
@@ -103,9 +103,9 @@ def test_maps_that_were_measured_before_are_not_measured_again(labelled, monkeyp
     few = [k for k in range(len(maps)) if k % 3 == 0]
     given = {"origins": [str(k % 2) for k in range(len(few))], "growth": Growth(10, rounds=0)}
     alone = fit_forest([maps[k] for k in few], numbers[few], BERT.names, **given)
-    measured, measure = shapes(maps), shapes
+    measured, measure = statistics(maps), statistics
     count = []
-    monkeypatch.setattr("core.patterns.forest.shapes", lambda these: count.append(len(these)) or measure(these))
+    monkeypatch.setattr("core.patterns.forest.statistics", lambda these: count.append(len(these)) or measure(these))
     again = fit_forest([maps[k] for k in few], numbers[few], BERT.names, measured=measured[few], **given)
     assert all((again[name] == value).all() for name, value in alone.items())
     assert len(few) not in count, "planted maps alone"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from core.codebook.measures import measured
-from core.patterns.shapes import NAMES, _quantile, shapes, two_blocks
+from core.patterns.shapes import NAMES, SENTENCE_NAMES, _quantile, sentence_shapes, shapes, statistics, two_blocks
 
 
 def random_maps(lengths, seed=0):
@@ -23,14 +23,14 @@ def test_names_are_one_a_statistic_and_differ():
 @pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6, 7, 40])
 def test_every_statistic_is_finite_at_every_length(length):
     uniform = np.full((length, length), 1 / length, dtype=np.float32)
-    assert np.isfinite(shapes([uniform, np.eye(length, dtype=np.float32)])).all()
+    assert np.isfinite(statistics([uniform, np.eye(length, dtype=np.float32)])).all()
 
 
 def test_maps_of_all_lengths_keep_their_order_and_are_not_written_to():
     maps = random_maps([9, 20, 9, 13])
     before = [one.copy() for one in maps]
-    together = shapes(maps)
-    assert np.allclose(together, np.concatenate([shapes([one]) for one in maps]))
+    together = statistics(maps)
+    assert np.allclose(together, np.concatenate([statistics([one]) for one in maps]))
     assert all((one == kept).all() for one, kept in zip(maps, before, strict=True))
 
 
@@ -121,3 +121,33 @@ def test_darkness_and_evenness_by_loops():
     inner[:, [0, -1]] = 0
     inner /= inner.sum(1, keepdims=True) + 0.05
     assert measured["left: two blocks"] == pytest.approx(two_blocks(inner[None])[0], rel=1e-5)
+
+
+def test_statistics_of_sentences_by_loops():
+    maps = random_maps([5, 9, 9, 16], seed=5)
+    for weights, found in zip(maps, sentence_shapes(maps), strict=True):
+        length = len(weights)
+        gains = {
+            cut: sum(weights[q, k] for q in range(length) for k in range(length) if (q < cut) == (k < cut))
+            - (cut**2 + (length - cut) ** 2) / length
+            for cut in range(3, length - 2)
+        }
+        cut = max(gains, key=gains.__getitem__, default=length)
+        both = []
+        for of in [range(cut), range(cut, length)] if gains else [range(length)] * 2:
+            rows = weights[list(of)].astype(np.float64)
+            own, often = rows[:, list(of)], (rows >= 0.15).mean(0)
+            column = rows[:, (often + rows.mean(0)).argmax()]
+            both.append([
+                *np.sort(often)[:-3:-1], (column >= 0.3).mean(), *np.sort(rows.mean(0))[:-3:-1],
+                column.min(), np.quantile(column, 0.25), own.sum(1).mean(),
+                -(rows * np.log(np.clip(rows, 1e-12, None))).sum(1).mean() / np.log(length),
+                max((np.diagonal(own, offset) >= 0.1).mean() for offset in (-1, 0, 1)), (own > 0.1).sum(1).mean(),
+            ])  # fmt: skip
+        np.testing.assert_allclose(found, np.concatenate([np.min(both, axis=0), np.max(both, axis=0)]), atol=1e-6)
+
+
+def test_the_border_of_two_sentences_is_found():
+    weights = np.kron(np.eye(2), np.full((6, 6), 1 / 6)).astype(np.float32)
+    found = dict(zip(SENTENCE_NAMES, sentence_shapes([weights])[0], strict=True))
+    assert found["least of the sentences: mass within the sentence"] == pytest.approx(1, abs=1e-6)

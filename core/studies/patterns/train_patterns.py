@@ -297,7 +297,7 @@ STUDY = TrainPatterns()
 @lru_cache(maxsize=1)
 def _measured(snapshot: str) -> np.ndarray:
     """Return the statistics of all maps of the labelled set, which every training of a job uses."""
-    return patterns.shapes.shapes(read(snapshot).maps)
+    return patterns.shapes.statistics(read(snapshot).maps)
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
