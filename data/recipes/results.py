@@ -81,9 +81,9 @@ def classifier() -> str:
             stored("classifier-bundled-decoders"),
         ),
         (
-            "Second model",
-            "Accuracy / macro F1 on each checkpoint that was left out, with and without a second model: a kernel "
-            "regression for encoders, boosted trees for decoders.",
+            "Further models",
+            "Accuracy / macro F1 on each checkpoint that was left out, with and without further models: a kernel and "
+            "a logistic regression for encoders, boosted trees for decoders.",
             stored("classifier-boosting"),
         ),
         (
