@@ -19,6 +19,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import softmax
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits
 
 from ..codebook.registry import BERT
 from ..errors import InputError
@@ -352,6 +353,7 @@ class _Labelled:
     known: Parts
 
 
+@threadpool_limits.wrap(limits=1)  # on a busy machine, small products of two threads take many times as long
 def fit_forest(
     maps: Sequence[Map],
     numbers: Int[np.ndarray, " map"],
