@@ -31,9 +31,10 @@ def class_probabilities(weights: Map, second: np.ndarray) -> Float64[np.ndarray,
     strongest = int(np.argmax((weights >= 0.15).mean(0) + weights.mean(0)))
     column = np.mean([_followed(weights, mark) for mark in COLUMN_MARKS])
     dark = expit(((weights[:, strongest] >= STRONG).mean() - BESIDE) / 0.07)
-    marks = max((np.diagonal(weights, k) for k in OFFSETS), key=np.mean) >= MARK
+    offset = max(OFFSETS, key=lambda k: np.diagonal(weights, k).mean())
+    marks = np.diagonal(weights, offset) >= MARK
     weakest = min(part.mean() for part in np.array_split(marks, 3))
-    line = expit((marks.mean() - LINED) / 0.07) * expit((weakest - 0.12) / 0.05)
+    line = expit((marks.mean() - LINED) / 0.07) * expit((weakest - 0.12) / 0.05) * _darker(weights, second, offset)
     block = _squares(weights, second) * (1 - 0.85 * line) * (1 - 0.8 * dark)
     others = np.array([(1 - line) * column, line * (1 - dark), line * dark, 0, (1 - line) * (1 - column)])
     blank = expit((NEARLY_UNIFORM - weights.max()) / 0.01)
@@ -44,6 +45,16 @@ def _followed(weights: Map, mark: float) -> float:
     """Return the probability that an annotator who marks cells from `mark` follows a column, or two clean ones."""
     clean = ((weights >= 0.9 * mark).mean(0) >= 0.9).sum()
     return float(max(expit(((weights >= mark).mean(0).max() - 0.62) / 0.07), expit((clean - 1.5) * 4)))
+
+
+def _darker(weights: Map, second: np.ndarray, offset: int) -> float:
+    """Return the probability that a line is darker than the rest of its rows within the sentence, unlike a square."""
+    cells = np.diagonal(weights, offset)
+    rows = max(-offset, 0) + np.arange(len(cells))
+    others = second[rows][:, None] == second
+    others[np.arange(len(cells)), rows + offset] = False
+    beside = (weights[rows] * others).sum(1) / np.maximum(others.sum(1), 1)
+    return float(expit(np.log(np.median(cells / np.maximum(beside, 1e-4)) / 1.4 + 1e-9) / 0.2))
 
 
 def _squares(weights: Map, second: np.ndarray) -> float:
