@@ -353,7 +353,6 @@ class _Labelled:
     known: Parts
 
 
-@threadpool_limits.wrap(limits=1)  # on a busy machine, small products of two threads take many times as long
 def fit_forest(
     maps: Sequence[Map],
     numbers: Int[np.ndarray, " map"],
@@ -374,10 +373,11 @@ def fit_forest(
     measured = _statistics(maps, measured)
     labels = [classes[k] for k in numbers]
     extra, names = planted(maps, labels, classes, seed=growth.seed)
-    held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
-    temperature, both = _calibrated(held_out)
-    rounds = growth.rounds if both else 0
-    arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
+    with threadpool_limits(limits=1):  # on a busy machine, small products of two threads take many times as long
+        held_out = _held_out(_Labelled(maps, measured, numbers, known), classes, origins, growth)
+        temperature, both = _calibrated(held_out)
+        rounds = growth.rounds if both else 0
+        arrays = _grown(measured, known, extra, names, classes, replace(growth, rounds=rounds))
     arrays["temperature"] = np.array(temperature)
     return arrays
 
