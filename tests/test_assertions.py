@@ -21,7 +21,7 @@ PRIVATE = {
     "_alphas": STEP, "_as_change": STEP, "_bent": STEP, "_calibrated": STEP, "_class_weights": STEP,
     "_each_disabled": STEP, "_figures": STEP, "_folds": STEP, "_hash": STEP, "_heated": STEP,
     "_HeldOut": STEP, "_log_odds": STEP, "_nodes": STEP, "_option": STEP, "_projected": STEP,
-    "_exemplar": STEP, "_Maps": STEP,
+    "_exemplar": STEP, "_Maps": STEP, "_grown": STEP, "_of_all": STEP, "_statistics": STEP,
     "_of_forest": STEP, "_quantile": STEP, "_rate": STEP, "_relations": STEP, "_show": STEP, "_spread": STEP,
     "_temperature": STEP, "_to_check": STEP, "_unbent": STEP, "_why_kept": STEP, "_zipped": STEP,
     "_in_drawn_order": STEP, "_checked": STEP, "_checkpoints_under": STEP, "_every": STEP, "_input": STEP,
