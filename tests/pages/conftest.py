@@ -1,5 +1,7 @@
 """A server and a browser for every test that looks at pages as a user does."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from core import config
@@ -19,6 +21,14 @@ def fresh_address(tmp_path) -> str:
     """The address of a server that nobody has visited."""
     with browsing.serving(tmp_path) as found:
         yield found
+
+
+@pytest.fixture(scope="package", autouse=True)
+def own_database(tmp_path_factory) -> Iterator[None]:
+    """Pages that a test opens without `db` have a database of this process: another process may hold the default."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATLAS_DB", str(tmp_path_factory.mktemp("pages") / "atlas.duckdb"))
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,10 @@ from tests.pages.browsing import PATIENCE, PROJECT, serving, settled
 STYLE = PROJECT / "pages" / "parts" / "shell" / "page.css"
 NAMED = re.compile(r'data-testid\^?=\\?"([\w-]+)"|\[(data-(?!testid|painted|at|act)[\w-]+)|\.(st[A-Z][\w-]*)')
 LISTED = [name for names in SELECTED.values() for name in names]
-TRANSIENT = ("stSkeleton", 'data-test-script-state="running"', 'data-test-script-state="rerunRequested"')  # for moments
+TRANSIENT = (  # on a page for moments only
+    *("stSkeleton", 'data-test-script-state="running"', 'data-test-script-state="rerunRequested"'),
+    ':not([data-test-script-state="notRunning"])',
+)
 
 
 def texts():
