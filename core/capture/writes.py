@@ -144,9 +144,9 @@ def text_writes(
         most = TOLERANCE * float(hidden.abs().max())
         if carried is None or whole is None or not torch.allclose(whole.sum(0), hidden, atol=most):
             raise InterventionError(
-                "The contributions of all heads and sublayers must add up to the last hidden state; those of "
-                f"{checkpoint.family.model_type} models do not. Choose a checkpoint like BERT, RoBERTa, GPT-2 or "
-                "LLaMA."
+                "The contributions of all heads and sublayers must add up to the last hidden state; in "
+                f"{checkpoint.family.model_type} models, they do not. Choose a checkpoint of another family, such as "
+                "BERT, RoBERTa, GPT-2 or LLaMA."
             )
         named = {(part.layer, part.head): k for k, part in enumerate(carried.components) if part.kind == "head"}
         for row, number in enumerate(inputs):

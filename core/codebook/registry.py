@@ -41,7 +41,7 @@ def sides(border: Border) -> str:
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
         f"On the bundled maps with unanimous labels, a single threshold classifies {told} correctly. "
-        "The codebook has other rules for the maps that the threshold misclassifies."
+        "The other rules of the codebook cover the remaining maps."
     )
 
 

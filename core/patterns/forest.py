@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from ..codebook.registry import BERT
 from ..errors import InputError
-from .shapes import NAMES, OF_ALL, SENTENCE_NAMES, statistics
+from .shapes import NAMES, OF_ALL, SENTENCE_NAMES, shapes, statistics
 from .synthetic import synthetic_maps
 
 # ---------------------------------------------------------------- synthetic maps for rare classes of BERT's set
@@ -482,9 +482,8 @@ def _spread(measured: np.ndarray) -> Arrays:
     return statistics | {"farthest": np.array(np.quantile(_distances(statistics, measured), FARTHEST))}
 
 
-def _of_all(arrays: Arrays, measured: np.ndarray) -> Probabilities | None:
-    """Return the mean class probabilities of the trees and the further models of a classifier, if it has any."""
-    of_forest = _of_forest(arrays, measured)
+def _of_all(arrays: Arrays, measured: np.ndarray, of_forest: Probabilities) -> Probabilities | None:
+    """Return the mean of the forest's class probabilities and those of the further models of a classifier, if any."""
     if KERNEL + "centre" in arrays:
         models = (of_forest, kernel_probabilities(arrays, measured), linear_probabilities(arrays, measured))
         return softmax(np.mean([np.log(one + FLOOR) for one in models], axis=0), axis=1)
@@ -536,7 +535,8 @@ def _held_out(labelled: _Labelled, classes: Sequence[str], origins: Sequence[str
         grown = _grown(
             measured[training], labelled.known.of(np.asarray(training)), extra, planted_names, classes, smaller
         )
-        held_out.append(_HeldOut(_of_forest(grown, measured[out]), _of_all(grown, measured[out]), truth[out]))
+        of_forest = _of_forest(grown, measured[out])
+        held_out.append(_HeldOut(of_forest, _of_all(grown, measured[out], of_forest), truth[out]))
         if smaller.rounds and not _calibrated(held_out)[1]:
             smaller = replace(smaller, rounds=0)
     return held_out
@@ -568,8 +568,10 @@ def forest_probabilities(
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
     """Return the calibrated class probabilities of each attention map, and whether the map is outside the training
     distribution."""
-    measured = statistics(maps) if measured is None else measured  # older forests use the first ones
+    if measured is None:  # only the regressions use the statistics of sentences
+        measured = statistics(maps) if KERNEL + "centre" in forest else shapes(maps)
     outside = _distances(forest, measured) > float(forest["farthest"])
-    of_all = _of_all(forest, measured)
-    raw = _of_forest(forest, measured) if of_all is None else of_all
+    of_forest = _of_forest(forest, measured)
+    of_all = _of_all(forest, measured, of_forest)
+    raw = of_forest if of_all is None else of_all
     return _heated(raw, float(forest["temperature"])), outside

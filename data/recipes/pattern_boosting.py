@@ -38,8 +38,8 @@ def held_out(data: Labelled, measured: np.ndarray, train: np.ndarray, test: np.n
     known = parts(truth, len(names), data.known.soft)
     extra, made = planted([data.maps[k] for k in train], [names[truth[k]] for k in train], names)
     grown = _grown(measured[train], known.of(train), extra, made, names, Growth())
-    of_forest, of_all = (say(grown, measured[test]) for say in (_of_forest, _of_all))
-    return _HeldOut(of_forest, of_all, known.shares(len(truth), len(names))[test])
+    of_forest = _of_forest(grown, measured[test])
+    return _HeldOut(of_forest, _of_all(grown, measured[test], of_forest), known.shares(len(truth), len(names))[test])
 
 
 def figures(truth: np.ndarray, predicted: np.ndarray, classes: int) -> str:

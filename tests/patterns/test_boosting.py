@@ -77,8 +77,9 @@ def test_boosted_trees_have_half_of_the_say():
     measured, numbers = rng.normal(size=(60, 5)), rng.integers(3, size=60)
     trees = ExtraTreesClassifier(5, random_state=0).fit(measured.astype(np.float32), numbers)
     arrays = forest._nodes(trees, 3) | fit_boosted(Examples(measured, numbers), 3, rounds=2)
-    expected = (forest._of_forest(arrays, measured) + boosted_probabilities(arrays, measured)) / 2
-    np.testing.assert_allclose(forest._of_all(arrays, measured), expected)
+    of_forest = forest._of_forest(arrays, measured)
+    expected = (of_forest + boosted_probabilities(arrays, measured)) / 2
+    np.testing.assert_allclose(forest._of_all(arrays, measured, of_forest), expected)
     one = held_out(80, 90)
     np.testing.assert_array_equal(one.of(True), one.of_all)
     np.testing.assert_array_equal(one.of(False), one.of_forest)

@@ -69,8 +69,8 @@ def test_encoders_classes_alone_have_them():
     few = np.concatenate([every[:, :OF_ALL], every[:, len(NAMES) :]], axis=1)
     models = [_of_forest(arrays, every), kernel_probabilities(arrays, every), linear_probabilities(arrays, every)]
     product = np.prod([np.cbrt(one + FLOOR) for one in models], axis=0)
-    np.testing.assert_allclose(_of_all(arrays, every), product / product.sum(1, keepdims=True))
-    np.testing.assert_allclose(_of_all(arrays, few), _of_all(arrays, every))
+    np.testing.assert_allclose(_of_all(arrays, every, models[0]), product / product.sum(1, keepdims=True))
+    np.testing.assert_allclose(_of_all(arrays, few, models[0]), _of_all(arrays, every, models[0]))
 
 
 def test_small_probabilities_count_for_the_temperature_but_are_no_examples():

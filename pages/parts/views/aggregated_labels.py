@@ -25,7 +25,7 @@ from pages.parts.widgets.tables import show_table
 
 MOST = 200  # rows of the table of maps
 MOST_TIES = 8  # maps of the gallery
-NAMES: dict[Method, str] = {"majority": "most votes", "dawid-skene": "Dawid-Skene", "mace": "MACE"}
+NAMES: dict[Method, str] = crowd.METHODS | {"majority": "most votes"}  # within a sentence
 SKILLS: dict[Method, str] = {
     "majority": "Share of other annotators who gave the same label",
     "dawid-skene": "Expected share of correct labels (own labels count)",

@@ -19,7 +19,7 @@ def show_page(name: str) -> None:
         tools = st.container(horizontal=True, vertical_alignment="center", key="tools")
     if not view.uses:
         context.set_now(context.chosen())
-    elif not context_bar.show_bar(view, _second_of(view) if view.compares else None):
+    elif not context_bar.show_bar(view, _second_of(view)):
         return
     if loading.busy() and not view.ready:
         with st.spinner("Loading the models ..."):
@@ -28,8 +28,10 @@ def show_page(name: str) -> None:
 
 
 def _second_of(view: View) -> str | None:
-    """Return the checkpoint with which the result that a view is about to show compares another one."""
+    """Return the second checkpoint of the comparison that a view is about to show."""
+    if view.compares is None:
+        return None
     from pages.parts.reports.study_view import second_shown  # with Altair, which the first page does without
 
     context.set_now(context_bar.coming(view))
-    return second_shown(*view.compares) if view.compares else None
+    return second_shown(*view.compares)

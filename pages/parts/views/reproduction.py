@@ -126,7 +126,7 @@ def _behind(claims: Sequence[ClaimRecord]) -> None:
         for claimed in claims
     ])  # fmt: skip
     empty = [name for name in ("margin", "fine-tuning seeds", "needed to decide") if set(frame[name]) <= {"", "0"}]
-    alike = [name for name in ("checkpoint",) if frame[name].nunique() == 1]
+    alike = ["checkpoint"] if frame["checkpoint"].nunique() == 1 else []
     st.table(frame.drop(columns=[*empty, *alike]), hide_index=True)
     if any(claimed.seeds == 1 for claimed in claims):
         st.caption("With one seed of fine-tuning, the interval does not include the variation between seeds.")
