@@ -440,17 +440,20 @@ class Database:
         return shared._opening
 
     def _reopen(self) -> None:
-        """Reopen the file after a failure that stopped DuckDB."""
+        """Reopen the file, for every handle of this process on it, after a failure that stopped DuckDB."""
         with self._lock:
             if self._closed or not self._opening.stopped:
                 return
             if self._opening.inside:
                 raise explain(StoreError(STOPPED), self.path)  # this transaction fails; the next one reopens the file
-            for database in [other for other in list(_OPEN) if other.path == self.path]:
+            handles = [self, *(other for other in list(_OPEN) if other.path == self.path and other is not self)]
+            for database in handles:
                 database._opening.end()
                 database._place.let_go()
-            self._opening = Opening(self.path, self._open())
-            self._place = DatabaseFileGuard(self.path)
+            for database in handles:
+                if not database._closed:
+                    database._opening = Opening(self.path, database._open())
+                    database._place = DatabaseFileGuard(self.path)
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:

@@ -79,8 +79,8 @@ def long_reading(started):
     query = "SELECT count(*) FROM range(3000) a, range(60000) b WHERE a.range + b.range = 7"
     try:
         return reader.execute(query).fetchall() == [(8,)]
-    except StoreError as error:  # let go of between the statement and its rows
-        return "closed while it was being read" in str(error)
+    except StoreError as error:  # stopped before the statement or between it and its rows: to be repeated, nothing lost
+        return "epeat the last step" in str(error)
 
 print(label(ada, 1), elsewhere(seen, db), seen(twin))
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path + ".wal"), hard))
