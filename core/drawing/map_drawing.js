@@ -112,30 +112,32 @@ function greatestDifference(numbers, offset, count) {
 // The rows and columns of a map: a number where it is square, else [queries, keys].
 const sidesOf = (length) => (typeof length === "number" ? [length, length] : length);
 
-// One map as an ImageData of width x height pixels. Where a pixel covers several weights it shows the greatest,
-// so that a one-token line stays visible at any size; where a weight covers several pixels its edges are sharp.
-// signed: the numbers are differences, and full is the greatest of them in either direction.
-function tileOf(weights, offset, length, width, height, ramp, full, signed = false) {
-  const image = new ImageData(width, height), pixels = new Uint32Array(image.data.buffer), [rows, columns] = sidesOf(length);
+// One map as an ImageData of width x height pixels, which may be one of that size to write over. Where a pixel covers
+// several weights it shows the greatest, so that a one-token line stays visible at any size; where a weight covers
+// several pixels its edges are sharp. signed: the numbers are differences, and full is the greatest of them in either
+// direction.
+function tileOf(weights, offset, length, width, height, ramp, full, signed = false, image = new ImageData(width, height)) {
+  const pixels = new Uint32Array(image.data.buffer), [rows, columns] = sidesOf(length);
   const middle = signed ? MIDDLE : 0, start = signed ? 127.5 : 0, factor = full > 0 ? (255 - start) / full : 0;
-  const from = new Uint16Array(width), to = new Uint16Array(width);
+  const from = new Uint16Array(width), to = new Uint16Array(width), strip = new Uint16Array(columns);
   for (let x = 0; x < width; x++) {
     from[x] = Math.floor((x * columns) / width);
     to[x] = Math.max(from[x] + 1, Math.floor(((x + 1) * columns) / width));
   }
   for (let y = 0; y < height; y++) {
-    const top = Math.floor((y * rows) / height);
-    const bottom = Math.max(top + 1, Math.floor(((y + 1) * rows) / height));
-    for (let x = 0; x < width; x++) {
-      let most = 0, shown = 0;
-      for (let q = top; q < bottom; q++) {
-        const row = offset + q * columns;
-        for (let k = from[x]; k < to[x]; k++) {
-          const value = weights[row + k] - middle, size = value < 0 ? -value : value;
-          if (size > most) { most = size; shown = value; }
-        }
+    const top = Math.floor((y * rows) / height), bottom = Math.max(top + 1, Math.floor(((y + 1) * rows) / height));
+    const first = offset + top * columns;
+    for (let k = 0; k < columns; k++) strip[k] = weights[first + k]; // the greatest of each column in these rows
+    for (let row = first + columns; row < offset + bottom * columns; row += columns) {
+      for (let k = 0; k < columns; k++) {
+        const value = weights[row + k], before = strip[k];
+        strip[k] = Math.abs(value - middle) > Math.abs(before - middle) ? value : before;
       }
-      const level = Math.round(start + shown * factor);
+    }
+    for (let x = 0; x < width; x++) {
+      let shown = strip[from[x]];
+      for (let k = from[x] + 1; k < to[x]; k++) if (Math.abs(strip[k] - middle) > Math.abs(shown - middle)) shown = strip[k];
+      const level = (start + (shown - middle) * factor + 0.5) | 0; // rounded
       pixels[y * width + x] = ramp[level > 255 ? 255 : level < 0 ? 0 : level];
     }
   }
@@ -151,6 +153,7 @@ function canvasPen(canvas, width, height, scale, theme) {
   const ink = canvas.getContext("2d");
   ink.fillStyle = theme.paper;
   ink.fillRect(0, 0, canvas.width, canvas.height);
+  let image = new ImageData(1, 1); // of the last tile: most have one size
   return {
     rect(x, y, w, h, /** @type {{ fill?: string, stroke?: string, line?: number }} */ { fill, stroke, line = 1 }) {
       if (fill) { ink.fillStyle = fill; ink.fillRect(x * scale, y * scale, w * scale, h * scale); }
@@ -180,7 +183,8 @@ function canvasPen(canvas, width, height, scale, theme) {
     tile(x, y, w, h, weights, offset, length, ramp, full, alpha = 1, signed = false) {
       const left = Math.round(x * scale), top = Math.round(y * scale);
       const wide = Math.max(1, Math.round((x + w) * scale) - left), high = Math.max(1, Math.round((y + h) * scale) - top);
-      ink.putImageData(tileOf(weights, offset, length, wide, high, ramp, full, signed), left, top);
+      if (image.width !== wide || image.height !== high) image = new ImageData(wide, high);
+      ink.putImageData(tileOf(weights, offset, length, wide, high, ramp, full, signed, image), left, top);
       if (alpha < 1) {
         ink.globalAlpha = 1 - alpha; ink.fillStyle = theme.paper; ink.fillRect(left, top, wide, high); ink.globalAlpha = 1;
       }
