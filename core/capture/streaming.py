@@ -24,7 +24,7 @@ from .masks import visible_rows
 from .reach import is_streamed
 
 STREAMED_FROM = 512  # tokens: below, whole maps are as fast, and small
-CACHED = 2**19  # weights of a block on the processor, which stay in its cache
+CACHED = 2**20  # weights of a block on the processor; smaller blocks repeat more work on the keys
 ON_DEVICE = 2**26  # the same on a GPU, of all heads together
 MOST_QUERIES = 256
 FEW = 4  # columns of a product
