@@ -10,7 +10,6 @@ from . import hypotheses as hypotheses
 from . import imports as imports
 from . import lookup as lookup
 from . import merging as merging
-from . import metric_columns as metric_columns
 from . import options as options
 from . import outcomes as outcomes
 from . import patterns as patterns

@@ -62,7 +62,7 @@ def test_the_button_starts_a_job_with_what_was_chosen(db, options, monkeypatch):
 
 def test_intervals_are_drawn_between_lines_at_the_margin():
     from core.studies.ablation.records import SequentialTestVerdict
-    from core.studies.metric_columns import Metrics
+    from core.studies.outcomes import Metrics
     from pages.parts.views.sequential_test import intervals
 
     verdict = SequentialTestVerdict(

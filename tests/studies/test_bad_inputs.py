@@ -23,7 +23,7 @@ from core.studies.ablation.separators import ratio_interval
 from core.studies.attention import features, norms, redundancy, relations, roles, statistics
 from core.studies.attention.budget import STUDY as BUDGET
 from core.studies.attention.partials import BudgetSums, InputOffset
-from core.studies.metric_columns import Metrics
+from core.studies.outcomes import Metrics
 from core.studies.patterns import map_classification, pattern_shares
 from core.studies.tagging import open_pipeline
 from tests.capture.conftest import tiny

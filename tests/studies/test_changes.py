@@ -11,8 +11,7 @@ from core.studies.ablation.operators import OperatorsOptions
 from core.studies.ablation.records import effect_scores
 from core.studies.ablation.references import constants, expected
 from core.studies.ablation.setup import Opened
-from core.studies.metric_columns import Metric
-from core.studies.outcomes import metrics_before, prediction_changes, share_interval
+from core.studies.outcomes import Metric, metrics_before, prediction_changes, share_interval
 from core.tasks.glue import task_of
 
 GOLD, PLAIN = np.array([0, 1, 1, 0, 1, 0, 1, 1]), np.array([0, 1, 1, 0, 0, 0, 1, 1])

@@ -12,7 +12,7 @@ from core.studies.ablation import records as pruning
 from core.studies.ablation import records as setup
 from core.studies.contract import Study
 from core.studies.lookup import find_study, study_modules
-from core.studies.metric_columns import RANKING, Metric, Metrics
+from core.studies.outcomes import RANKING, Metric, Metrics
 from core.studies.records import Result
 from tests.sources import files_of, nodes_of
 from tests.studies.test_earlier_rows import EARLIER

@@ -9,7 +9,7 @@ compared with their single heads and with random heads.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
@@ -18,15 +18,14 @@ from jaxtyping import Float
 from ... import capture, scoring
 from ...attention import all_heads
 from ...errors import InputError
-from ...interval import Estimate, Interval, estimate_of, finite
+from ...interval import Interval, estimate_of
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
 from ..contract import Flag, Unit
 from ..headline import Fact, Headline, HeadScores
 from ..merging import Largest, MergedBy, OfFirst, PerExample, Positions
-from ..metric_columns import Metric, Metrics
-from ..outcomes import metrics_of, outcomes
+from ..outcomes import Metrics, changed_metric, metrics_before, metrics_of, outcomes
 from ..records import Result
 from ..units import ExampleUnit
 from . import references, setup
@@ -168,7 +167,7 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
         if options.what == "groups":
             setup.groups_of(options.heads)
         elif options.what == "duplicates":
-            check_within(options.within)
+            scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=options.within)  # checks `within`
         else:
             setup.targets_of(options.what, "", 1, 1)
         return super().units(options)
@@ -252,11 +251,6 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 # ---------------------------------------------------------------- groups of near-duplicate heads
 
 
-def check_within(within: float) -> None:
-    """Raise InputError if the distance threshold for near-duplicate heads is invalid."""
-    scoring.distances.groups_of(np.zeros((2, 2)), all_heads(1, 2), within=within)
-
-
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
     """Group near-duplicate heads, and return each group, its single heads and random heads as ablation targets."""
     checkpoint = opened.checkpoint
@@ -289,22 +283,7 @@ def group_targets(opened: Opened, data: str | None, *, seed: int, within: float)
     return found_variants
 
 
-class Contrast(TypedDict, total=False):
-    """The effect of ablating a group of heads, compared with its single heads and with random heads."""
-
-    apart: Estimate | None
-    control: Estimate | None
-    beyond_apart: Estimate | None
-    beyond_control: Estimate | None
-
-
-Contrasts = dict[str, Contrast]  # by metric
-
-
-def whole_groups(variants: Sequence[AblationTarget], changed: np.ndarray) -> tuple[list[AblationTarget], np.ndarray]:
-    """Select the ablation targets that are whole groups of near-duplicate heads, with their predictions."""
-    places = [k for k, variant in enumerate(variants) if variant.role == TOGETHER]
-    return [variants[k] for k in places], changed[places]
+Contrasts = dict[str, Row]  # of each metric, the fields of `Metric` that compare a group with other ablations
 
 
 def group_contrasts(
@@ -328,7 +307,7 @@ def group_contrasts(
         for label, weights in contrasts.items():
             intervals = effects.contrast_intervals(name, gold, plain, changed, weights)
             for contrasted, interval in zip(groups, intervals, strict=True):
-                contrasted[name][label] = estimate_of(interval)  # type: ignore[literal-required]  # of Contrast
+                contrasted[name][label] = estimate_of(interval)
     return groups
 
 
@@ -344,7 +323,7 @@ def swept_rows(
     grouped = list[AblationTarget]()
     if options.what == "duplicates":
         grouped = group_targets(opened, options.data, seed=options.seed, within=options.within)
-    variants = grouped or _variants(options, *shape, checkpoint.attending)
+    variants = grouped or setup.targets_of(options.what, options.heads, *shape, checkpoint.attending)
     encodings = opened.encoded(rows)
 
     def swept(some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str, float]:
@@ -373,31 +352,10 @@ def swept_rows(
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
     """Find the ablation targets that must be recomputed in float32, because their effects may be significant."""
-    return tuple(_Table(options, task_of(options.task), merged).near()) if merged.in_float32 else ()
-
-
-def _variants(options: DisableOptions, layers: int, heads: int, attending: tuple[int, ...]) -> list[AblationTarget]:
-    return setup.targets_of(options.what, options.heads, layers, heads, attending)
-
-
-class About(TypedDict):
-    """The fields that every record of an ablation study shares, such as method and task."""
-
-    operator: str
-    what: str
-    task: str
-    n: int
-
-
-class ScoreColumns(TypedDict, total=False):
-    """The columns that mark a stored row as a head score."""
-
-    statistic: str
-    feature: str
-    value: float | None
-    low: float | None
-    high: float | None
-    baseline: float | None
+    if not merged.in_float32:
+        return ()
+    table = _Table(options, task_of(options.task), merged)
+    return tuple(possible_claims(table.low, table.exact, seed=options.seed))
 
 
 class _Table:
@@ -406,40 +364,29 @@ class _Table:
     def __init__(self, options: DisableOptions, task: Task, swept: Ablations):
         self.options, self.task, self.swept = options, task, swept
         self.names = metrics_of(task)
-        self.about = About(operator=options.operator, what=options.what, task=task.key, n=len(swept.gold))
-        ones = np.ones((1, len(swept.gold)))
-        self.whole = {name: effects.counted(name, swept.gold, swept.plain[None], ones)[0, 0] for name in self.names}
-        self.variants: Sequence[AblationTarget] = swept.grouped or _variants(
-            options, swept.layers, swept.heads, swept.attending
+        self.about: Any = {"operator": options.operator, "what": options.what, "task": task.key, "n": len(swept.gold)}
+        self.variants: Sequence[AblationTarget] = swept.grouped or setup.targets_of(
+            options.what, options.heads, swept.layers, swept.heads, swept.attending
         )
         self.changed = swept.changed
         self.beside: list[Contrasts] = [{} for _ in self.variants]
         if options.what == "duplicates":
             self.beside = group_contrasts(self.names, swept.gold, swept.plain, self.changed, self.variants)
-            self.variants, self.changed = whole_groups(self.variants, self.changed)
+            groups = [k for k, variant in enumerate(self.variants) if variant.role == TOGETHER]
+            self.variants, self.changed = [self.variants[k] for k in groups], self.changed[groups]
         self.before = outcomes(task, swept.gold, swept.plain)
         self.after = outcomes(task, swept.gold, self.changed)
         self.low = self.after - self.before
         self.exact = np.full_like(self.low, np.nan)
         self.in_float32 = swept.exact
+        plain = swept.plain
         if self.in_float32 is not None:
-            self._take_exact(*self.in_float32)
+            plain, exact = self.in_float32
+            known = exactly_known(exact)
+            self.exact[known] = outcomes(task, swept.gold, exact[known]) - outcomes(task, swept.gold, plain)
+        self.whole = metrics_before(task, swept.gold, plain)
         self.differences = mixed_precision(self.low, self.exact)
         self.again = exactly_known(self.exact)
-
-    def _take_exact(self, plain: np.ndarray, exact: np.ndarray) -> None:
-        """Use float32 predictions of the unmodified model and of the targets that were recomputed."""
-        precision_facts = exactly_known(exact)
-        self.whole = {
-            name: effects.counted(name, self.swept.gold, plain[None], np.ones((1, len(plain))))[0, 0]
-            for name in self.names
-        }
-        self.exact[precision_facts] = outcomes(self.task, self.swept.gold, exact[precision_facts]) - outcomes(
-            self.task, self.swept.gold, plain
-        )
-
-    def near(self) -> list[int]:
-        return possible_claims(self.low, self.exact, seed=self.options.seed)
 
     def results(self) -> list[Result]:
         return [self._untouched(), *self._variants(), *self._mean(), *self._checked_on_the_other_half()]
@@ -458,9 +405,8 @@ class _Table:
         return [mean]
 
     def _untouched(self) -> Unmodified:
-        metrics = Metrics(tuple(Metric(name, finite(value)) for name, value in self.whole.items()))
         still = not any(self._flipped(k)[0] != 0 for k in range(len(self.variants)))
-        untouched = Unmodified(**self.about, metrics=metrics, logits_move=self.swept.moved if still else None)
+        untouched = Unmodified(**self.about, metrics=self.whole, logits_move=self.swept.moved if still else None)
         if not self.again.any():
             return untouched
         within = deviation_of(self.low, self.exact).effect
@@ -472,18 +418,17 @@ class _Table:
         swept = []
         for k, variant in enumerate(self.variants):
             flipped, mcnemar = self._flipped(k)
+            metrics = [
+                replace(changed_metric(metric, measured[metric.name][k]), **self.beside[k].get(metric.name, {}))
+                for metric in self.whole.every
+            ]
             swept.append(AblatedTarget(
-                **variant.facts(), **self.about,
-                metrics=Metrics(tuple(self._metric(name, measured[name][k], self.beside[k]) for name in self.names)),
+                **variant.facts(), **self.about, metrics=Metrics(tuple(metrics)),
                 flipped=flipped, mcnemar=mcnemar, p=float(corrected[k]),
                 float32=bool(self.again[k]) if self.again.any() else None,
                 **self._score(measured[self.names[0]][k], flipped),
             ))  # fmt: skip
         return swept
-
-    def _metric(self, name: str, change: Interval, contrasts: Contrasts) -> Metric:
-        value = None if change.value is None else self.whole[name] + change.value
-        return Metric(name, value, estimate_of(change, name), **contrasts.get(name, {}))
 
     def _intervals(self, name: str) -> list[Interval]:
         """Return the change of a metric for each target, in the number format on which its p is based."""
@@ -508,19 +453,19 @@ class _Table:
             before, after = plain.astype(int), exact[k].astype(int)  # NaN where float32 was not asked makes them floats
         return int(effects.flips(before, after[None])[0]), effects.mcnemar(before == gold, after == gold)
 
-    def _score(self, change: Interval, flipped: int | None) -> ScoreColumns:
+    def _score(self, change: Interval, flipped: int | None) -> Row:
         """Return the columns of a head score. There is no interval if too few predictions change."""
         if self.options.what not in ("heads", "all-but-one"):
-            return ScoreColumns()
+            return {}
         few = bool(too_few_flips(flipped, len(self.swept.gold)))
-        return ScoreColumns(
-            statistic=f"{self.options.operator} {self.options.what}",
-            feature=f"{self.options.task} {self.names[0]}",
-            value=change.value,
-            low=None if few else change.low,
-            high=None if few else change.high,
-            baseline=finite(self.whole[self.names[0]]),
-        )
+        return {
+            "statistic": f"{self.options.operator} {self.options.what}",
+            "feature": f"{self.options.task} {self.names[0]}",
+            "value": change.value,
+            "low": None if few else change.low,
+            "high": None if few else change.high,
+            "baseline": self.whole.first.value,
+        }
 
     def _checked_on_the_other_half(self) -> list[SplitHalf]:
         if len(self.variants) < 2 or len(self.before) < 4:

@@ -22,8 +22,8 @@ from ...tasks.glue import task_of
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import SIGNIFICANT, Headline, percent, plural
 from ..merging import AllOf, OfFirst, PerExampleFirst, Positions
-from ..metric_columns import Metrics
 from ..options import Limit
+from ..outcomes import Metrics
 from ..provenance import provenance
 from ..records import Result
 from ..units import NamedUnit

@@ -22,8 +22,7 @@ from ...tasks.perturbations import PERTURBATIONS, PerturbationChoice, perturb
 from ..contract import Flag, Unit
 from ..headline import Headline, percent
 from ..merging import PerExample, Positions
-from ..metric_columns import Metrics
-from ..outcomes import metrics_before, prediction_changes
+from ..outcomes import Metrics, metrics_before, prediction_changes
 from ..records import Result
 from ..units import ExampleUnit
 from . import setup

@@ -24,7 +24,7 @@ from ..headline import (
     percent,
     plural,
 )
-from ..metric_columns import CHANGES, CHANGES_ALONE, METRICS, Metrics
+from ..outcomes import CHANGES, CHANGES_ALONE, METRICS, Metrics
 from ..records import Figure, Result, column, stated
 
 # ---------------------------------------------------------------- scores of heads
@@ -717,17 +717,13 @@ def ablation_table(rows: Sequence[Row]) -> list[Row]:
     """Create the terminal's table of an ablation: the unmodified model, then one row per ablation target."""
     variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
-    untouched = [blank | {"name": model.name} | _scores(model.metrics) for model in Unmodified.among(rows)]
+    untouched = [blank | {"name": model.name} | model.metrics.values() for model in Unmodified.among(rows)]
     return [*untouched, *variants]
-
-
-def _scores(metrics: Metrics) -> Row:
-    return {metric.name: metric.value for metric in metrics.every}
 
 
 def _variant_row(variant: AblatedTarget) -> Row:
     metric, nothing = variant.metrics.first, Estimate(float("nan"))
-    shown: Row = {"name": variant.name, **_scores(variant.metrics)}
+    shown: Row = {"name": variant.name, **variant.metrics.values()}
     shown |= {f"{metric.name}_change": metric.change and metric.change.value, "p corrected": variant.p}  # the claim
     alone = metric.change or nothing
     shown |= {"alone_low": alone.low, "alone_high": alone.high}  # no claim of one of many

@@ -25,9 +25,8 @@ from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, task_of
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline
-from ..metric_columns import RANKING, Metric, Metrics
 from ..options import Limit
-from ..outcomes import metrics_of
+from ..outcomes import RANKING, Metric, Metrics, metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Required, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pydantic.dataclasses
@@ -12,6 +12,7 @@ from ... import models, studies
 from ...attention import Head
 from ...capture.components import Component, LayerBlock, every_part, parse_components
 from ...errors import InputError
+from ...store.rows import Row
 from ...tasks.glue import SPLIT, Task, TaskRow, drawn, fingerprint, label_order, read_rows, task_of, unseen
 from ...tuning.saved_checkpoints import training_log
 from ..contract import Done, Need, Study, Unit
@@ -179,26 +180,9 @@ class AblationTarget:
     def components(self) -> frozenset[Component]:
         return frozenset((*self.heads, *self.parts))
 
-    def facts(self) -> "TargetFields":
-        variant_facts = TargetFields(name=self.name, layer=self.layer, head=self.head, heads=group_name(self.heads))
-        if self.parts:
-            variant_facts["parts"] = group_name(self.parts)
-        if self.role is not None:
-            variant_facts |= {"role": self.role, "group": self.group}
-        return variant_facts if self.distance is None else variant_facts | {"distance": self.distance}
-
-
-class TargetFields(TypedDict, total=False):
-    """The fields of a result record that describe an ablation target."""
-
-    name: Required[str]
-    layer: Required[int | None]
-    head: Required[int | None]
-    heads: Required[str]
-    parts: str
-    role: str | None
-    group: int | None
-    distance: float | None
+    def facts(self) -> Row:
+        """Return the fields of a `Component` record that describe this target."""
+        return vars(self) | {"heads": group_name(self.heads), "parts": group_name(self.parts)}
 
 
 def groups_of(text: str) -> list[tuple[Component, ...]]:

@@ -12,7 +12,7 @@ from core.store.runs import head_scores
 from core.studies.ablation.records import AblatedTarget, SplitHalf, Unmodified, shared_effects, too_few_flips
 from core.studies.ablation.setup import WHOLE
 from core.studies.attention.records import Score
-from core.studies.metric_columns import Metric
+from core.studies.outcomes import Metric
 from pages.parts.charts.curves import points, ranked, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture

@@ -24,7 +24,7 @@ from core.studies.ablation.records import (
     too_few_flips,
 )
 from core.studies.contract import declared
-from core.studies.metric_columns import Metric
+from core.studies.outcomes import Metric
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
