@@ -5,7 +5,7 @@ import pytest
 
 from core.attention import AttentionMaps
 from core.scoring.links import pairs_of, relation_score, without_key
-from core.studies.frames.distance_null import of_maps
+from core.studies.frames.frame_lookup import DistanceNull
 
 HOW = {"direction": "element_to_target", "pairing": "product", "causal": False}
 BLOCK = (((2, 3, 4), (6,)),)  # an element of three pieces and a target of one
@@ -17,6 +17,10 @@ def captured(length, seed, *, causal=False):
     weights /= weights.sum(-1, keepdims=True)
     maps = AttentionMaps(weights, tokens=tuple("abcdefghijkl"[:length]), segments=(0,) * length, causal=causal)
     return maps, range(1, length)
+
+
+def of_maps(sentences):
+    return DistanceNull(tuple((maps.weights, tuple(places)) for maps, places in sentences))
 
 
 @pytest.mark.parametrize("sinkless", [False, True])

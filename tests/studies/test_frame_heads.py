@@ -21,8 +21,18 @@ from core.scoring.link_tests import exchange_draws, place_draws
 from core.scoring.links import Looked, QueryResiduals, exchange_groups, shifted
 from core.studies.contract import Unit
 from core.studies.frames import frame_heads
-from core.studies.frames.frame_heads import STUDY, chosen, score_sentences
-from core.studies.frames.frame_partials import Draws, Scored, Scores, links_in_pieces, packed, positions, unpacked
+from core.studies.frames.frame_heads import (
+    STUDY,
+    Draws,
+    Scored,
+    Scores,
+    chosen,
+    links_in_pieces,
+    packed,
+    positions,
+    score_sentences,
+    unpacked,
+)
 from core.studies.units import ExampleUnit
 from tests.studies.figures import figures
 

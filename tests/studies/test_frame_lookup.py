@@ -9,8 +9,8 @@ from core.frames.lexicon import Lexicon, bundled_lexicon, lemmas, propose_elemen
 from core.frames.records import AnnotatedSentence, Element
 from core.models.encoding import Encoding
 from core.scoring.links import relation_score
-from core.studies.frames.distance_null import DistanceNull
 from core.studies.frames.frame_lookup import (
+    DistanceNull,
     LinkReading,
     headline,
     links_for,

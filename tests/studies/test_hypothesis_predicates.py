@@ -25,7 +25,7 @@ from core.studies.ablation.patch import PatchPartial
 from core.studies.circuits.edge_effects import STUDY as EDGES
 from core.studies.circuits.edge_effects import EdgePartial
 from core.studies.comparison.counterparts import Compared, CounterpartsPartial, Drawn
-from core.studies.frames.frame_partials import Draws, Scored, Scores, packed
+from core.studies.frames.frame_heads import Draws, Scored, Scores, packed
 from core.studies.hypotheses.hypothesis import Batch, RowChoice, criteria_of
 from core.studies.hypotheses.predicates import CLASSES, Hypothesis, checked
 from core.studies.hypotheses.readings import Reading, evidence_of, needed_reading, share_reading

@@ -16,7 +16,7 @@ from core.studies.ablation.patch import PatchPartial
 from core.studies.attention.partials import InputOffset, RelationSums, RoleSums
 from core.studies.circuits.edge_effects import EdgePartial
 from core.studies.comparison.counterparts import Compared, CounterpartsPartial, Drawn
-from core.studies.frames.frame_partials import Draws, Scored, Scores, packed
+from core.studies.frames.frame_heads import Draws, Scored, Scores, packed
 from core.studies.hypotheses import hypothesis as testing
 from core.studies.hypotheses.hypothesis import HypothesisOptions, RowChoice, heads_known, usual_rows
 from core.studies.hypotheses.predicates import Hypothesis, checked

@@ -9,8 +9,8 @@ from core.studies.ablation.cross_fitting import TunedPart
 from core.studies.ablation.disable import Ablations
 from core.studies.ablation.records import AblatedTarget, CrossFittedPart, SequentialTestSummary
 from core.studies.ablation.sequential_test import INTERVALS, verdict_sentence
-from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
 from core.studies.explanation.why import STUDY as WHY
+from core.studies.explanation.why import RemovalAgreement, ScoreShare, SortScore
 from core.studies.patterns.discover import STUDY as DISCOVER
 from core.studies.patterns.pattern_shares import STUDY as SHARES
 from core.studies.patterns.records import ClassNote, ClassShare, DiscoveredPatterns, PatternCluster

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import InputError
 from core.studies.explanation import why
-from core.studies.explanation.records import RemovalAgreement, ScoreShare, SortScore
+from core.studies.explanation.why import RemovalAgreement, ScoreShare, SortScore
 from core.studies.headline import Fact, HeadScores
 from tests.studies.through_json import rows_of
 

@@ -10,7 +10,7 @@ from ...interval import Estimate
 from ...studies.ablation.records import SeparatorLayer
 from ...studies.ablation.sinks import NOTHING, REMOVED, SinkScore
 from ...studies.attention.records import RepeatedShare, Score
-from ...studies.explanation.records import SortScore
+from ...studies.explanation.why import SortScore
 from ...studies.frames.records import FrameHead
 from ...studies.headline import SIGNIFICANT
 from ...studies.records import picked

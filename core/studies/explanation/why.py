@@ -10,7 +10,7 @@ Spearman's correlation over contributions shows whether removing them changes ma
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic.dataclasses
@@ -30,9 +30,8 @@ from ..headline import WORTH, Fact, Headline, HeadScores, each, number
 from ..merging import MergedBy, Summed
 from ..options import Limit
 from ..provenance import provenance
-from ..records import Result
+from ..records import Figure, Result, stated
 from ..units import ChunkUnit
-from .records import Removal, RemovalAgreement, ScoreShare, SortScore
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,30 +50,6 @@ ALWAYS = ("sort", "query", "key")  # levels whose rows are stored however small
 SHOWN_PAIRS = 2  # of each head, in a terminal's table
 ELHAGE = "Elhage et al. 2021"
 ANY = "any"  # the other side, summed
-SIDES = ("query", "key")
-
-
-def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding]) -> list[Removal]:
-    """Measure how removing each group of contributions changes the attention maps of every head.
-
-    Raises InputError without inputs, or if positions are not embeddings (but rotary, or added to scores), because they
-    then have no mean contribution. Raises InterventionError if scores cannot be decomposed.
-    """
-    if not encodings:
-        raise InputError(
-            "Removing contributions to attention scores needs at least one input; got none. Choose examples."
-        )
-    means = _Means()
-    capture.contributions.take_head_inputs(checkpoint, encodings, means.take, norms=True)
-    if not means.has_positions:
-        raise InputError(
-            f"The check with --removal needs position embeddings; {checkpoint.family.model_type} models add "
-            "positions to the attention scores instead. Set --removal to 0; the other results do not depend on "
-            "this check."
-        )
-    sums = _RemovalSums(means)
-    capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, norms=True)
-    return [sums.result(layer, len(encodings)) for layer in sorted(sums.distances)]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -103,6 +78,105 @@ class WhyOptions(AttendingOptions):
             least=0,
         ),
     ] = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreShare(Result):
+    """The share of a head's attention scores due to one contribution, such as positions or an earlier head.
+
+    Attributes:
+        level: "pair" of groups; "query" or "key" (a group on this side, summed over the other side: "any"); "query
+            head" or "key head" (a single earlier head); "sort" (mean of both sides, named in query_part).
+        weighting: of keys: "even", or "attention" (by their weight).
+        share: of the variance of the scores over keys; may be negative. A level without single heads sums to 1.
+        null: the same share with random weights, mean over the heads of the layer.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("score share",)
+    kind: str = stated("score share")
+    checkpoint: str
+    task: str
+    layer: int
+    head: int
+    level: str
+    query_part: str
+    key_part: str
+    weighting: str
+    share: float
+    low: float | None = stated()
+    high: float | None = stated()
+    n: int
+    null: float | None = stated()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemovalAgreement(Result):
+    """The rank correlation over removed contributions between predicted and measured changes of a head's maps.
+
+    Attributes:
+        layer, head: None in the row with the median over heads.
+        scale: of the LayerNorm before the head: "held" or "recomputed"; "held to recomputed" compares both.
+        agreement: Spearman's correlation.
+        low, high: exact interval of the median; None for one head.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("removal", "removal, median")
+    kind: str
+    checkpoint: str
+    task: str
+    layer: int | None = stated()
+    head: int | None = stated()
+    scale: str
+    agreement: float
+    low: float | None = stated()
+    high: float | None = stated()
+    parts: int
+    heads: int | None = stated()
+    n: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SortScore(Result):
+    """The share of a head's attention scores that comes from one kind of contribution, stored as a head score.
+
+    Attributes:
+        statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
+        feature: "position", "token", "earlier heads" or "feed-forward"; for "composition" such as "L2H5 in the key".
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("head score",)
+    FIGURE = Figure("value", "{statistic}|{feature}|{task}")
+    kind: str = stated("head score")
+    statistic: str = stated("score share")
+    checkpoint: str
+    task: str
+    layer: int
+    head: int
+    feature: str
+    value: float
+    low: float | None = stated()
+    high: float | None = stated()
+    n: int
+    baseline: float | None = stated()
+
+
+@dataclass(frozen=True)
+class Removal:
+    """The change of the attention maps in a layer when a contribution to queries or keys is removed.
+
+    Attributes:
+        names: groups of contributions to queries, then to keys.
+        foretold: predicted by leaving out terms. *Shape:* (part, head), like the next two.
+        held: contribution replaced by its mean over inputs and positions, with a fixed LayerNorm scale.
+        recomputed: likewise with a recomputed scale; NaN without a LayerNorm.
+    """
+
+    layer: int
+    names: tuple[str, ...]
+    foretold: Float[np.ndarray, "part head"]
+    held: Float[np.ndarray, "part head"]
+    recomputed: Float[np.ndarray, "part head"]
+    n: int
 
 
 class PartName(NamedTuple):
@@ -181,8 +255,9 @@ class Why(Study[WhyOptions, WhyPartial]):
             *(replace(sums, model=RANDOM) for sums in share_sums(untrained, inputs, by_head=by_head)),
         )
         is_first = chunk.start == 0 and options.removal > 0
-        removals = layer_removals(checkpoint, encodings[: options.removal]) if is_first else ()
-        sums = ScoreSums(chunk.checkpoint, chunk.inputs, layers, removals)
+        is_checked = is_first and capture.contributions.has_position_embeddings(checkpoint)
+        removals = removal(checkpoint, encodings[: options.removal]) if is_checked else ()
+        sums = ScoreSums(chunk.checkpoint, chunk.inputs, layers, tuple(removals))
         row_ids = [row.row_id for row in rows[chunk.start : chunk.stop]]
         return Done(WhyPartial((sums,)), provenance(checkpoint, row_ids))
 
@@ -262,13 +337,6 @@ class Why(Study[WhyOptions, WhyPartial]):
 
 
 STUDY = Why()
-
-
-def layer_removals(checkpoint: "Checkpoint", encodings: "Sequence[Encoding]") -> tuple[Removal, ...]:
-    """Measure how attention changes in every layer without each contribution; () without position embeddings."""
-    if not capture.contributions.has_position_embeddings(checkpoint):
-        return ()
-    return tuple(removal(checkpoint, encodings))
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
@@ -366,6 +434,29 @@ def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[Removal
 
 
 # ---------------------------------------------------------------- removal
+
+
+def removal(checkpoint: "Checkpoint", encodings: Sequence[Encoding]) -> list[Removal]:
+    """Measure how removing each group of contributions changes the attention maps of every head.
+
+    Raises InputError without inputs, or if positions are not embeddings (but rotary, or added to scores), because they
+    then have no mean contribution. Raises InterventionError if scores cannot be decomposed.
+    """
+    if not encodings:
+        raise InputError(
+            "Removing contributions to attention scores needs at least one input; got none. Choose examples."
+        )
+    means = _Means()
+    capture.contributions.take_head_inputs(checkpoint, encodings, means.take, norms=True)
+    if not means.has_positions:
+        raise InputError(
+            f"The check with --removal needs position embeddings; {checkpoint.family.model_type} models add "
+            "positions to the attention scores instead. Set --removal to 0; the other results do not depend on "
+            "this check."
+        )
+    sums = _RemovalSums(means)
+    capture.contributions.take_head_inputs(checkpoint, encodings, sums.take, norms=True)
+    return [sums.result(layer, len(encodings)) for layer in sorted(sums.distances)]
 
 
 class _Means:
@@ -523,8 +614,7 @@ def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Col
     """Return the parts of scores: pairs of groups, then groups, heads and kinds of contributions of a side."""
     groups = [list(dict.fromkeys(component.group for component in side)) for side in (query, key)]
     pairs = [PartName("pair", first, second) for first in groups[0] for second in groups[1]]
-    of_query = [_of_query(component) for component in query]
-    of_key = [_of_key(component) for component in key]
+    of_query, of_key = [_of_side(part, "query") for part in query], [_of_side(part, "key") for part in key]
     sides = list(dict.fromkeys(name for parts in (*of_query, *of_key) for name in parts))
     return _Collected(
         (*pairs, *sides),
@@ -536,14 +626,14 @@ def _collected(query: tuple[Component, ...], key: tuple[Component, ...]) -> _Col
     )
 
 
-def _of_query(component: Component) -> dict[PartName, float]:
-    named = {PartName("query", component.group, ANY): 1.0, PartName("sort", component.sort, ANY): 0.5}
-    return named | ({PartName("query head", component.label, ANY): 1.0} if component.kind == "head" else {})
+def _of_side(component: Component, side: str) -> dict[PartName, float]:
+    """Return the parts of one side to which a contribution belongs, with its weight in each part."""
 
+    def named(level: str, name: str) -> PartName:
+        return PartName(level, name, ANY) if side == "query" else PartName(level, ANY, name)
 
-def _of_key(component: Component) -> dict[PartName, float]:
-    named = {PartName("key", ANY, component.group): 1.0, PartName("sort", component.sort, ANY): 0.5}
-    return named | ({PartName("key head", ANY, component.label): 1.0} if component.kind == "head" else {})
+    parts = {named(side, component.group): 1.0, PartName("sort", component.sort, ANY): 0.5}
+    return parts | ({named(f"{side} head", component.label): 1.0} if component.kind == "head" else {})
 
 
 def share_sums(

@@ -4,6 +4,8 @@ The score is the mean over sentences of the largest weight between the tokens of
 permutation baselines (position, and which word attends) test whether it exceeds what the head always does.
 """
 
+import base64
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -21,6 +23,7 @@ from ...frames.records import (
     CoreRule,
     FrameReading,
     Span,
+    Spans,
     covered,
     distance,
     links_of,
@@ -29,7 +32,6 @@ from ...frames.records import (
 )
 from ...frames.rows import parse_rows, read_rows
 from ...map_sums import MapSums, Needs, Reducer, keys_as_values
-from ...scoring import link_tests
 from ...scoring.few_inputs import FEWEST
 from ...scoring.links import (
     ALONE,
@@ -44,17 +46,16 @@ from ...scoring.links import (
     habits,
     pairs_of,
     shifted,
+    without_key,
 )
-from ...scoring.links import without_key as without
 from ...scoring.registry import link_score
 from ...store.rows import Row
-from ...store.runs import Provenance
 from ..contract import Done, Flag, Study, Unit
 from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number, percent
 from ..options import Checkpoint, Seed
+from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit
-from .frame_partials import HABITS, Draws, Scored, Scores, links_in_pieces, packed, verdict_of
 from .records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
 
 if TYPE_CHECKING:
@@ -62,9 +63,6 @@ if TYPE_CHECKING:
 
 
 # ---------------------------------------------------------------- which sentences (section 4.2 and notebook)
-
-
-DistanceRule = str  # "strings" or "places"
 
 
 @dataclass(frozen=True)
@@ -87,7 +85,7 @@ class Filter:
     longest_sentence: int | None = 12
     longest_element: int | None = 3
     nearest: int | None = 3
-    distance: DistanceRule = "strings"
+    distance: str = "strings"
     one_span: bool = True
     one_word: bool = True
     core: CoreRule = "core_sets"
@@ -166,6 +164,7 @@ def _too_near(sentence: AnnotatedSentence, tokens: list[Span], rules: Filter) ->
 
 BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
 MOST_SKIPPED = 50  # lines that a summary names
+HABITS = ("previous", "next", "first")
 SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange links with
 
 
@@ -226,6 +225,59 @@ class FrameHeadsOptions:
     dtype: str = "float32"
 
 
+@dataclass(frozen=True)
+class Scored:
+    """The scores of all heads for one sentence, or for one of its frame links."""
+
+    id: str
+    text: str
+    frame: str | None
+    target: str
+    elements: list[str]
+    before: int
+    links: int
+    scores: np.ndarray
+
+
+@dataclass(frozen=True)
+class Draws:
+    """Sums of frame-link scores over n sentences or links: as observed, and in random draws from each null model.
+
+    Attributes:
+        habits: attention of each head to the previous, next and first position. *Shape:* (head,) each.
+        distance, query, share: sums in every draw, in the form of `packed`: of scores moved to other positions, and of
+            the largest residual weight (or share of weight) at other queries.
+        query_observed, share_observed: the observed sums. *Shape:* (head,).
+        contrasts: mean contrast of the links of each sentence; NaN if none can be drawn. *Shape:* (sentence, head).
+    """
+
+    n: int
+    draws: int
+    layers: int
+    heads: int
+    causal: bool
+    habits: dict[str, np.ndarray]
+    movable: int
+    exchangeable: int
+    comparable: int
+    distance: str
+    exchange: str
+    query_observed: np.ndarray
+    query: str
+    share_observed: np.ndarray
+    share: str
+    fixed: dict[str, float]
+    contrasts: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of heads on frame links, and the sums of scores in random draws from the null models."""
+
+    sentences: tuple[Scored, ...]
+    draws: tuple[Draws, ...]
+
+
 class FrameHeads(Study[FrameHeadsOptions, Scores]):
     """Test which heads attend along frame-semantic links, against four null models (section 4.2, Fig. 3)."""
 
@@ -262,12 +314,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint, dtype=options.dtype)
         links = chosen(options)[0].kept
         sentences = [links[k] for k in unit.arguments.positions]
-        provenance = Provenance(
-            weights_hash=checkpoint.weights_hash,
-            device=str(checkpoint.device),
-            row_ids=tuple(sentence.id for sentence in sentences),
-        )
-        return Done(score_sentences(checkpoint, sentences, options), provenance)
+        facts = provenance(checkpoint, [sentence.id for sentence in sentences])
+        return Done(score_sentences(checkpoint, sentences, options), facts)
 
     def results(self, options: FrameHeadsOptions, merged: Scores) -> list[Result]:
         if not merged.draws:
@@ -300,14 +348,15 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         ]  # fmt: skip
         best_first = sorted(heads, key=lambda head: -head.value)
         selection, reading = chosen(options)
-        parts, sentences = merged.draws, merged.sentences
+        parts = merged.draws
         summary = FrameSummary(
             checkpoint=options.checkpoint, direction=options.direction, pairing=options.pairing, n=test.n,
             average=options.average, layers=parts[0].layers, heads=parts[0].heads, causal=parts[0].causal,
-            links=sum(scored.links for scored in sentences), links_before=sum(scored.before for scored in sentences),
+            links=sum(scored.links for scored in merged.sentences),
+            links_before=sum(scored.before for scored in merged.sentences),
             survivors=[head.name for head in heads if head.survives],
             beat_places=[head.name for head in heads if head.beats_places],
-            line_99=float(np.quantile(test.score, 0.99)), above_99=sum(bool(head.above_99) for head in heads),
+            line_99=line, above_99=sum(bool(head.above_99) for head in heads),
             draws=parts[0].draws, movable=sum(part.movable for part in parts),
             exchangeable=sum(part.exchangeable for part in parts), comparable=sum(part.comparable for part in parts),
             mean=float(test.score.mean()),
@@ -404,7 +453,7 @@ def rules_of(options: FrameHeadsOptions) -> Filter:
     """Return the rules for selecting sentences. If the option `filter` is off, only the rule on core elements
     applies."""
     named = {name: getattr(options, name) for name in asdict(Filter())}
-    return Filter(**named) if options.filter else Filter(**(asdict(NO_FILTER) | {"core": options.core}))
+    return Filter(**named) if options.filter else replace(NO_FILTER, core=options.core)
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
@@ -418,6 +467,44 @@ def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
             f"({reasons}). Relax the filter."
         )
     return selection, reading
+
+
+def verdict_of(partial: Scores, heads: Any = slice(None)) -> "scoring.link_tests.LinkTest":
+    """Test the attention of heads along frame links against the four null models, for all heads or for a selection."""
+    draws = partial.draws
+    distance, exchange, query, share = (
+        np.sum([unpacked(getattr(part, name), part.draws)[:, heads] for part in draws], axis=0)
+        for name in ("distance", "exchange", "query", "share")
+    )
+    query_null = scoring.link_tests.Null(np.sum([part.query_observed[heads] for part in draws], axis=0), query)
+    share_null = scoring.link_tests.Null(np.sum([part.share_observed[heads] for part in draws], axis=0), share)
+    scores = np.array([scored.scores for scored in partial.sentences])[:, heads]
+    drawn = [part.contrasts for part in draws if part.contrasts is not None]
+    contrasts = np.concatenate(drawn)[:, heads] if drawn else None
+    return scoring.link_tests.verdict(scores, distance, exchange, query_null, share_null, contrasts)
+
+
+def packed(values: np.ndarray) -> str:
+    """Encode an array [draw, head] as compressed float32 numbers in base64."""
+    return base64.b64encode(zlib.compress(values.astype("<f4").tobytes(), 1)).decode()
+
+
+def unpacked(text: str, draws: int) -> np.ndarray:
+    """Decode text that `packed` has written. Return a float64 array of shape [draw, head]."""
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
+
+
+def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
+    """Return the positions of the tokens that overlap any of the character spans, in order."""
+    return tuple(sorted({piece for start, end in spans for piece in encoding.pieces(start, end)}))
+
+
+def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
+    """Return the frame links of a sentence as token positions, without links in truncated text."""
+    places = (
+        (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
+    )
+    return tuple((element, target) for element, target in places if element and target)
 
 
 # ---------------------------------------------------------------- scores and nulls in one forward pass
@@ -475,7 +562,7 @@ def score_sentences(
     flat = {key: value.reshape(-1) for key, value in scores.result().items()}
     fixed = [fixed_scores(entry.links, length, **how) for entry, length in zip(entries, lengths, strict=True)]
     nulls = _Nulls(entries, places, groups, flat, residuals, contrasts)
-    count = options.draws or link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
+    count = options.draws or scoring.link_tests.draws_needed(checkpoint.layers * checkpoint.heads)
     scored = []
     for k, entry in enumerate(entries):
         sentence = sentences[entry.input]
@@ -491,10 +578,7 @@ def score_sentences(
                 scores=np.array([round(float(value), 6) for value in flat[entry.input, (k, "place", 0)]]),
             )
         )
-    return Scores(
-        tuple(scored),
-        (nulls.draws(checkpoint, count, options.seed, fixed),),
-    )
+    return Scores(tuple(scored), (nulls.draws(checkpoint, count, options.seed, fixed),))
 
 
 class Sinkless:
@@ -504,7 +588,7 @@ class Sinkless:
         self._observer = observer
 
     def update(self, layer: int, weights: Any, inputs: list[int]) -> None:
-        self._observer.update(layer, without(weights.float(), 0), inputs)
+        self._observer.update(layer, without_key(weights.float(), 0), inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
         own = self._observer.needs(inputs, queries, keys)
@@ -524,7 +608,7 @@ class Sinkless:
 def _without_sink(reducer: Reducer | None) -> Reducer | None:
     def reduce(head: int, start: int, weights: Any) -> None:
         if reducer is not None:
-            reducer(head, start, without(weights.float(), 0))
+            reducer(head, start, without_key(weights.float(), 0))
 
     return None if reducer is None else reduce
 
@@ -608,13 +692,13 @@ class _Nulls:
             },
             movable=sum(len(links) > 1 for links in self.places),
             exchangeable=sum(len(group) for group in self.groups if len(group) > 1),
-            distance=packed(link_tests.place_draws(moved, count, seed=seed)),
+            distance=packed(scoring.link_tests.place_draws(moved, count, seed=seed)),
             comparable=sum(len(places) > 1 for places in self.residuals.places),
             query_observed=np.sum([places[0] for places in query], axis=0),
-            query=packed(link_tests.place_draws(query, count, seed=seed + 2)),
+            query=packed(scoring.link_tests.place_draws(query, count, seed=seed + 2)),
             share_observed=np.sum([places[0] for places in share], axis=0),
-            share=packed(link_tests.place_draws(share, count, seed=seed + 3)),
-            exchange=packed(link_tests.exchange_draws(exchanged, count, seed=seed + 1)),
+            share=packed(scoring.link_tests.place_draws(share, count, seed=seed + 3)),
+            exchange=packed(scoring.link_tests.exchange_draws(exchanged, count, seed=seed + 1)),
             fixed={name: float(sum(row[name] for row in fixed)) for name in fixed[0]},
             contrasts=self.contrasts.result(),
         )

@@ -1,9 +1,9 @@
 """Lookup of one sentence: possible targets and frame elements, and how each head attends between the marked words."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -13,10 +13,13 @@ from ...attention import AttentionMaps, Head
 from ...errors import InputError
 from ...frames.lexicon import Lexicon, lemmas
 from ...frames.records import AnnotatedSentence, Span, Spans, check_apart
+from ...frames.rows import read_rows
 from ...scoring.links import Links, pairs_of, relation_score, shifted, without_key
 from ...tasks.language import TaggedSentence, TaggedWord
-from .distance_null import DistanceNull, distance_null
-from .frame_partials import links_in_pieces, positions
+from .frame_heads import BUNDLED, links_in_pieces, positions
+
+if TYPE_CHECKING:
+    from ...models.checkpoint import Checkpoint
 
 APART = 3  # words that may stand between the parts of a unit of several words ("gave it up")
 
@@ -93,6 +96,56 @@ def spans_of(spans: Sequence[Span], chosen: Sequence[int]) -> Spans:
         else:
             runs.append(spans[k])
     return tuple(runs)
+
+
+# ---------------------------------------------------------------- attention at the same distances in other sentences
+
+# A baseline for links whose sentence has no other positions at the same distances. The scoring is the same: tokens,
+# pairing, largest weight, with or without the first key.
+
+
+@dataclass(frozen=True)
+class DistanceNull:
+    """Attention maps of ordinary sentences, from which the attention expected from distance alone is estimated."""
+
+    sentences: tuple[tuple[Float[np.ndarray, "layer head _ _"], tuple[int, ...]], ...]
+
+    def at(
+        self, links: Links, how: Mapping[str, Any], *, without_first: bool = False
+    ) -> tuple[Float[np.ndarray, "layer head"], int]:
+        """Compute the mean score of links that are shifted to every possible position in sentences without frames.
+
+        Also return the number of positions. The result is NaN and 0 if the links fit nowhere. `how` holds arguments of
+        `pairs_of`; `without_first` leaves out position 0.
+        """
+        used = sorted({k for element, target in links for k in (*element, *target)})
+        pairs = pairs_of(links, **how)
+        total, places = np.zeros(self.sentences[0][0].shape[:2]), 0
+        for maps, ordinary in self.sentences:
+            steps = _steps(used, ordinary)
+            if not steps or not pairs:
+                continue
+            weights = without_key(maps, 0) if without_first else maps
+            query, key = (np.array([pair[side] for pair in pairs]) + np.array(steps)[:, None] for side in (0, 1))
+            total += weights[:, :, query, key].max(-1).sum(-1, dtype=np.float64)
+            places += len(steps)
+        return (total / places if places else np.full_like(total, np.nan)), places
+
+
+def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
+    """Return how far the positions may be moved together so that all of them are ordinary tokens."""
+    allowed = set(ordinary)
+    if not used or not allowed:
+        return []
+    offsets = range(min(allowed) - used[0], max(allowed) - used[-1] + 1)
+    return [step for step in offsets if all(position + step in allowed for position in used)]
+
+
+def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
+    """Create a distance baseline from the attention maps of a checkpoint on the bundled sentences."""
+    encodings = [checkpoint.encode(row.text) for row in read_rows(BUNDLED).sentences]
+    maps = [capture.running.capture(checkpoint, encoding) for encoding in encodings]
+    return DistanceNull(tuple((own.weights, tuple(e.ordinary)) for own, e in zip(maps, encodings, strict=True)))
 
 
 # ---------------------------------------------------------------- the picture

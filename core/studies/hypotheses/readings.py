@@ -23,7 +23,7 @@ from ...scoring.recovered_share import FLOOR
 from ...scoring.roles import ROLES, TIMES
 from ...tasks.features import feature_of
 from ...tasks.relations import relation_of
-from ..frames.frame_partials import verdict_of
+from ..frames.frame_heads import verdict_of
 from ..outcomes import share_interval
 from .predicates import DIRECTIONS, Hypothesis, counterpart_of
 

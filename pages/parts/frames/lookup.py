@@ -17,9 +17,9 @@ from core.frames.lexicon import Lexicon, Proposal, Roles, bundled_lexicon, head_
 from core.frames.records import AnnotatedSentence, Element, Span, Spans
 from core.frames.release import open_release
 from core.frames.rows import write_rows
-from core.studies.frames.distance_null import distance_null
 from core.studies.frames.frame_lookup import (
     LinkReading,
+    distance_null,
     headline,
     links_for,
     picture,
