@@ -125,8 +125,8 @@ def test_gates_say_what_was_fitted_and_what_the_classes_do_together(irrelevant, 
 
 def test_where_every_price_costs_too_much_the_smallest_is_taken():
     dear = replace(gate_partial(SWAY, SWAY), margin=0.05)
-    assert gates.chosen_price(dear, PRICES) == pytest.approx(0.05 / 64)
-    assert gates.chosen_price(gate_partial(SWAY, SWAY), PRICES) == pytest.approx(0.2 / 4)
+    assert gates.chosen_price(dear) == pytest.approx(0.05 / 64)
+    assert gates.chosen_price(gate_partial(SWAY, SWAY)) == pytest.approx(0.2 / 4)
 
 
 # ---------------------------------------------------------------- Shapley values

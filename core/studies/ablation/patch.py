@@ -179,9 +179,7 @@ def differences(first: object, second: object, patched: object) -> tuple[np.ndar
         return a[:, 0], b[:, 0], patched_logits[..., 0]
     pair = np.arange(len(a))
     best, rival = a.argmax(-1), b.argmax(-1)
-    beaten = a.copy()
-    beaten[pair, best] = -np.inf
-    rival = np.where(rival == best, beaten.argmax(-1), rival)
+    rival = np.where(rival == best, setup.strongest_rival(a, best), rival)
     return tuple(logits[..., pair, best] - logits[..., pair, rival] for logits in (a, b, patched_logits))
 
 

@@ -36,12 +36,11 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
     """Define one head score per ablation method and template (name, label and formula, with a place for the method)."""
-    return tuple(_effect(*(text.format(operator) for text in texts)) for operator in OPERATORS for texts in templates)
-
-
-def _effect(name: str, label: str, formula: str) -> HeadScore:
-    source = MICHEL if "zero" in name else KOVALEVA
-    return HeadScore(name, label, formula, ("classifier", "labels"), None, None, source, about="task")
+    return tuple(
+        HeadScore(*(text.format(operator) for text in texts), ("classifier", "labels"), None, None,
+                  MICHEL if operator == "zero" else KOVALEVA, about="task")
+        for operator in OPERATORS for texts in templates
+    )  # fmt: skip
 
 
 EFFECTS_ON_METRIC = effect_scores(

@@ -101,6 +101,13 @@ class Opened:
         return [self.checkpoint.encode(row.text, row.pair) for row in rows]
 
 
+def strongest_rival(logits: np.ndarray, answer: np.ndarray) -> np.ndarray:
+    """Return, for each example, the index of the largest logit [example, output] apart from that of `answer`."""
+    others = logits.copy()
+    others[np.arange(len(logits)), answer] = -np.inf
+    return others.argmax(1)
+
+
 def opened(options: ExampleOptions) -> Opened:
     """Open the classifier that the options name in float32. `dtype` applies only to recomputed layers."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")

@@ -303,7 +303,7 @@ class SinksStudy(Study[SinksOptions, SinkPartial]):
                  "varies")  # fmt: skip
         others = (SinkLayer, MassiveLayer)
         return [
-            [{name: getattr(score, name) for name in names} for score in sinks],
+            [score.columns(*names) for score in sinks],
             *([row for row in rows if row.get("kind") in kind.KINDS] for kind in others),
         ]
 

@@ -20,7 +20,7 @@ import psutil
 import pydantic.dataclasses
 
 from ... import capture, studies
-from ...capture.edge_names import Edge, Graph
+from ...capture.edge_names import Graph
 from ...errors import InputError, check_choice
 from ...interval import finite
 from ...reading import lines_of, read_text
@@ -218,26 +218,25 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
         is_within = np.array([verdict == "does not matter" for verdict in race.verdicts])
         exact = state.exact.copy()
         exact[state.raced[is_within]] = np.nan  # not selected, also where they were measured on all pairs
-        selection = selection_probabilities(exact, half_level(len(state.edges)), seed=state.options.seed)
+        selection = selection_probabilities(exact, half_level(len(graph.edges)), seed=state.options.seed)
         ranks = {int(k): rank + 1 for rank, k in enumerate(state.ranked)}
         proposed, attribution = set(state.proposed.tolist()), state.attribution.mean(1)
         estimator = f"mean; a pair counts up to {state.rules.clip:.3g} logits"
         edges = []
-        for number, edge in enumerate(state.edges):
-            (receiver, kind), at = graph.receiver_name(edge.receiver), index_of.get(number)
-            arrow = f"{graph.sender_name(edge.sender)} to {receiver}{f' {kind}' if kind else ''}"
+        for number, edge in enumerate(graph.edges):
+            (receiver, kind), sender = graph.receiver_name(edge.receiver), graph.sender_name(edge.sender)
+            tested: Row = {"verdict": NOT_RACED, "n": 0}
+            if (at := index_of.get(number)) is not None:
+                effect, low, high = (finite(values[at]) for values in (race.value, race.low, race.high))
+                tested = {"estimator": estimator, "effect": effect, "low": low, "high": high,
+                          "verdict": race.verdicts[at], "n": int(race.rows[at])}  # fmt: skip
             edges.append(CircuitEdge(
-                name=arrow, sender=graph.sender_name(edge.sender), receiver=receiver, input=kind,
-                edge_kind=graph.kind(edge),
+                name=f"{sender} to {receiver}{f' {kind}' if kind else ''}", sender=sender, receiver=receiver,
+                input=kind, edge_kind=graph.kind(edge),
                 sender_layer=-1 if edge.sender == 0 else (edge.sender - 1) // (graph.heads + 1),
-                receiver_layer=graph.layer_of(edge.receiver),
-                estimator=estimator if at is not None else "",
-                effect=finite(race.value[at]) if at is not None else None,
-                low=finite(race.low[at]) if at is not None else None,
-                high=finite(race.high[at]) if at is not None else None,
-                verdict=race.verdicts[at] if at is not None else NOT_RACED, attribution=float(attribution[number]),
+                receiver_layer=graph.layer_of(edge.receiver), attribution=float(attribution[number]),
                 rank=ranks[number], proposed=number in proposed, selection=float(selection[number]),
-                stable=bool(selection[number] >= THRESHOLD), n=int(race.rows[at]) if at is not None else 0,
+                stable=bool(selection[number] >= THRESHOLD), **tested,
             ))  # fmt: skip
         curve = _curve(state)
         division, pairs = state.division, state.pairs
@@ -340,23 +339,23 @@ class CircuitState:
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
+    @property
+    def effects(self) -> np.ndarray:
+        """Return the exact effects of edges on all pairs of inputs, as [edge, pair]. Unmeasured effects are NaN."""
+        assert self.taken.exact is not None  # noqa: S101
+        return self.taken.exact
+
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact effects of edges, as [edge, pair]. Effects that were not measured are NaN."""
-        assert self.taken.exact is not None  # noqa: S101
-        return self.taken.exact[:, self.division.deciding]
+        """Return the exact effects of edges on the pairs that test edges, as [edge, pair]."""
+        return self.effects[:, self.division.deciding]
 
     @cached_property
     def proposed(self) -> np.ndarray:
         """Return the indices of the edges with the strongest attribution. Their effects are then measured exactly."""
         order = np.argsort(-np.abs(self.attribution.mean(1)), kind="stable")
-        edge_count = len(self.graph.edges)
-        count = (
-            (edge_count if edge_count <= EVERY_EDGE else 1000)
-            if self.options.strongest == 0
-            else self.options.strongest
-        )
-        return np.sort(order[:count])
+        every = len(order) if len(order) <= EVERY_EDGE else 1000
+        return np.sort(order[: self.options.strongest or every])
 
     @cached_property
     def sampled(self) -> np.ndarray:
@@ -402,28 +401,19 @@ class CircuitState:
             numbers = deciding[step.start : step.stop]
             return ExampleUnit(tuple(map(int, numbers)), "exact", tuple(map(int, self.raced[step.heads])))
         pairs = map(int, [*deciding, *self.division.control])
-        lacking = [pair for pair in pairs if np.isnan(self._exact_of(pair, self.mattering)).any()]
+        lacking = [pair for pair in pairs if np.isnan(self.effects[self.mattering, pair]).any()]
         if lacking:  # none where no edge matters
             return ExampleUnit(tuple(lacking), "exact", tuple(map(int, self.mattering)))
         if self.taken.kept is None:
             return ExampleUnit(tuple(map(int, self.division.judging)), "circuits", tuple(map(int, self.ranked)))
         return ExampleUnit(())
 
-    def _exact_of(self, pair: int, edges: np.ndarray) -> np.ndarray:
-        assert self.taken.exact is not None  # noqa: S101
-        return self.taken.exact[edges, pair]
-
     @cached_property
     def ranked(self) -> np.ndarray:
         """Rank all edges: tested edges by absolute effect, then the other edges by absolute attribution."""
         means = np.zeros(len(self.graph.edges))
-        raced = self.exact[self.raced]
-        means[self.raced] = np.abs(np.nanmean(raced, 1)) + 1e-12
+        means[self.raced] = np.abs(np.nanmean(self.exact[self.raced], 1)) + 1e-12
         return np.lexsort((-np.abs(self.attribution.mean(1)), -means))
-
-    @property
-    def edges(self) -> tuple[Edge, ...]:
-        return self.graph.edges
 
 
 # ---------------------------------------------------------------- result records
@@ -457,11 +447,10 @@ def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
 
 def _means(state: "CircuitState", edges: Sequence[CircuitEdge]) -> list[EdgeMean]:
     """Return mean effects without clipping, on pairs with different answers and with the same answer."""
-    assert state.taken.exact is not None  # noqa: S101
     found = []
     sets = (("different answers", state.division.deciding), ("same answer", state.division.control))
     for pairs, numbers in sets:
-        values = state.taken.exact[:, numbers]
+        values = state.effects[:, numbers]
         measured = np.flatnonzero(np.isfinite(values).all(1)) if len(numbers) > 1 else np.zeros(0, int)
         ends = effects.mean_intervals(np.zeros(len(numbers)), values[measured], most=None) if len(measured) else []
         found += [
@@ -495,7 +484,7 @@ def _summary(
     state: "CircuitState", task: str, edges: Sequence[CircuitEdge], curve: Sequence[Faithfulness]
 ) -> CircuitSummary:
     options, division, rules = state.options, state.division, state.rules
-    verdicts, count = state.standings.verdicts, len(state.edges)
+    verdicts, count = state.standings.verdicts, len(state.graph.edges)
     areas = {}
     for order in ("effect", "random"):
         points = [point for point in curve if point.order == order]
@@ -734,9 +723,8 @@ def made_pairs(options: "CircuitOptions", opened: setup.Opened) -> PairSet:
         alike, whole = same[0] == same[1], (first[:, 0], second[:, 0])
     else:
         answer, rival = first.argmax(1), second.argmax(1)
-        alike, beaten = answer == rival, first.copy()
-        beaten[at, answer] = -np.inf
-        rival = np.where(alike, beaten.argmax(1), rival)
+        alike = answer == rival
+        rival = np.where(alike, setup.strongest_rival(first, answer), rival)
         whole = (first[at, answer] - first[at, rival], second[at, answer] - second[at, rival])
     lengths = np.array([len(encodings[k]) for k in firsts])
     columns = (firsts, seconds, *whole, answer, rival, alike, lengths)
@@ -879,6 +867,8 @@ def _stack(
 
 def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, wanted: ExampleUnit) -> CircuitPartial:
     """Measure attribution, exact edge effects or circuit faithfulness on the input pairs of one unit of work."""
+    import torch  # 1.3 s of start-up
+
     numbers = np.array(wanted.positions, dtype=int)
     every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
     inputs = run_inputs(options, opened, pairs, wanted.positions)
@@ -896,16 +886,15 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
         if wanted.step == "attribution":
             part = capture.edges.edge_attributions(run, slopes, every, difference).numpy()
         elif wanted.step == "circuits":
-            part = circuit_values(options, run, wanted, difference)
+            masks = torch.from_numpy(masks_of(run.graph, wanted.targets, seed=options.seed))
+            part = difference(capture.edges.circuit_logits(run, masks).double()).numpy()
         else:
             part = np.full((len(every), len(places)), np.nan)
             edges = [every[k] for k in wanted.targets]
             part[list(wanted.targets)] = capture.edges.edge_effects(run, edges, difference).numpy()
         found = np.full((len(part), len(numbers)), np.nan) if found is None else found
         found[:, places] = part
-    if wanted.step == "circuits":
-        return CircuitPartial(numbers=numbers, kept=found)
-    return CircuitPartial(numbers=numbers, **{wanted.step: found})  # type: ignore[arg-type]
+    return CircuitPartial(numbers=numbers, **{"kept" if wanted.step == "circuits" else wanted.step: found})  # type: ignore[arg-type]
 
 
 def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Difference":
@@ -917,13 +906,3 @@ def differences(pairs: PairSet, numbers: np.ndarray) -> "capture.edges.Differenc
         return own if (rival < 0).any() else own - logits[..., at, rival]
 
     return difference
-
-
-def circuit_values(options: CircuitOptions, run: object, wanted: ExampleUnit, difference: object) -> np.ndarray:
-    """Compute the logit difference of every circuit on some pairs, as [circuit, pair]."""
-    import torch  # 1.3 s of start-up
-
-    graph = run.graph  # type: ignore[attr-defined]
-    masks = masks_of(graph, wanted.targets, seed=options.seed)
-    logits = capture.edges.circuit_logits(run, torch.from_numpy(masks))  # type: ignore[arg-type]
-    return difference(logits.double()).numpy()  # type: ignore[operator]

@@ -82,9 +82,7 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
 
     def run(self, options: EdgeEffectsOptions, unit: Unit) -> Done[EdgePartial]:
         opened = setup.opened(options)
-        about = {
-            name: getattr(options, name) for name in ("checkpoint", "task", "data", "split", "limit", "seed", "kind")
-        }
+        about = {name: value for name, value in vars(options).items() if name != "edges"}
         circuit_options = CircuitOptions(**about, answers="any")
         pairs = circuit.made_pairs(circuit_options, opened)
         graph = Graph(pairs.layers, pairs.heads)

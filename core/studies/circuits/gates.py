@@ -114,7 +114,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         examples."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
-            price, every = chosen_price(merged, PRICES), range(options.samples * options.starts)
+            price, every = chosen_price(merged), range(options.samples * options.starts)
             slices = [tuple(every[k : k + FITS_A_UNIT]) for k in range(0, len(every), FITS_A_UNIT)]
             return [
                 Unit(f"fits-{k}", ExampleUnit((), "fits", part, price=price), 2 * len(part))
@@ -168,7 +168,7 @@ class Gates(Study[GatesOptions, GatePartial]):
         ]
         assert merged.path_gates is not None  # noqa: S101 - the first stage
         assert merged.path_losses is not None  # noqa: S101
-        chosen, n = chosen_price(merged, PRICES), merged.path_losses.shape[1]
+        chosen, n = chosen_price(merged), merged.path_losses.shape[1]
         return [
             *[
                 PricePoint(
@@ -215,10 +215,9 @@ class Gates(Study[GatesOptions, GatePartial]):
 STUDY = Gates()
 
 
-def _heads(count: int, verb: str = "") -> str:
+def _heads(count: int, verb: str) -> str:
     """Return text such as "1 head interferes" or "2 heads interfere"."""
-    singular = {"interfere": "interferes", "are": "is", "": ""}[verb]
-    return f"{count} head {singular}".rstrip() if count == 1 else f"{count} heads {verb}".rstrip()
+    return f"1 head {'is' if verb == 'are' else 'interferes'}" if count == 1 else f"{count} heads {verb}"
 
 
 NAMED = 8  # needed heads that the headline names
@@ -245,9 +244,8 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
         steps=options.steps,
     )[:, list(checkpoint.sets[0].numbers)].flatten(1).numpy()  # fmt: skip
     up, down = gates[: len(stage.targets)], gates[len(stage.targets) :]
-    margin = margin_of(options)
     return GatePartial(
-        *shape, margin, price=stage.price, fits=np.array(stage.targets), up=up, down=down,
+        *shape, margin_of(options), price=stage.price, fits=np.array(stage.targets), up=up, down=down,
         attending=checkpoint.attending,
     )  # fmt: skip
 
@@ -286,7 +284,7 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
     checkpoint = opened.checkpoint
     heads_of_all = checkpoint.all_heads
     encodings, labels = opened.encoded(rows), opened.outputs(rows)
-    chosen = [set(range(k, k + 1)) for k in range(len(heads_of_all))]
+    chosen = [{k} for k in range(len(heads_of_all))]
     for number, removed in enumerate(stage.groups):
         generator = np.random.default_rng([options.seed, number])
         drawn = [set(generator.permutation(len(heads_of_all))[: len(removed)].tolist()) for _ in range(RANDOM_SETS)]
@@ -299,19 +297,20 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
     effects[~empty] = exact.numpy()
     sums = capture.importance.gradients(checkpoint, encodings, labels)
     gradient = capture.importance.importance(sums)[list(checkpoint.sets[0].numbers)].flatten().numpy()
-    margin = margin_of(options)
-    shape = (checkpoint.layers, checkpoint.heads)
-    return GatePartial(*shape, margin, effects=effects, gradient=gradient, attending=checkpoint.attending)
+    return GatePartial(
+        checkpoint.layers, checkpoint.heads, margin_of(options), effects=effects, gradient=gradient,
+        attending=checkpoint.attending,
+    )  # fmt: skip
 
 
 # ---------------------------------------------------------------- result records
 
 
-def chosen_price(partial: "GatePartial", prices: Sequence[float]) -> float:
+def chosen_price(partial: GatePartial) -> float:
     """Choose the largest penalty on open gates that adds at most the margin to the loss, otherwise the smallest
     penalty."""
-    fitting = [price for price, added in zip(prices, _added(partial), strict=True) if added <= partial.margin]
-    return partial.margin * max(fitting, default=min(prices))
+    fitting = [price for price, added in zip(PRICES, _added(partial), strict=True) if added <= partial.margin]
+    return partial.margin * max(fitting, default=min(PRICES))
 
 
 def agreement(first: str, second: str, ways: dict[str, np.ndarray], *, seed: int) -> RankingCorrelation:

@@ -104,8 +104,7 @@ class Pairs(Study[PairsOptions, PairPartial]):
     p_is_corrected = True
 
     def units(self, options: PairsOptions) -> list[Unit]:
-        check_operator(options.operator)
-        references.check(options.operator, options)
+        check_operator(options.operator, options)
         setup.rows_of(options)
         return [Unit("choosing", ExampleUnit((), CHOOSES))]
 
@@ -200,9 +199,10 @@ class Pairs(Study[PairsOptions, PairPartial]):
 STUDY = Pairs()
 
 
-def check_operator(operator: str) -> None:
-    """Raise InputError if an ablation method cannot ablate several heads at once."""
+def check_operator(operator: str, options: references.ReferenceOptions) -> None:
+    """Raise InputError if an ablation method cannot ablate several heads at once, or its settings are invalid."""
     check_choice("The method for ablating several heads at once", operator, OPERATORS)
+    references.check(operator, options)
 
 
 def measured(
@@ -236,9 +236,7 @@ def label_differences(
     if opened.task.is_score:
         return plain_logits[:, 0], changed_logits[..., 0]
     at, gold = np.arange(len(rows)), np.array(opened.outputs(rows), dtype=int)
-    others = plain_logits.copy()
-    others[at, gold] = -np.inf
-    rival = others.argmax(1)
+    rival = setup.strongest_rival(plain_logits, gold)
     return plain_logits[at, gold] - plain_logits[at, rival], changed_logits[..., at, gold] - changed_logits[
         ..., at, rival
     ]

@@ -97,8 +97,7 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
     needs = frozenset({Need.CLASSIFIER, Need.LABELS})
 
     def units(self, options: ShapleyOptions) -> list[Unit]:
-        check_operator(options.operator)
-        references.check(options.operator, options)
+        check_operator(options.operator, options)
         antithetic_orders(2, options.orders, np.random.default_rng(0))
         if options.judge_rows == 1:
             raise InputError(

@@ -273,8 +273,8 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         scores = [score for score in WritesScore.of_heads(rows) if is_above_null(score.value, score.baseline, score.q)]
         names = ("name", "statistic", "feature", "value", "low", "high", "baseline", "q", "n")
         columns = ("name", "source", "times", "n", "promoted", "suppressed", "agreement", "by_weights")
-        written = [{name: getattr(one, name) for name in columns} for one in Written.among(rows)]
-        return [[{name: getattr(score, name) for name in names} for score in scores], written]
+        written = [one.columns(*columns) for one in Written.among(rows)]
+        return [[score.columns(*names) for score in scores], written]
 
 
 STUDY = WritesStudy()
