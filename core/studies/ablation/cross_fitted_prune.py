@@ -37,7 +37,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """The fine-tuned models and the pruning curves of all cross-fitting folds."""
+    """The fine-tuned models of some cross-fitting folds, with their predictions as more and more heads are removed."""
 
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]

@@ -39,7 +39,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedModels:
-    """Predictions of models with one initialisation and seed, each for the fold that it was not trained on."""
+    """Predictions of models that were fine-tuned from one initialisation and seed on different training examples. Each
+    model predicts the fold of examples that was left out of its training."""
 
     initialisation: str
     seed: int
@@ -53,7 +54,7 @@ class TestedModels:
 
 @dataclass(frozen=True)
 class CrossFittedPredictions:
-    """Cross-fitted predictions of models with several initialisations and seeds."""
+    """Predictions of models with several initialisations and seeds, for examples on which the model was not trained."""
 
     tested: Annotated[tuple[TestedModels, ...], MergedBy("initialisation", "seed")]
 

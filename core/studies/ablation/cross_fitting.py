@@ -47,7 +47,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model trained on all cross-fitting folds but fold `number`, and a constant prediction's score on that fold."""
+    """A model trained on all cross-fitting folds except `number`, and a constant prediction's score on that fold."""
 
     number: int
     folder: str
@@ -109,7 +109,7 @@ def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **ab
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the training recipe. Raises InputError if it keeps the best epoch, chosen on the held-out fold."""
+    """Return the training recipe. Raises InputError for keep="best": that epoch is chosen on the held-out fold."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -132,7 +132,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Divide train examples into folds with similar class frequencies and without shared sentences."""
+    """Return the training examples and the fold of each. Folds share no sentence and have similar class frequencies."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
     task = task_of(options.task)

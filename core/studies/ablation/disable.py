@@ -126,7 +126,7 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return float32 predictions without ablation and under each ablation, with NaN where none were computed."""
+        """Return float32 predictions without and with each ablation, NaN if not computed, or None if there are none."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -208,7 +208,7 @@ STUDY = Disable()
 
 @dataclass(frozen=True)
 class Deviation:
-    """The largest errors of low precision, compared with float32, in a mean ablation effect and in its t statistic."""
+    """The largest errors that low precision (such as bfloat16) causes in a mean ablation effect and its t statistic."""
 
     effect: float
     t: float
@@ -216,7 +216,7 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Choose evenly spaced ablation targets, which are computed in float32 as well as in low precision."""
+    """Choose evenly spaced indices of ablation targets, which are computed in float32 as well as in low precision."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
@@ -235,7 +235,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Find the low-precision ablation effects that may be significant, given the measured error of low precision."""
+    """Return the indices of ablation targets with low-precision effects only that might be significant in float32."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -244,7 +244,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Take the effects of an ablation target from float32 if all examples have it, and otherwise from low precision."""
+    """Return the float32 effects of each ablation target if all are known, otherwise those in low precision."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -293,7 +293,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare the effect of ablating a group with the sum of the effects of its single heads and with random heads."""
+    """Compare, for each metric, the effect of ablating a group of heads with the summed effects of ablating its heads
+    one by one, and with the mean effect of ablating as many random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)

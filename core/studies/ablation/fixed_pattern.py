@@ -149,7 +149,7 @@ def patterns(layers: int, heads: int, *, causal: bool) -> "list[Intervention]":
 
 
 def held_heads(options: FixedPatternOptions, checkpoint: "Opened") -> "list[Intervention]":
-    """Return the heads with fixed patterns as interventions. Raises InputError for unknown heads or patterns."""
+    """Return interventions that fix the attention of the heads in the options. Raises InputError for unknown heads."""
     if not options.heads:
         return patterns(checkpoint.layers, checkpoint.heads, causal=checkpoint.causal)
     operator = capture.interventions.operator_of(options.operator, causal=checkpoint.causal)

@@ -62,7 +62,7 @@ class ImportanceOptions(AblationOptions):
 
 @dataclass(frozen=True)
 class Weighed:
-    """Sums of loss gradients with respect to a gate on every head, and predictions with each head ablated.
+    """Sums of loss gradients with respect to a factor on each head's output, and predictions with each head ablated.
 
     Attributes:
         example, token: sums of |dL/dxi| over inputs, and over inputs and positions. *Shape:* (layer, head).

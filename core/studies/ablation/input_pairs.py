@@ -65,8 +65,8 @@ def aligned(
 
 @dataclass(frozen=True)
 class LogitDifference:
-    """The difference between the logits of two classes on two inputs, A and B. `choices` holds both outputs, starting
-    with the one predicted for A; (0,) for a score."""
+    """The logit of one class minus that of another, for input A (`first`) and input B (`second`). `choices` holds the
+    indices of both classes; a regression model has (0,), and its score replaces the difference."""
 
     choices: tuple[int, ...]
     first: float
@@ -89,7 +89,7 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Choose the two classes to compare: those predicted for A and B or, if they are equal, the top two for A."""
+    """Return the logit difference between the classes predicted for A and B or, if equal, the top two for A."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))

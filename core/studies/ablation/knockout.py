@@ -209,7 +209,8 @@ def is_of_words(kind: str) -> bool:
 
 
 def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str) -> list[Link]:
-    """Find the position pairs (earlier, later) of words in two word classes. Words of several tokens are skipped."""
+    """Find the pairs of token positions (earlier, later) that link words of two classes, such as "noun-adjective".
+    Words of several tokens are skipped."""
     first, other = (SORTS[name] for name in kind.split("-"))
     found = set()
     for number, sentence in enumerate(tagged):
@@ -252,7 +253,7 @@ def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
 
 
 def contrasts(task: str, moved: Mapping[str, np.ndarray], links: Mapping[str, np.ndarray]) -> list[LinkContrast]:
-    """Compare cutting the first kind of attention edge with cutting each other kind, by paired t intervals."""
+    """Compare the effect of cutting the first kind of word link with that of each other kind, by paired t intervals."""
     names = list(moved)
     found = []
     for name in names[1:]:

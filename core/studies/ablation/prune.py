@@ -116,7 +116,7 @@ STUDY = Prune()
 
 
 def order_names(options: PruneOptions) -> list[str]:
-    """Return the names of the pruning orders. Raises InputError if there is no order, no step or no random order."""
+    """Return the names of the requested pruning orders, such as "random 1". Raises InputError for invalid options."""
     check_choice("A pruning order", options.orders, ORDERS)
     if not options.orders or options.steps < 1 or options.random_orders < 1:
         raise InputError(
@@ -151,7 +151,8 @@ def pruning_headline(rows: Sequence[Row]) -> Headline:
 def drawn_curve(
     options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow], tested: Sequence[TaskRow]
 ) -> tuple[Curve, str]:
-    """Prune heads in one order, determined on the examples `learned`. Return the curve and the number format used."""
+    """Prune heads in the order `name`, determined on the examples `learned`, and predict the examples `tested` after
+    each step. Return the curve and the number format used, such as float32."""
     ranked = order_of(options, name, opened, learned)
     cuts = tuple(round(len(ranked) * (k + 1) / options.steps) for k in range(options.steps))
     swept = _swept(options, opened, tested, [ranked[:cut] for cut in cuts])

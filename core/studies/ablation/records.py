@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define one head score per ablation method and template (name, label and formula, with a place for the method)."""
+    """Define one head score per ablation method and template (name, label and formula, with {} for the method)."""
     return tuple(
         HeadScore(*(text.format(operator) for text in texts), ("classifier", "labels"), None, None,
                   MICHEL if operator == "zero" else KOVALEVA, about="task")
@@ -561,7 +561,7 @@ class LinkContrast(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeparatorLayer(Changed):
-    """Attention to separator tokens in one layer, or in all layers if `layer` is None.
+    """Attention to separator tokens in one layer, or in all layers if `layer` is None, and the effect of removing it.
 
     `ratio` is the gradient of the loss with respect to attention to separators, divided by that to other tokens.
     `weight_on_separators` and `norm_on_separators` are fractions (None in earlier runs). `separators_of_pieces` is the

@@ -27,7 +27,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(ExampleOptions):
-    """Options for the source of replacement outputs in mean, resample and constant ablation."""
+    """Options of the ablation methods mean, resample and constant, which replace the output of a head by another."""
 
     reference: Reference = ROWS
     draws: DrawnRows = DRAWS

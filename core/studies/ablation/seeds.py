@@ -73,7 +73,8 @@ class SeedsOptions:
 
 @dataclass(frozen=True)
 class SeedRun:
-    """One run in a Latin square of three random seeds, with head importance [half of the dev split, layer, head]."""
+    """One fine-tuning run in a Latin square of three random seeds, with the importance of each head on both halves of
+    the dev examples [half, layer, head]."""
 
     seeds: Seeds
     tuned: TunedRun

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return dev and train examples without sentences from the fine-tuning data. Raises InputError if it is unknown."""
+    """Return the dev and training examples that share no sentence with those on which a checkpoint was fine-tuned.
+    Raises InputError if those examples are not known."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -109,7 +110,7 @@ def strongest_rival(logits: np.ndarray, answer: np.ndarray) -> np.ndarray:
 
 
 def opened(options: ExampleOptions) -> Opened:
-    """Open the classifier that the options name in float32. `dtype` applies only to recomputed layers."""
+    """Open the classifier named in the options, in float32. The option `dtype` applies only to recomputed layers."""
     classifier = studies.worker_cache.get_checkpoint(options.checkpoint, head="classifier")
     task = task_of(options.task)
     return Opened(classifier, task, label_order(task, classifier.labels))
@@ -138,7 +139,7 @@ class ExampleStudy(Study[O, P]):
 
 
 def rows_of(options: ExampleOptions, split: str | None = None, limit: int | None = None) -> list[TaskRow]:
-    """Load the examples of the task that the options select."""
+    """Load the examples that the options select. `split` and `limit` override the options of the same name."""
     limit = options.limit if limit is None else limit
     if limit is not None and limit < 2:
         raise InputError(f"The number of examples must be at least two; got {limit}. Raise the limit.")
@@ -226,7 +227,7 @@ def has_parts(what: str, heads: str) -> bool:
 
 
 def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Convert heads that the options name to groups. Raises InputError if they also name another kind of target."""
+    """Set the option `what` to "groups" if heads are named. Raises InputError if `what` has another kind of target."""
     what = given.get("what", "heads")
     if not given.get("heads"):
         return given
@@ -244,7 +245,7 @@ def group_name(heads: Sequence[Component]) -> str:
 
 
 def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequence[int] = ()) -> list[AblationTarget]:
-    """List the ablation targets (heads, layers, groups or all heads but one) in the order of the heads."""
+    """List the ablation targets of the kind `what`, such as "heads", in a model with `layers` times `width` heads."""
     all_sets = [[Head(layer, head) for head in range(width)] for layer in attending or range(layers)]
     if what == "heads":
         return [AblationTarget(str(head), head.layer, head.head, (head,)) for row in all_sets for head in row]

@@ -399,7 +399,8 @@ def joint_intervals(effects: np.ndarray) -> np.ndarray:
 
 
 def verdict_of(whole: Sequence[float], removed: Sequence[float], replaced: Sequence[float], margin: float) -> str:
-    """Classify an attention sink as no-op, constant or broadcast, from the confidence intervals of three effects."""
+    """Classify an attention sink as no-op, constant or broadcast, from the confidence intervals of three effects: of
+    ablating the head (`whole`), removing its sink, and replacing the sink by its mean over inputs."""
     if not whole[0] > margin:
         return NOTHING
     if removed[1] < margin:

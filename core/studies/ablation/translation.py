@@ -231,7 +231,7 @@ class PrunedColumn(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlignedHead(TranslationHead):
-    """The accuracy with which the largest weight of a cross-attention head is on the aligned word, over n sentences.
+    """How often a cross-attention head attends most to the source word that is aligned with the translated word.
 
     `baseline` is the best guess from positions and `above` the difference. `best` marks the best head on training
     examples.

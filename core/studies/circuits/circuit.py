@@ -579,7 +579,8 @@ def encoded(checkpoint: "Checkpoint", texts: tuple[str, str | None]) -> "Encodin
 
 
 def place_of(checkpoint: "Checkpoint", encoding: "Encoding") -> int:
-    """Return the position of the word that a model predicts. Raises InputError unless an encoder sees one [MASK]."""
+    """Return the position whose logits predict a word: that of the [MASK] token or, in a decoder, the last position.
+    Raises InputError if the input of an encoder does not have exactly one [MASK]."""
     if checkpoint.causal:
         return len(encoding) - 1
     places = [k for k, piece in enumerate(encoding.ids) if piece == checkpoint.tokenizer.mask_token_id]
@@ -800,7 +801,7 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Group pairs of inputs into batches in which input A has the same length and answer position."""
+    """Divide pairs into batches (indices, aligned pairs) in which inputs A have equal length and answer position."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:

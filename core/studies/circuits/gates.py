@@ -45,7 +45,7 @@ TOGETHER = ("irrelevant", "interfering")
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class GatesOptions(ExampleOptions):
-    """Options of fitting gates on heads: the checkpoint, and the examples on which gates are fitted and evaluated."""
+    """Options of fitting a gate (a factor from 0 to 1 on the output) to every head: the checkpoint and the examples."""
 
     limit: Limit = 200
     fit_rows: Annotated[int, Flag("number of training examples on which gates are fitted", least=8)] = 48
@@ -60,7 +60,7 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of the gates that are fitted to heads, layer by layer. Fields that were not measured are None.
+    """Measurements of the gates fitted to all heads, ordered by layer. Fields that were not measured are None.
 
     Attributes:
         margin: in units of the loss.

@@ -20,7 +20,7 @@ def tables_beside(rows: Sequence[Row], *kinds: type[Result]) -> list[list[Row] |
 
 @dataclass(frozen=True, kw_only=True)
 class GatedHead(Result):
-    """A head with its fitted gates and the resulting class.
+    """A head, the gates (factors from 0 to 1 on its output) that were fitted to it, and the resulting class.
 
     Attributes:
         gate_class: "undecided" if no class holds.
@@ -50,7 +50,7 @@ class GatedHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TogetherCheck(Result):
-    """The joint effect of ablating all heads of one gate class, compared with ablating equally many random heads."""
+    """The effect of ablating all irrelevant (or all interfering) heads together, compared with as many random heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("together",)
     name: str
@@ -96,7 +96,7 @@ class RankingCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadPair(Result):
-    """The interaction between two heads in logits, with the effects of ablating each head and both heads."""
+    """The interaction of two heads, in logits: the effect of ablating both minus the sum of their separate effects."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pair",)
     FIGURE = Figure("interaction", "interaction of two heads")
@@ -176,7 +176,7 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """A comparison of pruning by Shapley value with pruning by gradient, as a mean difference over pruning steps."""
+    """The mean logit difference while heads are pruned by Shapley value, minus that while pruning by gradient."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")

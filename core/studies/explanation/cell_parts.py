@@ -91,7 +91,8 @@ class LayerScores:
         return list(dict.fromkeys(part.group for part in sorted(components, key=lambda part: part.order)))
 
     def map_of(self, head: int, group: str, side: Literal["query", "key"] = "key") -> Float[Tensor, "query key"]:
-        """Compute the map if queries or keys have only one kind of contribution. Raises InputError if unknown."""
+        """Compute the attention map of a head whose keys (or queries) have only one group of contributions. Raises
+        InputError for an unknown head or group."""
         self.check(head, 0, 0)
         check_choice("A group of contributions", group, self.groups(side))
         inputs = self.inputs

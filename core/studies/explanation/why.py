@@ -340,7 +340,7 @@ STUDY = Why()
 
 
 def share_records(sums: ScoreSums, least: float) -> Iterator[ScoreShare]:
-    """Yield, by layer and head, the contributions whose share in the attention scores is above the limit `least`."""
+    """Yield, by layer and head, the contributions that explain at least the share `least` of the variance of scores."""
     nulls = {
         (part.layer, part.weighting, name): float(np.nanmean(ratio))
         for part in sums.layers
@@ -639,7 +639,8 @@ def _of_side(component: Component, side: str) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Sum over inputs how much contributions determine scores. Raises InterventionError if scores do not decompose."""
+    """Sum over inputs what is needed for the shares of contributions in attention scores. Raises InterventionError if
+    the scores cannot be decomposed."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

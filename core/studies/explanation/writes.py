@@ -118,7 +118,7 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A score of what a head writes: "copying" or "relation". For a relation, `feature` names the word pairs."""
+    """A score of what a head promotes: the attended token ("copying") or words in the relation `feature` to it."""
 
     reads: str | None = None
 

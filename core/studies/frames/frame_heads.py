@@ -170,7 +170,7 @@ SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange l
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class FrameHeadsOptions:
-    """Options of a test of attention along frame-semantic links: sentences, scoring and selection rules."""
+    """Options of a test of attention between the elements of a frame and its target (the word that evokes it)."""
 
     checkpoint: Checkpoint = config.ENCODER
     sentences: Annotated[
