@@ -8,7 +8,7 @@ words; each kind has equally many links at the same distances, and a last row co
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -139,7 +139,6 @@ class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
                 changed.append(opened.predicted(logits))
             if kind in words:  # the last cut was in all layers
                 moved[kind] = np.abs(leads(logits, untouched) - leads(untouched, untouched))
-        links = [[len(some) for some in words[kind]] for kind in words]
         partial = Knocked(
             np.array(unit.positions),
             checkpoint.layers,
@@ -147,10 +146,10 @@ class KnockoutStudy(setup.ExampleStudy[KnockoutOptions, Knocked]):
             opened.predicted(untouched),
             np.array(changed),
             np.array(having),
-            attending=checkpoint.attending,
+            np.array(list(moved.values())) if words else None,
+            np.array([[len(some) for some in words[kind]] for kind in words]) if words else None,
+            checkpoint.attending,
         )
-        if words:
-            partial = replace(partial, moved=np.array(list(moved.values())), links=np.array(links))
         return partial, None
 
     def results(self, options: KnockoutOptions, merged: Knocked) -> list[Result]:

@@ -458,7 +458,7 @@ class SequentialTestSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestVerdict(Component):
-    """The verdict of a sequential test on one ablation target, with its effect on the clipped loss."""
+    """The verdict of a sequential test on one ablation target, and its mean effect on the loss, clipped per example."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")

@@ -214,7 +214,7 @@ class ImportantTranslationHead(TranslationHead):
 
 @dataclass(frozen=True, kw_only=True)
 class PrunedColumn(Result):
-    """A pruning step in one part of an encoder-decoder: the scores after `removed` heads are pruned."""
+    """A pruning step for heads of one kind, such as cross-attention: the scores after `removed` heads are pruned."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("pruned",)
     column: str

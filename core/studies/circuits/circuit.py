@@ -166,7 +166,15 @@ class CircuitStudy(Study[CircuitOptions, CircuitPartial]):
                 f"The probability of a wrong verdict (alpha) must be between 0 and 1; got {options.alpha:g}. "
                 "Choose a value such as 0.05."
             )
-        check(options)
+        check_choice("The kind of pair", options.kind, PAIR_KINDS)
+        check_choice("Answers", options.answers, ANSWERS)
+        if options.pairs < 12:
+            raise InputError(f"Testing edges needs at least 12 pairs of inputs; got {options.pairs}. Raise --pairs.")
+        if options.judging < 4:
+            raise InputError(
+                f"Evaluating circuits needs at least 4 held-out pairs of inputs; got {options.judging}. Raise "
+                "--judging."
+            )
         texts_of(options)
         return [Unit("pairs", ExampleUnit((), "pairs"), 1)]
 
@@ -359,7 +367,7 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return random edges that attribution did not propose, which show how many edges with an effect it misses."""
+        """Return the indices of random edges that attribution did not propose, to estimate how many it misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
@@ -664,18 +672,6 @@ class Division:
     deciding: np.ndarray
     judging: np.ndarray
     control: np.ndarray
-
-
-def check(options: "CircuitOptions") -> None:
-    """Raise InputError for an unknown kind of pair or answer, or for too few pairs of inputs."""
-    check_choice("The kind of pair", options.kind, PAIR_KINDS)
-    check_choice("Answers", options.answers, ANSWERS)
-    if options.pairs < 12:
-        raise InputError(f"Testing edges needs at least 12 pairs of inputs; got {options.pairs}. Raise --pairs.")
-    if options.judging < 4:
-        raise InputError(
-            f"Evaluating circuits needs at least 4 held-out pairs of inputs; got {options.judging}. Raise --judging."
-        )
 
 
 def texts_of(options: "CircuitOptions") -> list[tuple[Texts, Texts | None]]:

@@ -228,7 +228,7 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one circuit edge, in logits, over input pairs of one kind. Effects are not clipped."""
+    """The mean effect of one edge, in logits and not clipped, over input pairs with different or with equal answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")

@@ -82,7 +82,7 @@ class WhyOptions(AttendingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreShare(Result):
-    """The share of a head's attention scores due to one contribution, such as positions or an earlier head.
+    """The share of a head's attention score variance due to one contribution, such as positions or an earlier head.
 
     Attributes:
         level: "pair" of groups; "query" or "key" (a group on this side, summed over the other side: "any"); "query
@@ -137,7 +137,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The share of a head's attention scores that comes from one kind of contribution, stored as a head score.
+    """The share of a head's attention score variance due to one kind of contribution, stored as a head score.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
@@ -403,7 +403,7 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield the rank correlation of predicted and measured changes of maps per head, then the median."""
+    """Yield each head's rank correlation of predicted and measured changes of its maps, then the median over heads."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads

@@ -227,7 +227,7 @@ class FrameHeadsOptions:
 
 @dataclass(frozen=True)
 class Scored:
-    """The scores of all heads for one sentence, or for one of its frame links."""
+    """The scores of all heads for one sentence, or for one of its links between a frame element and the target."""
 
     id: str
     text: str

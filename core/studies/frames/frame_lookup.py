@@ -175,7 +175,7 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the value that ranks heads: the score or, for "difference", the score minus that elsewhere."""
+        """Return the value that ranks heads: the score or, for "difference", the score minus `others`."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -217,7 +217,7 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score the attention of all heads along the frame links of one sentence, with a baseline from `null` if needed."""
+    """Score all heads along the frame links of one sentence. `null` is called if the sentence has no baseline."""
     if not links:
         raise InputError(
             "The target and the element of a frame must be different words of the text; the marked words have no "
