@@ -37,9 +37,9 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
     """Define one head score per ablation method and template (name, label and formula, with {} for the method)."""
     return tuple(
-        HeadScore(*(text.format(operator) for text in texts), ("classifier", "labels"), None, None,
-                  MICHEL if operator == "zero" else KOVALEVA, about="task")
-        for operator in OPERATORS for texts in templates
+        HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
+                  None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")
+        for operator in OPERATORS for name, label, formula in templates
     )  # fmt: skip
 
 
