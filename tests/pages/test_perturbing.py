@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from core.studies.ablation import references
+from core.studies.ablation import setup
 from pages.parts.widgets import pickers
 from tests.pages.test_disabling import db, fine, opened, said, stored  # noqa: F401 - fixtures
 from tests.studies.planted import CARRIER, save_planted, write_rows
@@ -125,8 +125,8 @@ def test_heads_and_blocks_are_taken_out_live(db, planted, monkeypatch):  # noqa:
 def test_a_constant_is_fitted_live_on_rows_that_the_page_names(db, planted, monkeypatch):  # noqa: F811
     names = pickers.checkpoint_names()
     monkeypatch.setattr(pickers, "checkpoint_names", lambda: [*names, planted["checkpoint"]])
-    monkeypatch.setattr(references, "STEPS", 0)  # nothing is found, which the page says
-    monkeypatch.setattr(references, "FITTED_ROWS", 16)
+    monkeypatch.setattr(setup, "FIT_STEPS", 0)  # nothing is found, which the page says
+    monkeypatch.setattr(setup, "FITTED_ROWS", 16)
     found = fine(opened("interventions"))
     found.selectbox(key="checkpoint").set_value(planted["checkpoint"])
     found.text_input(key="text").set_value("the old engine ; ran all night")

@@ -5,7 +5,7 @@ import torch
 
 from core.errors import InputError, InterventionError
 from core.studies.ablation import patch as patches
-from core.studies.ablation import references, setup
+from core.studies.ablation import setup
 from core.studies.ablation.disable import STUDY as DISABLE
 from core.studies.ablation.knockout import STUDY as KNOCKOUT
 from core.studies.ablation.operators import STUDY as OPERATORS
@@ -26,8 +26,8 @@ def options(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(setup, "ROWS_A_UNIT", 25)
-    monkeypatch.setattr(references, "STEPS", 4)
-    monkeypatch.setattr(references, "FITTED_ROWS", 16)
+    monkeypatch.setattr(setup, "FIT_STEPS", 4)
+    monkeypatch.setattr(setup, "FITTED_ROWS", 16)
 
 
 @pytest.mark.thorough

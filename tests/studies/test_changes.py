@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from core.studies.ablation import references
+from core.studies.ablation import setup
 from core.studies.ablation.operators import OperatorsOptions
 from core.studies.ablation.records import effect_scores
-from core.studies.ablation.references import constants, expected
-from core.studies.ablation.setup import Opened
+from core.studies.ablation.setup import Opened, expected_logits, fitted_constants
 from core.studies.outcomes import Metric, metrics_before, prediction_changes, share_interval
 from core.tasks.glue import task_of
 
@@ -55,21 +54,23 @@ def test_a_share_has_wilsons_interval():
 
 def test_draws_are_averaged_as_probabilities_or_scores():
     one, two = torch.tensor([[4.0, 0.0]]), torch.tensor([[0.0, 4.0]])
-    assert torch.softmax(expected([one, two], is_score=False), -1)[0].tolist() == pytest.approx([0.5, 0.5])
-    assert torch.equal(expected([one], is_score=False), one)
-    assert expected([torch.tensor([[1.0]]), torch.tensor([[3.0]])], is_score=True).tolist() == [[2.0]]
+    assert torch.softmax(expected_logits([one, two], is_score=False), -1)[0].tolist() == pytest.approx([0.5, 0.5])
+    assert torch.equal(expected_logits([one], is_score=False), one)
+    assert expected_logits([torch.tensor([[1.0]]), torch.tensor([[3.0]])], is_score=True).tolist() == [[2.0]]
 
 
 def test_constants_are_fitted_once_for_the_same_weights_and_reference_rows(monkeypatch):
     made = []
-    monkeypatch.setattr(references, "reference_rows", lambda opened, options, most: [most, options.reference])
-    monkeypatch.setattr(references, "fit", lambda opened, rows: made.append(rows) or (opened.checkpoint.name, *rows))
+    monkeypatch.setattr(setup, "reference_rows", lambda opened, options, most: [most, options.reference])
+    monkeypatch.setattr(
+        setup, "fit_constants", lambda opened, rows: made.append(rows) or (opened.checkpoint.name, *rows)
+    )
 
     def fitted(name="x", weights="h", **options):
         opened = Opened(SimpleNamespace(name=name, weights_hash=weights), task_of("sst2"), (0, 1))
-        return constants(opened, OperatorsOptions(checkpoint=name, **options))
+        return fitted_constants(opened, OperatorsOptions(checkpoint=name, **options))
 
-    monkeypatch.setattr(references, "_FITTED", {})
+    monkeypatch.setattr(setup, "_FITTED", {})
     assert fitted() == fitted() == ("x", 64, 200)
     assert len(made) == 1
     assert fitted(name="y") == ("y", 64, 200)

@@ -11,7 +11,7 @@ import torch
 from core.errors import JobError
 from core.scoring.intervals import Means
 from core.studies import lookup
-from core.studies.ablation import references, setup
+from core.studies.ablation import setup
 from core.studies.attention import inputs
 from core.studies.merging import (
     AllOf,
@@ -153,7 +153,7 @@ STUDIES = {
 def test_units_in_any_order_give_equal_results(monkeypatch, options, study):
     monkeypatch.setattr(setup, "ROWS_A_UNIT", 9)
     monkeypatch.setattr(inputs, "ROWS_A_UNIT", 9)
-    monkeypatch.setattr(references, "STEPS", 2)
+    monkeypatch.setattr(setup, "FIT_STEPS", 2)
     given = options | STUDIES[study]
     if lookup.find_study(study).arguments is ChunkUnit:
         given["tasks"] = [given.pop("task")]

@@ -12,7 +12,6 @@ from . import patch as patch
 from . import perturb as perturb
 from . import prune as prune
 from . import records as records
-from . import references as references
 from . import seeds as seeds
 from . import separators as separators
 from . import sequential_test as sequential_test

@@ -28,7 +28,7 @@ from ..merging import Largest, MergedBy, OfFirst, PerExample, Positions
 from ..outcomes import Metrics, changed_metric, metrics_before, metrics_of, outcomes
 from ..records import Result
 from ..units import ExampleUnit
-from . import references, setup
+from . import setup
 from .records import (
     EFFECTS_ON_METRIC,
     AblatedTarget,
@@ -59,7 +59,7 @@ Differences = Float[np.ndarray, "variant row"]
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class DisableOptions(AblationOptions, references.ReferenceOptions):
+class DisableOptions(AblationOptions, setup.ReferenceOptions):
     """Options of an ablation study: what is ablated, in which checkpoint, and on which examples."""
 
     what: Annotated[
@@ -159,7 +159,7 @@ class Disable(setup.ExampleStudy[DisableOptions, Ablations]):
         return super().read(setup.with_groups(given))
 
     def units(self, options: DisableOptions) -> list[Unit]:
-        references.check(capture.interventions.known_operator(options.operator), options)
+        setup.check_replacements(capture.interventions.known_operator(options.operator), options)
         if setup.has_parts(options.what, options.heads) and options.operator != "zero":
             raise InputError(
                 f'The ablation method of sublayers and layers must be "zero"; got "{options.operator}". Choose zero.'
@@ -329,14 +329,14 @@ def swept_rows(
 
     def swept(some: Sequence[int], dtype: str) -> tuple[np.ndarray, np.ndarray, str, float]:
         components, changed, moved = [variants[k].components for k in some], [], 0.0
-        for source in references.sources(options.operator, opened, options):
+        for source in setup.replacements(options.operator, opened, options):
             outcome = capture.sweeping.sweep(
                 checkpoint, encodings, components, options.operator, source=source,
                 computing=capture.sweeping.Computing(dtype=dtype),
             )  # fmt: skip
             changed.append(outcome.changed)
             moved = max(moved, float((outcome.changed - outcome.plain).abs().max()))
-        expected = references.expected(changed, is_score=opened.task.is_score)
+        expected = setup.expected_logits(changed, is_score=opened.task.is_score)
         return opened.predicted(outcome.plain), opened.predicted(expected), outcome.dtype, moved
 
     def recomputed(targets: Sequence[int]) -> tuple[Recomputed]:

@@ -144,11 +144,8 @@ class Importance(setup.ExampleStudy[ImportanceOptions, Weighed]):
             )
             for rank, index in enumerate(ranked)
         ]  # fmt: skip
-        if not options.sweep:
+        if merged.plain is None or merged.changed is None or merged.moved is None:  # without a sweep
             return heads
-        assert merged.plain is not None  # noqa: S101 - with a sweep all three are there
-        assert merged.changed is not None  # noqa: S101
-        assert merged.moved is not None  # noqa: S101
         task = task_of(options.task)
         lost = outcomes(task, merged.gold, merged.plain).mean() - outcomes(task, merged.gold, merged.changed).mean(1)
         measured = {f"loss of {metrics_of(task)[0]}": lost, "mean change of logits": merged.moved.mean(1)}

@@ -27,7 +27,7 @@ from ..outcomes import Metrics
 from ..provenance import provenance
 from ..records import Result
 from ..units import NamedUnit
-from . import references, setup
+from . import setup
 from .records import OperatorAgreement, OperatorEffect, Unmodified, effect_scores
 from .setup import AblationOptions
 
@@ -35,7 +35,7 @@ DEFAULT = ("disable", "zero", "mean", "resample", "constant")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class OperatorsOptions(AblationOptions, references.ReferenceOptions):
+class OperatorsOptions(AblationOptions, setup.ReferenceOptions):
     """Options of a comparison between ablation methods."""
 
     limit: Limit = 200
@@ -88,7 +88,7 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
                 f"{', '.join(options.operators) or 'none'}. Name more methods."
             )
         for operator in options.operators:
-            references.check(capture.interventions.known_operator(operator), options)
+            setup.check_replacements(capture.interventions.known_operator(operator), options)
         size = len(setup.rows_of(options))
         return [Unit(name, NamedUnit(name, number=k), size) for k, name in enumerate(options.operators)]
 
@@ -107,12 +107,12 @@ class OperatorsStudy(Study[OperatorsOptions, Effects]):
                 source=source,
                 dtype=options.dtype,
             )
-            for source in references.sources(operator, opened, options)
+            for source in setup.replacements(operator, opened, options)
         ]
         plain, changes = outcomes[0].plain.numpy(), np.mean([effects.exact.numpy() for effects in outcomes], 0)
         fitting = np.zeros((3, 0))
         if operator == "constant":
-            fitted = references.constants(opened, options)
+            fitted = setup.fitted_constants(opened, options)
             fitting = np.stack(
                 [losses.flatten().double().numpy() for losses in (fitted.mean, fitted.zero, fitted.fitted)]
             )

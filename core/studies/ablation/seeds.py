@@ -250,35 +250,27 @@ class _Table:
         for name in SOURCES:
             groups[f"same {name}"] = [(i, j) for i, j in every if cells[i][name] == cells[j][name]]
         groups["no seed in common"] = [(i, j) for i, j in every if not cells[i].items() & cells[j].items()]
-        shared = {name: overlap(self.chosen, pairs) for name, pairs in groups.items() if pairs}
+        found = [(name, overlap(self.chosen, pairs), len(pairs)) for name, pairs in groups.items() if pairs]
         same = np.array([(first & other).sum() / self.top for first, other in zip(*self.halves, strict=True)])
+        found.append(("same run, other rows", Estimate(float(same.mean())), 0))
         chance = by_chance(self.layers * self.heads, self.top)
-        overlaps = [
+        return [
             HeadOverlap(
-                name=name, top=self.top, by_chance=chance, value=seen.value, low=seen.low,
-                high=seen.high, pairs=len(groups[name]), **self.about,
+                name=name, top=self.top, by_chance=chance, value=seen.value, low=seen.low, high=seen.high, pairs=pairs,
+                **self.about,
             )
-            for name, seen in shared.items()
+            for name, seen, pairs in found
         ]  # fmt: skip
-        beside = HeadOverlap(
-            name="same run, other rows", top=self.top, by_chance=chance, value=float(same.mean()), low=None, high=None,
-            pairs=0, **self.about,
-        )  # fmt: skip
-        return [*overlaps, beside]
 
     def _heads(self) -> list[StableHead]:
         counts = self.chosen.sum(0)
         order = sorted(np.flatnonzero(counts), key=lambda number: (-counts[number], number))
         return [
             StableHead(
-                name=str(self._head(number)),
-                layer=self._head(number).layer,
-                head=self._head(number).head,
-                runs=int(counts[number]),
-                top=self.top,
-                **self.about,
+                name=str(head), layer=head.layer, head=head.head, runs=int(counts[number]), top=self.top, **self.about
             )
             for number in order
+            for head in [self._head(number)]
         ]
 
 

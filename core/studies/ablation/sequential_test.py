@@ -30,7 +30,7 @@ from ..outcomes import RANKING, Metric, Metrics, metrics_of
 from ..provenance import provenance
 from ..records import Result
 from ..units import ExampleUnit
-from . import references, setup
+from . import setup
 from .records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict, effect_scores
 from .setup import AblationOptions, AblationTarget, groups_of, has_parts, targets_of, units_of_rows
 
@@ -46,7 +46,7 @@ INTERVALS = "bets"  # method of the intervals; earlier versions have "at looks" 
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class SequentialTestOptions(AblationOptions, references.ReferenceOptions):
+class SequentialTestOptions(AblationOptions, setup.ReferenceOptions):
     """Options of a sequential test: what is ablated on which examples, and the margin that an effect must exceed."""
 
     limit: Limit = None
@@ -145,7 +145,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return super().read(setup.with_groups(given))
 
     def units(self, options: SequentialTestOptions) -> list[Unit]:
-        references.check(capture.interventions.known_operator(options.operator), options)
+        setup.check_replacements(capture.interventions.known_operator(options.operator), options)
         check_choice("The target of a sequential test", options.what, TARGETS)
         if has_parts(options.what, options.heads):
             raise InputError(
@@ -181,7 +181,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         chosen = list(wanted.targets or range(len(variants)))
         labels, encodings = opened.outputs(rows), opened.encoded(rows)
         labelled = capture.losses.LabelledRows(encodings, labels, [row.id for row in rows])
-        sources = references.sources(options.operator, opened, options)  # one for each draw of "resample", else one
+        sources = setup.replacements(options.operator, opened, options)  # one for each draw of "resample", else one
 
         measured = [
             capture.losses.effects(
@@ -191,7 +191,7 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         ]
         changed, exact, first_order = (np.full((len(variants), len(rows)), np.nan) for _ in range(3))
         exact[chosen] = np.mean([effects.exact.numpy() for effects in measured], 0)
-        expected = references.expected([effects.changed for effects in measured], is_score=opened.task.is_score)
+        expected = setup.expected_logits([effects.changed for effects in measured], is_score=opened.task.is_score)
         changed[chosen] = opened.predicted(expected)
         if wanted.step == FIRST_ORDER:
             slopes = [

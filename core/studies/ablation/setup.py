@@ -1,6 +1,6 @@
-"""What ablation studies share: examples, opened classifiers, predictions as task labels, and ablation targets."""
+"""What ablation studies share: examples, opened classifiers, ablation targets, and outputs that replace a head's."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 import pydantic.dataclasses
 
-from ... import models, studies
+from ... import capture, models, studies
 from ...attention import Head
 from ...capture.components import Component, LayerBlock, every_part, parse_components
-from ...errors import InputError
+from ...errors import InputError, check_choice
 from ...store.rows import Row
 from ...tasks.glue import SPLIT, Task, TaskRow, drawn, fingerprint, label_order, read_rows, task_of, unseen
 from ...tuning.saved_checkpoints import training_log
 from ..contract import Done, Need, Study, Unit
-from ..options import Classifier, Data, Dtype, Limit, Seed, Split, TaskName
+from ..options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
 from ..provenance import provenance
 from ..units import ExampleUnit
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ...capture.constants import Fitted
+    from ...capture.interventions import StandInSource
     from ...models.checkpoint import Checkpoint
     from ...models.encoding import Encoding
 
@@ -265,3 +267,88 @@ def targets_of(what: str, heads: str, layers: int, width: int, attending: Sequen
         parts = every_part(layers, [WHOLE[what]])
         return [AblationTarget(str(part), part.layer, None, (), parts=(part,)) for part in parts]
     raise InputError(f'Only {", ".join(TARGETS)} can be ablated; got "{what}". Choose one of them.')
+
+
+# ---------------------------------------------------------------- outputs that replace those of ablated heads
+
+REFERENCE_ROWS = 200
+FITTED_ROWS = 64  # of the reference rows, those to which constants are fitted
+DRAWS = 3  # rows drawn for each input
+FIT_STEPS = 20  # of the constants' descent
+MEANS = {"class": "class of position", "position": "absolute position", "all": "all positions together"}
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class ReferenceOptions(ExampleOptions):
+    """Options of the ablation methods mean, resample and constant, which replace the output of a head by another."""
+
+    reference: Reference = REFERENCE_ROWS
+    draws: DrawnRows = DRAWS
+    mean_by: MeanBy = "class"
+
+
+def check_replacements(operator: str, options: ReferenceOptions) -> None:
+    """Raise InputError if the settings for replacing the outputs of heads do not fit the ablation method."""
+    if operator in ("mean", "resample", "constant") and options.reference < 2:
+        raise InputError(
+            f'The ablation method "{operator}" needs at least two reference examples; got '
+            f"{max(0, options.reference)}. Use more reference examples."
+        )
+    if operator == "mean":
+        check_choice("The grouping for mean ablation", options.mean_by, MEANS)
+    if operator == "resample" and options.draws < 1:
+        raise InputError(
+            f"Resample ablation must draw at least one example for each input; got {options.draws}. Raise the "
+            "number of draws."
+        )
+
+
+def replacements(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
+    """Create the replacements for head outputs, one per random draw; [None] if the ablation method needs none."""
+    check_replacements(operator, options)
+    if operator not in capture.interventions.FROM_REFERENCE:
+        return [None]
+    if operator == "constant":
+        return [fitted_constants(opened, options).source]
+    encodings = opened.encoded(reference_rows(opened, options))
+    if operator == "mean":
+        return [capture.outputs.mean_outputs(opened.checkpoint, encodings, by=options.mean_by)]
+    return [
+        capture.outputs.Donors(opened.checkpoint, tuple(encodings), options.seed, draw) for draw in range(options.draws)
+    ]
+
+
+def reference_rows(opened: Opened, options: ReferenceOptions, most: int | None = None) -> list[TaskRow]:
+    """Sample the training examples from which replacement outputs are computed."""
+    limit = options.reference if most is None else min(most, options.reference)
+    return read_rows(opened.task, "train", folder=options.data, limit=limit, seed=options.seed)
+
+
+def fitted_constants(opened: Opened, options: ReferenceOptions) -> "Fitted":
+    """Return a constant output for every head, chosen to minimise the loss. The constants are cached in the worker."""
+    about = opened.checkpoint
+    key = (about.name, about.weights_hash, opened.task.key, options.data, options.seed, options.reference)
+    if key not in _FITTED:
+        _FITTED.clear()  # a worker meets one job at a time
+        _FITTED[key] = fit_constants(opened, reference_rows(opened, options, FITTED_ROWS))
+    return _FITTED[key]
+
+
+def fit_constants(opened: Opened, rows: list[TaskRow], heads: Collection[Head] | None = None) -> "Fitted":
+    """Fit the constant outputs that minimise the loss when they replace the outputs of heads."""
+    return capture.constants.optimal_constants(
+        opened.checkpoint, opened.encoded(rows), opened.outputs(rows), steps=FIT_STEPS, heads=heads
+    )
+
+
+_FITTED: dict[tuple[Any, ...], "Fitted"] = {}
+
+
+def expected_logits(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
+    """Average model outputs over draws: the log of the mean probabilities of classes, or the mean of scores."""
+    import torch  # 1.3 s of start-up
+
+    if len(logits) == 1:
+        return logits[0]
+    stacked = torch.stack(list(logits))
+    return stacked.mean(0) if is_score else torch.softmax(stacked, -1).mean(0).log()

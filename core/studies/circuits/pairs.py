@@ -21,7 +21,7 @@ from ...scoring import effects
 from ...scoring.circuits import interactions
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
-from ..ablation import references, setup
+from ..ablation import setup
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import SIGNIFICANT, Headline
 from ..merging import PerExample, Positions
@@ -45,7 +45,7 @@ OPERATORS = ("zero", "mean")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class PairsOptions(references.ReferenceOptions):
+class PairsOptions(setup.ReferenceOptions):
     """Options of a test of interactions between heads: the checkpoint, the examples and the pairs of heads."""
 
     limit: Limit = 200
@@ -199,10 +199,10 @@ class Pairs(Study[PairsOptions, PairPartial]):
 STUDY = Pairs()
 
 
-def check_operator(operator: str, options: references.ReferenceOptions) -> None:
+def check_operator(operator: str, options: setup.ReferenceOptions) -> None:
     """Raise InputError if an ablation method cannot ablate several heads at once, or its settings are invalid."""
     check_choice("The method for ablating several heads at once", operator, OPERATORS)
-    references.check(operator, options)
+    setup.check_replacements(operator, options)
 
 
 def measured(
@@ -212,7 +212,7 @@ def measured(
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]
-    source = references.sources(options.operator, opened, options)[0]
+    source = setup.replacements(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), variants, options.operator, source=source)
     plain, changed = label_differences(opened, list(rows), swept.plain, swept.changed)
     labels = opened.outputs(rows)

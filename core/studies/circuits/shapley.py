@@ -20,7 +20,7 @@ from ...scoring import effects
 from ...scoring.circuits import antithetic_orders, sets_along, shapley_values
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
-from ..ablation import references, setup
+from ..ablation import setup
 from ..contract import Done, Flag, Need, Study, Unit
 from ..headline import Headline, head_interval
 from ..merging import PerExample, Positions, Summed
@@ -44,7 +44,7 @@ ORDERS = ("Shapley value", "gradient")
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class ShapleyOptions(references.ReferenceOptions):
+class ShapleyOptions(setup.ReferenceOptions):
     """Options of Shapley values: the checkpoint, the examples, and the number of random orders of the heads."""
 
     limit: Limit = 100
@@ -198,7 +198,7 @@ def values_of(
     """Estimate the Shapley value of every head on some examples, with random head orders for each example."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
-    source, columns = references.sources(options.operator, opened, options)[0], []
+    source, columns = setup.replacements(options.operator, opened, options)[0], []
     for row, row_number in zip(rows, places, strict=True):
         orders = antithetic_orders(len(all_of_heads), options.orders, np.random.default_rng([options.seed, row_number]))
         off = sets_along(orders)
@@ -231,7 +231,7 @@ def along_orders(
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     sets = [frozenset(all_of_heads[k] for k in order[: step + 1]) for order in ranked for step in range(len(order))]
-    source = references.sources(options.operator, opened, options)[0]
+    source = setup.replacements(options.operator, opened, options)[0]
     swept = capture.sweeping.sweep(checkpoint, opened.encoded(rows), sets, options.operator, source=source)
     plain, changed = label_differences(opened, list(rows), swept.plain, swept.changed)
     steps = changed.reshape(len(ranked), len(all_of_heads), len(rows))

@@ -7,7 +7,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.studies.ablation.references import FITTED_ROWS, MEANS
+from core.studies.ablation.setup import FITTED_ROWS, MEANS
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers

@@ -24,7 +24,7 @@ from core.scoring.registry import map_scores
 from core.store.database import Database
 from core.store.people import Person
 from core.studies import tagging
-from core.studies.ablation import references
+from core.studies.ablation import setup
 from core.studies.ablation.setup import Opened
 from core.tasks.glue import label_order, read_rows, task_of
 from pages.parts.shell import loading, people
@@ -221,8 +221,8 @@ def _constants(
 ) -> FittedHere:
     glue_task = task_of(task)
     opened = Opened(_checkpoint, glue_task, label_order(glue_task, _checkpoint.labels))
-    rows = read_rows(task, "train", folder=data_folder or None, limit=references.FITTED_ROWS, seed=0)
-    return FittedHere(references.fit(opened, rows, heads), len(rows), data_folder)
+    rows = read_rows(task, "train", folder=data_folder or None, limit=setup.FITTED_ROWS, seed=0)
+    return FittedHere(setup.fit_constants(opened, rows, heads), len(rows), data_folder)
 
 
 @st.cache_resource(show_spinner="Running the reference examples ...", max_entries=8)
