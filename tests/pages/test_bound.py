@@ -3,7 +3,7 @@
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.shell import history
+from pages.parts.shell import url
 
 
 def one_choice():
@@ -37,7 +37,7 @@ def test_back_takes_a_choice_back(monkeypatch):
     app = AppTest.from_function(one_choice).run()
     app.selectbox(key="task").set_value("sst2").run()
     del app.query_params["task"]
-    monkeypatch.setattr(history, "went_back", lambda: True)
+    monkeypatch.setattr(url, "went_back", lambda: True)
     assert app.run().markdown[0].value == "mrpc"
 
 

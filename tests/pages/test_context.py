@@ -4,7 +4,7 @@ import pytest
 import streamlit as st
 import torch
 
-from pages.parts.shell import context, history, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 from pages.parts.shell.short_names import BETWEEN_NAMES, short_names, short_titles
 from pages.parts.views import workbench
@@ -82,7 +82,7 @@ def test_what_interrupts_the_run_after_back_does_not_bring_back_what_the_fields_
     app.text_input(key="text").set_value("The cat sat.").run()
     app.query_params["text"] = "The old dog sleeps."
     with monkeypatch.context() as interrupted:
-        interrupted.setattr(history, "went_back", lambda: True)
+        interrupted.setattr(url, "went_back", lambda: True)
         interrupted.setattr(workbench, "show_maps", lambda *asked: st.stop())
         app.run()
     app.text_input(key="text").set_value("The cat sat.").run()

@@ -11,7 +11,7 @@ import pytest
 from core.attention import Head
 from core.capture.components import parse_components
 from core.errors import InputError
-from pages.parts.shell import history, resources, url
+from pages.parts.shell import resources, url
 from pages.parts.shell.context import FIELDS
 from pages.parts.shell.shell import _NAME, _PAYLOADS
 from tests.pages.opening import VIEWS, opened
@@ -106,7 +106,7 @@ def test_an_address_that_met_a_defect_meets_none(view, query):
 
 @pytest.mark.parametrize("name", INTERNAL)
 def test_no_address_drops_what_the_shell_remembers_when_somebody_goes_back(name, monkeypatch):
-    monkeypatch.setattr(history, "went_back", lambda: True)
+    monkeypatch.setattr(url, "went_back", lambda: True)
     assert faults("start/start", **{name: "1"}) == []
 
 

@@ -11,7 +11,7 @@ from core.atlas import example
 from core.drawing.panes import Pane, difference, telling_head
 from core.drawing.payload import FULL, as_bytes, difference_as_bytes, packed
 from pages.parts.maps import maps_grid
-from pages.parts.shell import history, resources, shell
+from pages.parts.shell import resources, shell, url
 from tests.pages.opening import switched
 
 pytestmark = pytest.mark.skipif(
@@ -144,7 +144,7 @@ def test_a_link_from_another_page_wins_over_what_the_session_had(app):
 
 def test_the_view_that_is_as_usual_stays_out_of_the_link(monkeypatch):
     kept = {"head": "L1H1", "text": "x"}
-    monkeypatch.setattr(history.st, "query_params", kept)
+    monkeypatch.setattr(url.st, "query_params", kept)
     view = {"head": "L2H2", "score": "entropy", "show": "layers", "least": 0, "scale": "own"}
     maps_grid.keep_view(view, "L2H2", "absolute")
     assert kept == {"text": "x", "score": "entropy", "scale": "own", "head": ""}  # one entry of the history, not two

@@ -34,7 +34,7 @@ from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.frames.sets import show_runs
 from pages.parts.reports.study_view import details
-from pages.parts.shell import context, history, resources, url
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
@@ -177,7 +177,7 @@ def _first(sentence: Parsed) -> tuple[str | None, list[int], list[int]]:
 def _keep(frame: str | None, target: list[int], element: list[int], *, as_proposed: bool) -> None:
     word_numbers = {"target": target, "element": element}
     places = {name: ",".join(str(k + 1) for k in numbers) or None for name, numbers in word_numbers.items()}
-    history.keep(dict.fromkeys(("frame", *places)) if as_proposed else {"frame": frame, **places})
+    url.keep(dict.fromkeys(("frame", *places)) if as_proposed else {"frame": frame, **places})
 
 
 def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
@@ -185,7 +185,7 @@ def _pick_target(sentence: Parsed, linked: dict[str, list[int]]) -> int:
     labels = [f"{sentence.phrase(target.words)}: {target.frame} ({target.unit})" for target in targets] + [
         "other words"
     ]
-    if key not in st.session_state or history.went_back():
+    if key not in st.session_state or url.went_back():
         st.session_state[key] = _target_in_link(targets, linked["target"])
     number = st.selectbox(
         "Target and frame",
@@ -240,7 +240,7 @@ def _pick_element(
         f"{proposal.name or 'element'}: {sentence.phrase(proposal.words)} ({proposal.place})" for proposal in proposals
     ]
     key = f"element|{sentence.text}|{number}|{target}"
-    if key not in st.session_state or history.went_back():
+    if key not in st.session_state or url.went_back():
         linked_words = linked["element"] if target == linked["target"] else []
         fitting = [k for k, proposal in enumerate(proposals) if list(proposal.words) == linked_words]
         st.session_state[key] = next(iter(fitting), len(proposals) if linked_words else 0)
@@ -457,11 +457,9 @@ def _ends(marked: Marked) -> tuple[str, str]:
 
 def _chosen(key: str, rows: pd.DataFrame) -> Head:
     """Return the head that was clicked or is in the URL, otherwise the first of the ranking."""
-    head_name = (
-        st.query_params.get(key, "") if history.went_back() else st.session_state.get(key, st.query_params.get(key))
-    )
+    head_name = st.query_params.get(key, "") if url.went_back() else st.session_state.get(key, st.query_params.get(key))
     st.session_state[key] = head_name
-    history.keep({key: head_name})
+    url.keep({key: head_name})
     return Head.parse(head_name) if head_name in set(rows["name"]) else Head.parse(rows["name"].iloc[0])
 
 

@@ -9,7 +9,7 @@ from core.attention import PARTS
 from core.models.parts import parts_of
 from core.tasks.glue import TASKS
 from core.tasks.tables import Pasted, read_pasted
-from pages.parts.shell import context, history, resources, url
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import own_rows, pickers
 
@@ -64,9 +64,9 @@ def pick_other() -> Input:
                              placeholder="sentence to compare, with as many tokens as the first") or ""  # fmt: skip
         pair = st.text_input("Its second sentence", key="pair2", label_visibility="collapsed",
                              placeholder="second sentence, optional") or ""  # fmt: skip
-    if not history.went_back():
+    if not url.went_back():
         short = len(text) + len(pair) <= context.LINK_CHARACTERS
-        history.keep({"text2": text if short else None, "pair2": pair if short else None})
+        url.keep({"text2": text if short else None, "pair2": pair if short else None})
     return Input(text, pair if pair.strip() else None)
 
 

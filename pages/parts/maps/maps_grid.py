@@ -12,7 +12,7 @@ from core.drawing.panes import Pane, header_of, scored_pane, usual_scale
 from core.drawing.payload import packed
 from core.scoring.registry import HEAD_SCORES
 from pages.parts.maps.components import workbench_component
-from pages.parts.shell import history
+from pages.parts.shell import url
 from pages.parts.shell.resources import Shown
 
 USUAL: dict[str, Any] = {"head": "none", "also": "", "look": "map", "score": "", "show": "layers", "least": 0,
@@ -48,7 +48,7 @@ def show_grid(
     between reruns, so that the payload is not sent again. note: a sentence above the maps.
     """
     header = header_of(panes, caption=caption, head=head, opened=opened, note=note)
-    if turn := history.last_turn():
+    if turn := url.last_turn():
         header |= {"back": turn, "id": f"{header['id']}-{turn['turn']}"}
     result = _workbench(key=key, data=packed(header, [pane.weights for pane in panes]), on_view_change=lambda: None)
     return dict(result.view or {})
@@ -76,10 +76,10 @@ def opened_view() -> dict[str, Any]:
 
 def keep_view(view: Mapping[str, Any], head: str, scale: str) -> None:
     """Write the view into the URL, without default values."""
-    if history.went_back():
+    if url.went_back():
         return  # the URL is right, and what the browser says of the view is of the moment before
     usual = USUAL | {"head": head, "scale": scale}
-    history.keep({name: None if view[name] == usual[name] else str(view[name]) for name in usual if name in view})
+    url.keep({name: None if view[name] == usual[name] else str(view[name]) for name in usual if name in view})
 
 
 def _share(text: Any, otherwise: Any) -> float:

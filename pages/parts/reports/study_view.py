@@ -18,7 +18,7 @@ from core.studies.contract import READ_FROM, declared
 from core.studies.lookup import find_study
 from pages.parts.reports import result_card
 from pages.parts.reports.provenance import StoredRun, known_runs
-from pages.parts.shell import context, history, resources
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.page_table import RESULTS, page_of
 from pages.parts.shell.short_names import short_names
@@ -97,7 +97,7 @@ def _opened(stored_runs: Mapping[str, StoredRun], key: str, prefer: Callable[[St
     run, usual = _to_open(stored_runs, key, prefer)
     st.session_state.update({key: run, f"_{key}_newest": next(iter(stored_runs)), f"_{key}_context": _asked()})
     if run != usual or key in st.query_params:
-        history.keep({key: None if run == usual else run})
+        url.keep({key: None if run == usual else run})
     return run
 
 
@@ -112,7 +112,7 @@ def _to_open(
     and the latter."""
     newest, session = next(iter(stored_runs)), st.session_state
     usual = max(stored_runs, key=lambda run: (*_rank(stored_runs[run]), prefer(stored_runs[run])))
-    if key not in session or history.went_back():
+    if key not in session or url.went_back():
         run = st.query_params.get(key, usual)
     elif session.get(f"_{key}_newest") != newest:
         run = newest
@@ -124,7 +124,7 @@ def _to_open(
 def second_shown(study: str, key: str) -> str | None:
     """Return the second checkpoint of the result that opens, if none was chosen to compare with."""
     in_link = st.query_params.get("class_set")
-    class_set = in_link if history.went_back() else st.session_state.get("class_set", in_link)
+    class_set = in_link if url.went_back() else st.session_state.get("class_set", in_link)
     stored_runs = {
         stored.run: stored
         for stored in known_runs(study)

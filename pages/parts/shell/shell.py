@@ -9,7 +9,7 @@ from core.errors import AtlasError
 from core.jobs import api
 from core.store.bodies import collecting
 from pages.parts import streamlit_internals
-from pages.parts.shell import context, history, links, navigation, people, resources, url, warming
+from pages.parts.shell import context, links, navigation, people, resources, url, warming
 from pages.parts.shell.messages import clear_errors, counted, say_left_out
 from pages.parts.shell.page_table import ANNOTATOR, PAGES, PAGES_FOLDER, page_of
 from pages.parts.shell.resources import settle
@@ -24,7 +24,7 @@ def arrive(page: str, view: str) -> None:
 
     The same applies after Back or Forward, and when a link of the view leads to the view itself.
     """
-    back = history.went_back()
+    back = url.went_back()
     shown = st.session_state.get("_page_shown")
     if shown == (page, view) and not back:
         if context.came_by_link():
@@ -58,7 +58,7 @@ def show() -> None:
     if navigation.labels_alone(page.name) and page.name not in ANNOTATOR:
         st.switch_page(PAGES_FOLDER / f"{next(iter(ANNOTATOR))}.py")
     view = navigation.view_of(page)
-    history.count_turn()
+    url.count_turn()
     arrive(page.name, view.name)
     with st.sidebar:
         with st.container(key="pages"):
@@ -69,7 +69,7 @@ def show() -> None:
         people.who_is_here()
         running_indicator()
         watch_window()
-    back = history.went_back()
+    back = url.went_back()
     try:
         with st.container(key="page"), collecting() as left_out:
             place = st.empty()

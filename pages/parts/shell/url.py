@@ -1,4 +1,7 @@
-"""Widgets whose values are in the URL under a stable name, and which Back restores.
+"""The URL of a page: parameters, Back and Forward, and widgets whose values are in the URL under a stable name.
+
+Streamlit adds a history entry for every message that changes the URL, so related changes are written together. After
+Back, the page runs again with the old URL, which must override the state of the page.
 
 `bind="query-params"` of Streamlit writes what is shown ("SST-2" for the task sst2), so that renaming a choice breaks
 links, and it replaces the history entry, so that Back leaves the page. It is used for typed values: numbers, words,
@@ -10,8 +13,49 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from pages.parts.shell import history
-from pages.parts.streamlit_internals import drawn
+from pages.parts.streamlit_internals import drawn, went_back
+
+_TURNS, _ASKED = "_history_turns", "_history_asked"
+
+
+def keyed(name: str) -> str:
+    """Return a key for a widget with its own state, which is reset when the user goes back or forward."""
+    turns = st.session_state.get(_TURNS, 0)
+    return f"{name}_{turns}" if turns else name
+
+
+def count_turn() -> None:
+    """Count a navigation; called once per run, before any call of `keyed`."""
+    if went_back():
+        st.session_state[_TURNS] = st.session_state.get(_TURNS, 0) + 1
+        st.session_state[_ASKED] = {name: "\n".join(st.query_params.get_all(name)) for name in st.query_params}
+
+
+def last_turn() -> dict[str, Any]:
+    """Return the number of the last Back or Forward with the requested parameters; {} before the first.
+
+    Components with state in the browser use it to detect that the page has answered.
+    """
+    turns = st.session_state.get(_TURNS, 0)
+    return {"turn": turns, "asked": st.session_state.get(_ASKED, {})} if turns else {}
+
+
+def keep(values: Mapping[str, str | Sequence[str] | None]) -> None:
+    """Write parameters into the URL as one history entry; None removes a parameter, and several values are repeated."""
+    changed = {
+        name: value
+        for name, value in values.items()
+        if value and (st.query_params.get(name) if isinstance(value, str) else st.query_params.get_all(name)) != value
+    }
+    removed = [name for name, value in values.items() if not value and st.query_params.get(name)]
+    if len(removed) == 1 and not changed:
+        del st.query_params[removed[0]]
+    elif changed or removed:
+        st.query_params.update(changed | dict.fromkeys(removed, ""))
+
+
+# ---------------------------------------------------------------- widgets with values in the URL
+
 
 T = TypeVar("T", bound=str)
 NOTHING = "none"  # what the URL says where nothing is chosen and usually something is
@@ -25,7 +69,7 @@ def asks_link(key: str) -> bool:
     message has no value; the empty field would then count as a choice.
     """
     st.session_state.setdefault(_KEYS, set()).add(key)
-    if key not in st.session_state or history.went_back():
+    if key not in st.session_state or went_back():
         return True
     if not drawn(key):
         st.session_state[key] = st.session_state[key]  # a value that is set goes along with the field
@@ -83,7 +127,7 @@ def pick(
         st.session_state[key] = start
     chosen = widget(label, options, key=key, **settings) or start
     if chosen != start or key in st.query_params:
-        history.keep({key: chosen})
+        keep({key: chosen})
     return chosen
 
 
@@ -120,7 +164,7 @@ def pick_many(
     else:
         st.session_state[key] = [name for name in st.session_state[key] if name in options]
     chosen: list[T] = widget(label, options, key=key, **settings)
-    history.keep({key: None if chosen == usual else chosen or NOTHING})
+    keep({key: None if chosen == usual else chosen or NOTHING})
     return chosen
 
 
@@ -129,5 +173,5 @@ def switch(widget: Callable[..., Any], label: str, *, key: str, default: bool = 
     if asks_link(key):
         st.session_state[key] = {"true": True, "false": False}.get(st.query_params.get(key, ""), default)
     on = bool(widget(label, key=key, **settings))
-    history.keep({key: None if on == default else str(on).lower()})
+    keep({key: None if on == default else str(on).lower()})
     return on

@@ -25,7 +25,7 @@ from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.attending import task_said
 from pages.parts.reports.study_view import details, drawer, shown_result
-from pages.parts.shell import context, history, links, url
+from pages.parts.shell import context, links, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.short_names import short_names
 from pages.parts.tuning.tuning_settings import pick_data
@@ -177,7 +177,7 @@ def _texts_at_hand(task: str, compared: ChangeOptions) -> dict[str, TaskRow]:
 def _most_changed() -> None:
     """Reset the choice to the head that changed most."""
     st.session_state.pop("changed_head", None)
-    history.keep({"changed_head": None})
+    url.keep({"changed_head": None})
 
 
 def _cosine(score: ChangeScore) -> float:

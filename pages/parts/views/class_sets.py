@@ -6,7 +6,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.codebook.classes import ClassSet
 from pages.parts.label import class_forms, label_tools
-from pages.parts.shell import history, people, resources
+from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 
 
@@ -36,7 +36,7 @@ def show(tools: DeltaGenerator) -> None:
     with st.expander("Create a class set of your own", icon=":material/add:"), clear_errors():
         new_name = class_forms.new_class_set(db, annotator)
         if new_name is not None:
-            history.keep({"class_set": new_name})
+            url.keep({"class_set": new_name})
             st.session_state.pop("class_set", None)  # what the link says is picked
             st.toast(f"Made: {plain(new_name)}")
             st.rerun()

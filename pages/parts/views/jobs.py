@@ -15,7 +15,7 @@ from core.store import exchange, shipped_record
 from core.store.jobs import jobs
 from pages.parts.reports.provenance import stored_run
 from pages.parts.reports.result_list import open_link
-from pages.parts.shell import history, resources
+from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.shell.short_names import short_titles
 from pages.parts.widgets import job_progress
@@ -90,7 +90,7 @@ def show_line(job: Any, title: str) -> None:
 
 def open_details(job: str) -> None:
     """Show or hide the rows and errors of a job; the URL names the open one."""
-    history.keep({"job": None if st.query_params.get("job") == job else job})
+    url.keep({"job": None if st.query_params.get("job") == job else job})
 
 
 def resume(job: str) -> None:

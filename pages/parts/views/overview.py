@@ -11,7 +11,7 @@ from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_at
 from pages.parts.atlas.measuring import offer_to_measure
 from pages.parts.charts.budget import budget_grid, budget_parts
 from pages.parts.charts.heads import clicked_heads
-from pages.parts.shell import context, history, links, url
+from pages.parts.shell import context, links, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
@@ -42,7 +42,7 @@ def changed(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 def brushed_before() -> list[str]:
     """Return the heads that were selected, here or by the link to the page."""
-    if "brushed" not in st.session_state or history.went_back():
+    if "brushed" not in st.session_state or url.went_back():
         st.session_state.brushed = [name for name in st.query_params.get("brushed", "").split(",") if name]
     brushed: list[str] = st.session_state.brushed
     return brushed
@@ -106,12 +106,12 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
         across, up, colour, note = compared(across_key, task_scores, frame, f"{name} · {task}", shape)
     lines, before = likeness.lines(task_scores, shape), brushed_before()
     brushed, opened = show_atlas(
-        Plane(shape, across, up, colour), key=history.keyed("atlas_heads"), bars=bars, labels=lines, selected=before
+        Plane(shape, across, up, colour), key=url.keyed("atlas_heads"), bars=bars, labels=lines, selected=before
     )
     if opened:
         links.go("heads/one", head=opened, checkpoint=name, rows=task)
     st.session_state.brushed = brushed
-    history.keep({"brushed": ",".join(brushed) or None})
+    url.keep({"brushed": ",".join(brushed) or None})
     st.caption(
         plain(
             f"{note} · Hover to read a value, drag to select heads, click to open a head · L1H1 is the first head "

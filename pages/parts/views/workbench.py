@@ -18,7 +18,7 @@ from core.scoring.heads import SpecialPositions
 from core.scoring.long_scores import long_even_scores, long_scores
 from pages.parts.maps import inputs, maps_grid, panes
 from pages.parts.maps.inputs import Input
-from pages.parts.shell import context, history, resources, url
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.pin import ask_pin
@@ -79,8 +79,8 @@ def _scores(name: str, chosen: Input, blocks: "BlockMaps") -> dict[str, Any]:
 
 def _corner(view: dict, block: int, length: int) -> tuple[int, int]:
     """Return the first query and key, from 1, of the block that was clicked or is in the URL."""
-    if view.get("at") and not history.went_back():
-        history.keep({"block": view["at"]})
+    if view.get("at") and not url.went_back():
+        url.keep({"block": view["at"]})
     query, _, key = st.query_params.get("block", "0,0").partition(",")
     places = (url.number_of(text) or 0 for text in (query, key))
     first, second = (block_index * block + 1 for block_index in places)
@@ -179,7 +179,7 @@ def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> No
         maps_grid.keep_view(view, telling, usual_scale(result.panes))
     head = (view or opened).get("head", first)
     if not view and head != telling:
-        history.keep({"head": head})
+        url.keep({"head": head})
     if head != context.chosen().head and (head != telling or context.chosen().head):
         context.choose(head=None if head == "none" else head)
     st.caption(

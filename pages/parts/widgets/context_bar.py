@@ -12,7 +12,7 @@ from core.errors import AtlasError
 from core.models.config_files import all_heads_in, read_config
 from core.models.present import model_folder
 from core.tasks.glue import TASKS
-from pages.parts.shell import context, history, resources, url
+from pages.parts.shell import context, resources, url
 from pages.parts.shell.context import CUT, FIELDS
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import View
@@ -67,8 +67,8 @@ def show_bar(view: View, second: str | None = None) -> bool:
     context.choose(**chosen)
     starts = {name: value for name, value in usual.items() if name in FIELDS and name != "beside"}
     context.set_now(context.with_starts(replace(context.chosen(), **_named(picked | reads)), starts))
-    if not history.went_back():
-        history.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
+    if not url.went_back():
+        url.keep(dict.fromkeys((*shown, CUT)) | _kept_cut(picked) | context.parameters())
     chosen = asdict(context.chosen())
     used = {"pair", *(name for use in view.uses for name in FIELDS_OF.get(use, (use,)))}
     used |= {"head"} if "head in its picture" in view.uses else set()
@@ -95,7 +95,7 @@ def usual_checkpoint(view: View, mode: str | None = None) -> str:
 def _mode() -> str | None:
     """Return the mode that the view is about to show; None for its first."""
     in_url = st.query_params.get("mode")
-    return in_url if history.went_back() else st.session_state.get("mode", in_url)
+    return in_url if url.went_back() else st.session_state.get("mode", in_url)
 
 
 def _named(picked: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from core import config
 from core.errors import InputError
 from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
-from pages.parts.shell import context, history, resources, url
+from pages.parts.shell import context, resources, url
 from pages.parts.widgets import checkpoint_chooser, own_rows
 from pages.parts.widgets.checkpoint_names import checkpoint_names
 
@@ -66,7 +66,7 @@ def pick_text(
     field: Callable[..., str | None] = st.text_input if height is None else partial(st.text_area, height=height)
     shown = "collapsed" if bare else "visible"
     text = field(label, key=key, placeholder=placeholder, help=help, label_visibility=shown) or ""
-    history.keep({key: text if text != default and len(text) <= context.LINK_CHARACTERS else None})
+    url.keep({key: text if text != default and len(text) <= context.LINK_CHARACTERS else None})
     return text
 
 
