@@ -18,13 +18,11 @@ import streamlit as st
 from starlette.middleware import Middleware
 from starlette.routing import Route
 
-import pages.parts.shell.auth_routes
-import pages.parts.shell.bundle
-import pages.parts.shell.closed_routes
 import pages.parts.shell.connections
 import pages.parts.shell.guard
-import pages.parts.shell.headers
+import pages.parts.shell.middleware
 import pages.parts.shell.people
+import pages.parts.shell.sign_in
 import pages.parts.shell.warming
 import pages.parts.team.http_routes
 from core.config import environment_faults, keep_to_folders, take_arguments
@@ -49,16 +47,16 @@ SCRIPT = Path(pages.parts.shell.warming.__file__).with_name("shell.py")  # its i
 pages.parts.shell.warming.allow()
 base = str(st.get_option("server.baseUrlPath") or "").strip("/")
 painted = Route(f"/{base}/painted".replace("//", "/"), pages.parts.shell.warming.painted, methods=["POST"])
-routes = [painted, *pages.parts.team.http_routes.ROUTES, *pages.parts.shell.auth_routes.routes()]
+routes = [painted, *pages.parts.team.http_routes.ROUTES, *pages.parts.shell.sign_in.routes()]
 app = st.App(
     SCRIPT,
     lifespan=pages.parts.shell.warming.serving,
     middleware=[
         Middleware(pages.parts.shell.connections.BoundedServer),
-        Middleware(pages.parts.shell.headers.Headers),
-        Middleware(pages.parts.shell.closed_routes.Closed, base=base, own=routes),
+        Middleware(pages.parts.shell.middleware.Headers),
+        Middleware(pages.parts.shell.middleware.Closed, base=base, own=routes),
         Middleware(pages.parts.shell.guard.Guard),
-        Middleware(pages.parts.shell.bundle.Bundle, base=base),
+        Middleware(pages.parts.shell.middleware.Bundle, base=base),
         Middleware(pages.parts.shell.warming.FirstPage, base=base),
     ],
     routes=routes,

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from core.sign_in import SignIn
-from pages.parts.shell import headers, people
+from pages.parts.shell import middleware, people
 from pages.parts.shell.guard import Guard
 from tests.deploy.test_proxy_browser import GUIDE, nginx_block, running_nginx
 from tests.pages.browsing import free_port
@@ -68,7 +68,7 @@ def behind(tmp_path_factory):
     methods = ["GET", "POST"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(people, "configured", lambda: SignIn(required=True, https=True))
-        app = headers.Headers(Guard(Starlette(routes=[Route("/{path:path}", answer, methods=methods)])))
+        app = middleware.Headers(Guard(Starlette(routes=[Route("/{path:path}", answer, methods=methods)])))
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
          "-keyout", folder / "key.pem", "-out", folder / "certificate.pem"],

@@ -9,7 +9,7 @@ import streamlit as st
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from pages.parts.shell import remembered_choices, shell
+from pages.parts.shell import people, shell
 
 st.set_page_config(layout="wide")
 shell.dress()
@@ -36,7 +36,7 @@ def show() -> None:
         st.selectbox("Checkpoint", ["a", "b"], key="checkpoint")
         st.text_input("Text", key="text")
         st.text_input("Pair", "not empty", placeholder="a hint", key="pair")
-        remembered_choices.remember({"name": "somebody"}, key="remember_name")
+        people.remember({"name": "somebody"}, key="remember_name")
     st.container(key="page").subheader("A question")
     with st.container(key="example_run"), st.container(key="answer_run"):
         st.markdown("**An answer**")

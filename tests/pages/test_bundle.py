@@ -5,7 +5,7 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 from streamlit.web.server.starlette.starlette_static_routes import create_streamlit_static_assets_routes
 
-from pages.parts.shell.bundle import Bundle
+from pages.parts.shell.middleware import Bundle
 
 
 class Counting:

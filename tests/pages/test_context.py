@@ -5,8 +5,8 @@ import streamlit as st
 import torch
 
 from pages.parts.shell import context, resources, url
+from pages.parts.shell.messages import BETWEEN_NAMES, short_names, short_titles
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
-from pages.parts.shell.short_names import BETWEEN_NAMES, short_names, short_titles
 from pages.parts.views import workbench
 from pages.parts.widgets.context_bar import FIELDS_OF
 from tests.capture.conftest import tiny

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from core import config
 from pages.parts.maps import maps_grid
 from pages.parts.shell import resources, shell
-from pages.parts.shell.sized_cache import SizedCache
+from pages.parts.shell.resources import SizedCache
 from tests.capture.conftest import tiny
 from tests.pages.opening import switched
 

@@ -24,7 +24,7 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 from core.sign_in import SignIn
 from pages.parts.shell import guard, people
 from pages.parts.shell.connections import limits_for
-from pages.parts.shell.request_checks import RefusedError, check_source
+from pages.parts.shell.guard import RefusedError, check_source
 from tests.event_loops import finished
 from tests.pages.spliced import spliced
 

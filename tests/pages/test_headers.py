@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from streamlit import config as streamlit_config
 
 from core.sign_in import SignIn
-from pages.parts.shell import headers, people
+from pages.parts.shell import middleware, people
 
 
 async def answer(request):
@@ -27,7 +27,7 @@ def browser(monkeypatch):
         if sites is not None:
             monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", sites)
         monkeypatch.setattr(people, "configured", lambda: SignIn(required=https, https=https))
-        return TestClient(headers.Headers(Starlette(routes=[Route("/{path:path}", answer)])))
+        return TestClient(middleware.Headers(Starlette(routes=[Route("/{path:path}", answer)])))
 
     return made
 
@@ -71,7 +71,7 @@ def test_cookies_are_secure_where_people_sign_in_over_https(browser):
     ],
 )
 def test_the_flag_of_a_cookie_is_added_once_and_is_no_part_of_its_value(cookie, told):
-    assert headers.secured(cookie) == told
+    assert middleware.secured(cookie) == told
 
 
 def test_no_other_site_may_send_messages_to_the_app():

@@ -16,7 +16,7 @@ from core.store import jobs as store
 from core.store.database import Database
 from core.studies.contract import as_json
 from pages.parts.shell import resources
-from pages.parts.shell.short_names import short_titles
+from pages.parts.shell.messages import short_titles
 from pages.parts.views.jobs import title_beside
 from pages.parts.widgets import job_progress
 from tests.pages.opening import switched

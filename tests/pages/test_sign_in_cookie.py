@@ -17,8 +17,8 @@ from streamlit.web.server.starlette.starlette_server_config import USER_COOKIE_N
 
 from core.sign_in import SignIn
 from core.store.people import Person
-from pages.parts.shell import auth_routes, people, sign_in_cookie
-from pages.parts.shell.headers import Headers as Answers
+from pages.parts.shell import people, sign_in
+from pages.parts.shell.middleware import Headers as Answers
 from tests.pages.spliced import claims, cookies_of, filler, spliced
 
 ORIGIN = "http://testserver"
@@ -46,7 +46,7 @@ def cookie(about, name=USER_COOKIE_NAME, secret=SECRET):
 
 
 def who(cookies):
-    return people.person_of(sign_in_cookie.claims_of(cookies))
+    return people.person_of(sign_in.claims_of(cookies))
 
 
 def test_a_cookie_of_a_session_that_holds_names_its_person():
@@ -70,12 +70,12 @@ def test_streamlit_is_shown_no_chunks_and_no_cookie_of_nobody():
 
 def seen_by_streamlit(cookies):
     text = "; ".join(f"{name}={value}" for name, value in cookies.items())
-    shown = sign_in_cookie.without_strangers([(b"host", b"testserver"), (b"cookie", text.encode())])
+    shown = sign_in.without_strangers([(b"host", b"testserver"), (b"cookie", text.encode())])
     assert Headers(raw=shown)["host"] == "testserver"
     return TestRequest(shown).cookies
 
 
-class TestRequest(sign_in_cookie.Request):
+class TestRequest(sign_in.Request):
     __test__ = False
 
     def __init__(self, headers):
@@ -131,7 +131,7 @@ class Provider:
 def browser(monkeypatch):
     monkeypatch.setattr(starlette_auth_routes, "_get_provider_by_state", lambda *_: "default")
     monkeypatch.setattr(starlette_auth_routes, "_get_origin_from_secrets", lambda: ORIGIN)
-    routes = auth_routes.routes()
+    routes = sign_in.routes()
     app = Starlette(routes=routes, middleware=[Middleware(SessionMiddleware, secret_key=SECRET)])
     with TestClient(app, base_url=ORIGIN, follow_redirects=False) as client:
         client.comes_back = lambda **about: come_back(client, monkeypatch, about)
@@ -149,8 +149,8 @@ def test_a_sign_in_keeps_a_name_and_a_session_and_no_more(browser):
     assert browser.comes_back(**about).status_code == 302
     names = {name for name in browser.cookies if name.startswith(USER_COOKIE_NAME) and "tokens" not in name}
     assert names == {USER_COOKIE_NAME}
-    known = sign_in_cookie.claims_of(dict(browser.cookies))
-    assert set(known) == set(sign_in_cookie.HELD)
+    known = sign_in.claims_of(dict(browser.cookies))
+    assert set(known) == set(sign_in.HELD)
     assert people.person_of(known) == Person(ADA, "admin")
 
 
@@ -173,7 +173,7 @@ def test_chunks_of_before_are_cleared_by_a_sign_in(browser):
     for name, value in cookies_of(claims(EVE, ORIGIN, name=filler(5000)), SECRET).items():
         browser.cookies.set(name, value, domain="testserver.local", path="/")
     browser.comes_back()
-    assert {name for name in browser.cookies if sign_in_cookie.is_chunk(name)} == set()
+    assert {name for name in browser.cookies if sign_in.is_chunk(name)} == set()
     assert who(dict(browser.cookies)).name == ADA
 
 
@@ -218,7 +218,7 @@ def test_a_link_of_another_site_signs_nobody_out(browser):
 def test_the_button_ends_the_session_wherever_its_cookie_went(browser, monkeypatch):
     browser.comes_back()
     stolen = dict(browser.cookies)
-    user = SimpleNamespace(to_dict=lambda: sign_in_cookie.claims_of(stolen), get=lambda _: True)
+    user = SimpleNamespace(to_dict=lambda: sign_in.claims_of(stolen), get=lambda _: True)
     left = []
     monkeypatch.setattr(people, "st", SimpleNamespace(user=user, logout=lambda: left.append(True)))
     assert people.person().name == ADA

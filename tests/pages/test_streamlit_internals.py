@@ -28,7 +28,7 @@ from streamlit.web.server.starlette.starlette_app import create_streamlit_routes
 from uvicorn.lifespan.on import LifespanOn
 
 from pages.parts import streamlit_internals
-from pages.parts.shell.closed_routes import Closed
+from pages.parts.shell.middleware import Closed
 from pages.parts.streamlit_internals import OPEN, InternalsError
 from tests.event_loops import finished
 

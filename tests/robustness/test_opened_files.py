@@ -56,7 +56,7 @@ KNOWN = {
             ("core/studies/lookup.py", "study_modules"),
             ("core/tasks/perturbations.py", "words"), ("pages/parts/frames/lookup.py", ""),
             ("pages/parts/maps/components.py", "workbench_component"),
-            ("pages/parts/maps/components.py", "drawing_component"), ("pages/parts/shell/bundle.py", "Bundle.__call__"),
+            ("pages/parts/maps/components.py", "drawing_component"), ("pages/parts/shell/middleware.py", "Bundle.__call__"),
             ("pages/parts/shell/shell.py", ""),
         ],
         OURS,

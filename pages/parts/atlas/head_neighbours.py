@@ -12,8 +12,7 @@ from pages.parts.atlas.head_pictures import LONGEST, ordered_inputs
 from pages.parts.atlas.small_maps import SmallMap, show_small_maps
 from pages.parts.reports.provenance import present_runs
 from pages.parts.shell import links, resources
-from pages.parts.shell.messages import plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import plain, short_names
 from pages.parts.widgets.head_links import is_missing
 
 # -------------------- The counterparts of one head in other checkpoints, as far as they were matched

@@ -20,7 +20,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_answer
 from pages.parts.reports.study_view import boxed, details, drawer, fits
-from pages.parts.shell import context, resources, uploads, url
+from pages.parts.shell import context, people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import show_links
@@ -110,7 +110,7 @@ def _sentences(source: str) -> dict[str, Any]:
         return {"rows": rows or None}
     if source == "bundled":
         return {}
-    upload = uploads.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
+    upload = people.ask_file("Annotated sentences", ["jsonl", "json"], key="frame_file", max_upload_size=20,
                               help="Upload JSON lines with the fields text, target, frame and elements (with "
                                    "spans), or the JSON sentence lists of the papers.")  # fmt: skip
     if upload is None:

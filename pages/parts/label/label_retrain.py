@@ -13,7 +13,7 @@ from core.store import classifiers
 from core.store.database import Database
 from pages.parts.label.label_sheet import hints_of
 from pages.parts.label.retraining_report import ChangedSuggestion, Report, let_suggest, offer
-from pages.parts.shell import loading, people
+from pages.parts.shell import people, resources
 from pages.parts.shell.messages import clear_errors, plain
 
 STUDY = "train-patterns"
@@ -94,7 +94,7 @@ def _follow(db: Database, class_set: str, job: str) -> None:
 
 def report_on(db: Database, class_set: str, before: str | None, after: str) -> Report:
     """Return what a training changed. The new classifier is used for suggestions unless a score is worse."""
-    loading.wait()  # comparing asks a classifier, which needs torch
+    resources.wait_for_import()  # comparing asks a classifier, which needs torch
     figures = compared(db, before, after) if before else []
     changed, suggested = changed_suggestions(db, before, after)
     is_worse = any(figure.is_worse for figure in figures)

@@ -9,7 +9,7 @@ import streamlit as st
 from core.codebook.classes import ClassSet
 from core.labelling.queue import QueueOptions
 from pages.parts.shell import url
-from pages.parts.shell.remembered_choices import recalled
+from pages.parts.shell.people import recalled
 
 ORDERS = {
     "random": "at random",

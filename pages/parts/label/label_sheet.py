@@ -28,7 +28,7 @@ from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.rows import Row
 from pages.parts.maps.components import drawing_component
-from pages.parts.shell import loading
+from pages.parts.shell import resources
 
 PER_SHEET = 96  # at most; a sheet is as many as the window holds
 MOST_MAPS, MOST_BYTES = 1000, 8_000_000  # of one payload; the queue may be longer
@@ -167,7 +167,7 @@ def hints_of(db: Database, classifier: str, names: Sequence[str]) -> dict[str, H
 
 @st.cache_data(show_spinner="Running the classifier ...", max_entries=8)
 def _hints(_db: Database, classifier: str, names: tuple[str, ...]) -> dict[str, Hint]:
-    loading.wait()  # a network needs torch, which this page does not wait for
+    resources.wait_for_import()  # a network needs torch, which this page does not wait for
     rows = [row for row in labels.maps_of(_db, names) if row["length"] > patterns.suggestions.TOO_SMALL]
     maps: list[np.ndarray] = [from_float16(row["weights"], row["length"]) for row in rows]
     suggested = patterns.suggestions.suggestions(open_classifier(_db, classifier), maps)

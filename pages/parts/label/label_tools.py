@@ -25,9 +25,8 @@ from core.store.database import Database
 from core.store.label_checks import TOGETHER, say_alike
 from core.studies.patterns import draw_maps as draw_maps_study
 from core.tasks.tables import read_pasted
-from pages.parts.shell import context, loading, resources, uploads, url
-from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell import context, people, resources, url
+from pages.parts.shell.messages import clear_errors, counted, plain, short_names
 from pages.parts.widgets import pickers
 from pages.parts.widgets.tables import show_table
 
@@ -185,7 +184,7 @@ def _sentences(pasted: str) -> list[str]:
 def drawn(name: str, options: dict[str, Any]) -> int:
     """Sample maps and store them; return how many are new."""
     with st.spinner("Drawing maps ..."):
-        loading.wait()
+        resources.wait_for_import()
         checkpoint = resources.checkpoint(name)
         complete = draw_maps_study.STUDY.read(options | {"checkpoint": name})
         (unit,) = draw_maps_study.STUDY.units(complete)
@@ -206,7 +205,7 @@ def files(db: Database, class_set: str) -> None:
 
     st.download_button("Export labels", exported, file_name=f"labels-{class_set}.{ending}", on_click="ignore")
     say_names_alike(db, class_set)
-    upload = uploads.ask_file("Import labels", ["jsonl", "parquet"])
+    upload = people.ask_file("Import labels", ["jsonl", "parquet"])
     keep = st.toggle("Skip invalid rows and import the other rows", value=True)
     if upload and st.button("Import"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:

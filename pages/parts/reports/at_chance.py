@@ -13,8 +13,7 @@ from core.studies.tuning.finetune import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
 from pages.parts.reports.provenance import StoredRun, known_runs
-from pages.parts.shell.messages import plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import plain, short_names
 
 
 def constant_accuracy(stored: StoredRun) -> float | None:

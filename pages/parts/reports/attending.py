@@ -28,9 +28,8 @@ from pages.parts.reports.headlines import DIFFERENCE, rows_second_less_first
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.reports.study_view import drawer, shown_result
-from pages.parts.shell import context, resources, uploads, url
-from pages.parts.shell.messages import counted, plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell import context, people, resources, url
+from pages.parts.shell.messages import counted, plain, short_names
 from pages.parts.widgets import job_progress, own_rows, pickers
 from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
@@ -152,7 +151,7 @@ def _pasted(study: str, kind: type[S], options: dict[str, Any]) -> ShownScores[S
         help=f'Type at most {MOST_SENTENCES} sentences, one per line. Write a sentence pair as "first | second". '
         "Press Ctrl+Enter to apply.",
     )
-    file = uploads.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
+    file = people.ask_file("or a file of sentences", list(own_rows.ENDINGS), key="sentences_file",
                             max_upload_size=own_rows.LARGEST, help=own_rows.HELP)  # fmt: skip
     is_readable = own_rows.preview(lambda: own_rows.text_of(file)) if file else True
     is_measuring = url.switch(

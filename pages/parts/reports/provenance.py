@@ -14,7 +14,7 @@ from core.studies.records import Result, record_of
 from core.studies.stored_runs import Standing, standing
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import short_names
 from pages.parts.widgets.pickers import rows_name, task_name
 
 K = TypeVar("K", bound=Result)

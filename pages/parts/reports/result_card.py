@@ -25,8 +25,7 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.reports import headlines
 from pages.parts.reports.provenance import StoredRun, stored_run
 from pages.parts.shell import context, resources
-from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing
 from pages.parts.widgets.pickers import task_name

@@ -19,9 +19,8 @@ from core.studies.lookup import find_study
 from pages.parts.reports import result_card
 from pages.parts.reports.provenance import StoredRun, known_runs
 from pages.parts.shell import context, resources, url
-from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.shell.page_table import RESULTS, page_of
-from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pickers import data_folder, rows_name
 from pages.parts.widgets.undoing import offer_undo

@@ -24,6 +24,7 @@ log = logging.getLogger("atlas")
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 HEAD_SECONDS = 15.0  # for the head of a request, from its first byte or the connection's start
 FILES_A_SESSION = 4  # open files of one page: its websocket, and three of the event loop of its script
@@ -95,7 +96,7 @@ class BoundedServer:
     A server that does not report its start (`--lifespan off` of uvicorn) has no limits, so all requests are refused.
     """
 
-    def __init__(self, app: Callable[..., Awaitable[None]]):
+    def __init__(self, app: App):
         self._app, self._bounded = app, False
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:

@@ -5,11 +5,13 @@ written; pages only show them.
 """
 
 import ipaddress
+import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import unquote
 
 import streamlit as st
 
@@ -17,7 +19,6 @@ from core import config
 from core.sign_in import SignIn, SignInSessions, sign_in
 from core.store.people import Person, name_of, person_name, role_of
 from pages.parts import streamlit_internals
-from pages.parts.shell import remembered_choices
 from pages.parts.shell.messages import plain
 
 
@@ -127,12 +128,12 @@ def annotator_name(label: str = "Your name", *, key: str = "annotator", bare: bo
             label_visibility=shown,
         )
         return signed_in_name
-    typed = st.text_input(label, str(remembered_choices.recalled().get("name", ""))[:60], key=key, max_chars=60,
+    typed = st.text_input(label, str(recalled().get("name", ""))[:60], key=key, max_chars=60,
                           placeholder="Your name" if bare else "a name for your labels (not verified)",
                           persist_state="session", label_visibility=shown)  # fmt: skip
     name = person_name(unicodedata.normalize("NFC", typed or "").strip())
     if name:
-        remembered_choices.remember({"name": name}, key=f"remember_{key}")
+        remember({"name": name}, key=f"remember_{key}")
     return name
 
 
@@ -171,3 +172,50 @@ def who_is_here() -> None:
         st.button("Sign out", on_click=sign_out, key="sign_out")
     elif not who.may("annotator"):
         st.caption("You have the role viewer: you can see everything, but change nothing.")
+
+
+# ---------------------------------------------------------------- choices that this browser remembers; they grant no rights
+
+
+COOKIE, LONGEST = "atlas_choices", 3000  # characters; browsers keep cookies of 4 kB
+_KEPT = "remembered_choices"
+_cookie = st.components.v2.component(
+    "atlas_remembered",
+    js="export default function ({ data }) {\n"
+    f"  document.cookie = `{COOKIE}=${{encodeURIComponent(data.text)}}; path=/; max-age=31536000; SameSite=Lax`;\n}}\n",
+    html="<span></span>\n",
+)
+
+
+def recalled() -> dict[str, Any]:
+    """Return all remembered choices; empty if the cookie cannot be read."""
+    if _KEPT not in st.session_state:
+        cookie = st.context.cookies.get(COOKIE)
+        try:
+            choices = json.loads(unquote(cookie)) if isinstance(cookie, str) else {}
+        except ValueError:
+            choices = {}
+        st.session_state[_KEPT] = choices if isinstance(choices, dict) else {}
+    return dict(st.session_state[_KEPT])
+
+
+def remember(choices: Mapping[str, Any], *, key: str) -> None:
+    """Add choices to the remembered ones. `key` is that of the component, one per place on the page."""
+    everything = recalled() | dict(choices)
+    text = json.dumps(everything)
+    if len(text) <= LONGEST:
+        st.session_state[_KEPT] = everything
+        _cookie(key=key, data={"text": text}, height=1)
+
+
+# ---------------------------------------------------------------- uploads
+
+
+MAY_NOT = "To upload files, you need the role annotator. Ask an admin of this app for it."
+
+
+def ask_file(label: str, types: Sequence[str], *, help: str = "", **settings: Any) -> Any:
+    """Show the file uploader of Streamlit; for viewers, it is disabled. The guard checks the role again when the file
+    arrives."""
+    may = person().may("annotator")
+    return st.file_uploader(label, list(types), help=help if may else MAY_NOT, disabled=not may, **settings)

@@ -4,9 +4,11 @@ import gc
 import os
 import re
 import tempfile
-from collections.abc import Callable
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import psutil
 import streamlit as st
@@ -27,9 +29,8 @@ from core.studies import tagging
 from core.studies.ablation import setup
 from core.studies.ablation.setup import Opened
 from core.tasks.glue import label_order, read_rows, task_of
-from pages.parts.shell import loading, people
+from pages.parts.shell import people
 from pages.parts.shell.messages import plain
-from pages.parts.shell.sized_cache import SizedCache
 
 if TYPE_CHECKING:
     from core.attention import Head
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from core.models.checkpoint import Checkpoint
     from core.models.encoding import Encoding
     from core.models.opening import HeadKind
+
 
 NOTES = "checkpoint_notes"  # places of the context bar, by checkpoint, for what opening it noticed
 SMALL_MODEL = 30_000_000  # parameters; a sentence through a smaller one is milliseconds of work
@@ -60,7 +62,7 @@ def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
     refuse_missing(name)
     plain_name, revision = split_revision(name)
     with st.spinner("Opening the checkpoint ..."):
-        loading.wait()
+        wait_for_import()
         placeholder = st.empty()
 
         def tell(share: float, progress: str) -> None:
@@ -162,7 +164,7 @@ def bundled_labels_database(class_set: str) -> "Database":
 
 def pipeline(name: str | None = None) -> Any:
     with st.spinner("Opening the language pipeline ..."):
-        loading.wait()
+        wait_for_import()
         return open_pipeline(name)
 
 
@@ -236,7 +238,7 @@ def _stand_in(name: str, weights: str, operator: str, task: str, by: str, _check
 
 def hub() -> Any:
     """Return the download module, imported once no other thread imports the model libraries."""
-    loading.wait()
+    wait_for_import()
     _ = models.hub.download  # loads it here and not in the thread of a download
     return models.hub
 
@@ -290,7 +292,7 @@ def _blocks() -> "SizedCache[BlockMaps]":
 
 
 @st.cache_resource(show_spinner=False)
-def _maps() -> SizedCache[Shown]:
+def _maps() -> "SizedCache[Shown]":
     return SizedCache(lambda: MAPS_ROOM)
 
 
@@ -348,3 +350,85 @@ def _settle() -> None:
     """Freeze the objects of large imports, so that garbage collection skips them."""
     gc.collect()
     gc.freeze()
+
+
+# ---------------------------------------------------------------- a cache that is limited by the total number of bytes
+
+
+T = TypeVar("T")
+
+
+class SizedCache(Generic[T]):
+    """A cache that removes the least recently used items first, by size.
+
+    `room` returns the current limit in bytes. A single larger item is stored alone.
+    """
+
+    def __init__(self, room: Callable[[], int]) -> None:
+        self.room = room
+        self._kept: OrderedDict[Hashable, tuple[T, int]] = OrderedDict()
+        self._lock, self._making = threading.Lock(), {}  # type: ignore[var-annotated]
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    @property
+    def size(self) -> int:
+        return sum(size for _, size in list(self._kept.values()))
+
+    def get(self, key: Hashable, make: Callable[[], T], size_of: Callable[[T], int]) -> T:
+        """Return the value for `key`, created by the first caller; concurrent callers wait for it."""
+        with self._lock:
+            key_lock = self._making.setdefault(key, threading.Lock())
+        with key_lock:
+            with self._lock:
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    return self._kept[key][0]
+            value = make()
+            with self._lock:
+                self._kept[key] = (value, size_of(value))
+                self._making.pop(key, None)
+                self._make_room()
+            return value
+
+    def make_room(self, needed: int) -> None:
+        """Remove the oldest items until `needed` bytes are free, or nothing is left."""
+        with self._lock:
+            while self._kept and self.size + needed > self.room():
+                self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._kept.clear()
+
+    def _make_room(self) -> None:
+        while len(self._kept) > 1 and self.size > self.room():
+            self._kept.popitem(last=False)
+
+
+# ---------------------------------------------------------------- import of model libraries: one thread at a time
+
+
+LONGEST_IMPORT = 120  # seconds
+_free = threading.Event()
+_free.set()
+
+
+def begin_import() -> None:
+    """Make `wait_for_import` block until `end_import` is called."""
+    _free.clear()
+
+
+def end_import() -> None:
+    _free.set()
+
+
+def is_importing() -> bool:
+    """Return whether a thread is importing model libraries."""
+    return not _free.is_set()
+
+
+def wait_for_import() -> None:
+    """Wait until no thread is importing model libraries, because two threads cannot import transformers at once."""
+    _free.wait(LONGEST_IMPORT)

@@ -19,7 +19,6 @@ from starlette.responses import Response
 from core import config
 from core.errors import AtlasError
 from pages.parts import streamlit_internals
-from pages.parts.shell import loading
 from pages.parts.shell.page_table import PAGES, VIEWS_ROOM
 
 log = logging.getLogger("atlas")
@@ -113,14 +112,14 @@ def load() -> None:
     from core import capture  # when the first page stands
     from pages.parts.shell import resources  # is there by now
 
-    loading.begin()
+    resources.begin_import()
     try:
         opened = resources.open_checkpoint(config.usual_encoder(), None, "none")
         capture.running.capture(opened, opened.encode("The first run of a model costs more than those after it."))
-        loading.end()
+        resources.end_import()
         importlib.import_module("altair")  # half a second that a page whose maps draw themselves need not wait for
         resources.open_pipeline(None)
     except AtlasError as error:
         log.info("No checkpoint was loaded in advance: %s", error)
     finally:
-        loading.end()
+        resources.end_import()

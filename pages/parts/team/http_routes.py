@@ -16,7 +16,7 @@ from starlette.routing import Route
 
 from core.errors import AtlasError, StoreError
 from core.store.people import Person
-from pages.parts.shell.request_checks import RefusedError, who_asks
+from pages.parts.shell.guard import RefusedError, who_asks
 
 LARGEST = 2 << 20  # bytes of a request: some thousand labels
 Answer = Callable[[Person, dict[str, Any]], Response]

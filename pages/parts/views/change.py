@@ -26,8 +26,7 @@ from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.attending import task_said
 from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import context, links, url
-from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.tuning.tuning_settings import pick_data
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.head_links import is_missing, show_links

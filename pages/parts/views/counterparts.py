@@ -18,8 +18,7 @@ from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources
-from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.head_links import say_missing

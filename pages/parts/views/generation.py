@@ -14,7 +14,7 @@ from pages.parts.maps import maps_grid
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import context, resources
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.shell.sized_cache import SizedCache
+from pages.parts.shell.resources import SizedCache
 from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from pages.parts.reports.result_list import open_link
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.page_table import page_of
-from pages.parts.shell.remembered_choices import recalled, remember
+from pages.parts.shell.people import recalled, remember
 
 # -------------------- How much each layer changed by its depth, beside the paper's Figure 5
 

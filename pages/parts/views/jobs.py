@@ -16,8 +16,7 @@ from core.store.jobs import jobs
 from pages.parts.reports.provenance import stored_run
 from pages.parts.reports.result_list import open_link
 from pages.parts.shell import resources, url
-from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.shell.short_names import short_titles
+from pages.parts.shell.messages import clear_errors, counted, plain, short_titles
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 

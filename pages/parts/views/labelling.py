@@ -15,7 +15,7 @@ from pages.parts.label.label_tools import pictures
 from pages.parts.label.retiring import say_unknown
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import counted, plain
-from pages.parts.shell.remembered_choices import recalled, remember
+from pages.parts.shell.people import recalled, remember
 from pages.parts.team import working
 from pages.parts.team.bundled_labels import bundled_examples
 

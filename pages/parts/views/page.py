@@ -4,7 +4,7 @@ import importlib
 
 import streamlit as st
 
-from pages.parts.shell import context, loading, navigation
+from pages.parts.shell import context, navigation, resources
 from pages.parts.shell.page_table import VIEWS_ROOM, View, page_of
 from pages.parts.widgets import context_bar
 
@@ -21,9 +21,9 @@ def show_page(name: str) -> None:
         context.set_now(context.chosen())
     elif not context_bar.show_bar(view, _second_of(view)):
         return
-    if loading.busy() and not view.ready:
+    if resources.is_importing() and not view.ready:
         with st.spinner("Loading the models ..."):
-            loading.wait()
+            resources.wait_for_import()
     importlib.import_module(f"{VIEWS_ROOM}.{view.module}").show(tools)
 
 

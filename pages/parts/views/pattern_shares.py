@@ -24,8 +24,7 @@ from pages.parts.patterns.classifiers import KnownClassifier
 from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import context, resources
-from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.tables import show_table

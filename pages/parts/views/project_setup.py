@@ -22,7 +22,7 @@ from core.store.erasure import known_people
 from core.store.projects import Heading, project_counts
 from pages.parts.label.label_sheet import hints_of
 from pages.parts.label.label_tools import classes_now, say_imported, say_names_alike
-from pages.parts.shell import links, people, resources, uploads, url
+from pages.parts.shell import links, people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
 
@@ -153,7 +153,7 @@ def maps_from_elsewhere(db: Database) -> None:
         "of metadata per map: key, checkpoint, layer and head (counted from 0). The fields task, row_id, tokens, "
         "separators and causal are optional."
     )
-    maps, facts = (uploads.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Metadata", "jsonl")))
+    maps, facts = (people.ask_file(label, [kind]) for label, kind in (("Maps", "npz"), ("Metadata", "jsonl")))
     if maps and facts and st.button("Import maps"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             files = Path(folder) / "maps.npz", Path(folder) / "facts.jsonl"
@@ -176,18 +176,18 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
 
     st.download_button("Export", exported, file_name=f"labels-{class_set}.json", on_click="ignore")
     say_names_alike(db, class_set)
-    upload = uploads.ask_file("Label Studio's JSON", ["json"])
+    upload = people.ask_file("Label Studio's JSON", ["json"])
     users = st.text_input(
         "Names of the Label Studio users",
         placeholder="3=ada, 4=bob",
         help="Enter a name for each user ID of Label Studio that has no e-mail address.",
     )
-    people = dict(part.strip().split("=", 1) for part in users.split(",") if "=" in part)
+    names = dict(part.strip().split("=", 1) for part in users.split(",") if "=" in part)
     if upload and st.button("Import", key="studio_import"):
         with clear_errors(), tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "upload.json"
             file.write_bytes(upload.getvalue())
-            say_imported(import_studio(db, file, class_set, people=people))
+            say_imported(import_studio(db, file, class_set, people=names))
 
 
 def erase_person(db: Database, by: str) -> None:

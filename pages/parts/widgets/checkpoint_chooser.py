@@ -8,8 +8,7 @@ import streamlit as st
 from core import config
 from core.models import fetching
 from pages.parts.shell import people, resources
-from pages.parts.shell.messages import plain
-from pages.parts.shell.short_names import short_names
+from pages.parts.shell.messages import plain, short_names
 from pages.parts.widgets.checkpoint_names import tuned_folders
 
 OTHER = "another model"

@@ -14,9 +14,8 @@ from core.models.present import model_folder
 from core.tasks.glue import TASKS
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.context import CUT, FIELDS
-from pages.parts.shell.messages import plain
+from pages.parts.shell.messages import plain, short_names
 from pages.parts.shell.page_table import View
-from pages.parts.shell.short_names import short_names
 from pages.parts.widgets import checkpoint_chooser, own_rows, pickers
 
 NO_SECOND = "compare with another model"

@@ -14,8 +14,7 @@ from core.jobs.api import JobStatus
 from core.store.jobs import by_worker, jobs, one_job, unit_outcomes
 from core.studies.lookup import find_study
 from pages.parts.shell import resources
-from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.shell.short_names import short_titles
+from pages.parts.shell.messages import clear_errors, counted, plain, short_titles
 from pages.parts.widgets.tables import show_table
 
 UNFINISHED = ("queued", "running", "failed", "cancelled", "interrupted")

@@ -13,7 +13,7 @@ from core.errors import InputError
 from core.reading import decoded
 from core.tasks.own import keep_rows, kept_rows
 from core.tasks.tables import LABEL, PASTED, SentenceTable, read_given, read_pasted
-from pages.parts.shell import resources, uploads
+from pages.parts.shell import people, resources
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
 
@@ -40,7 +40,7 @@ def known_lists() -> list[str]:
 def ask_lines(key: str) -> None:
     """Show a field to paste into and an uploader, with a preview; `given` returns the text."""
     st.text_area("Sentences", key=f"{key}_pasted", height=130, placeholder="One per line", help=HELP)
-    uploads.ask_file("or a file", list(ENDINGS), key=f"{key}_file", max_upload_size=LARGEST)
+    people.ask_file("or a file", list(ENDINGS), key=f"{key}_file", max_upload_size=LARGEST)
     if _is_filled(key):
         preview(lambda: given(key))
 

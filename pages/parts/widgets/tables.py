@@ -5,7 +5,7 @@ from typing import Any
 import streamlit as st
 
 from core import glossary
-from pages.parts.shell.short_names import BETWEEN_NAMES, short_titles
+from pages.parts.shell.messages import BETWEEN_NAMES, short_titles
 
 ROW, MOST = 35, 400  # pixels of a row, and of a table that scrolls
 

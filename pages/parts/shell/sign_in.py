@@ -1,18 +1,77 @@
-"""Sign-in routes that replace those of Streamlit: a small cookie with a session for a token meant for this app, and a
-sign-out that no other site can trigger."""
+"""Sign-in: the signed cookie with minimal content, and the routes that replace those of Streamlit.
+
+Streamlit signs each chunk of a large cookie separately, so that chunks of two sign-ins can be combined to another
+address (docs/explanation/security.md). Here a cookie is one signed value, and values in chunks are invalid. It names a
+session, which the server ends at sign-out. No other site can trigger the sign-out.
+"""
 
 import json
 import logging
+from collections.abc import Mapping
 from typing import Any
 
 import streamlit as st
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from pages.parts import streamlit_internals
-from pages.parts.shell import people, sign_in_cookie
+from pages.parts.shell import people
 from pages.parts.streamlit_internals import user_cookie
+
+NAMES = ("email", "email_verified", "sub")  # claims that core.store.people.name_of reads
+HELD = (*NAMES, "provider", "origin", "is_logged_in", "session")
+LARGEST = 3000  # bytes of the claims: a browser keeps 4096 of name, signature and value
+
+
+def claims_of(cookies: Mapping[str, str]) -> dict[str, Any]:
+    """Return the claims of a cookie that this app signed; {} for others, for chunks, and after the session has
+    ended."""
+    claims = signed_claims(cookies.get(user_cookie()))
+    return claims if people.signed_in(claims) else {}
+
+
+def signed_claims(value: str | None) -> dict[str, Any]:
+    """Return the content of a cookie's one signed value; {} if it is not signed by this app, or is a chunk."""
+    try:
+        signed_value = streamlit_internals.signed(user_cookie(), value or "")
+        claims = json.loads(signed_value) if signed_value else None
+    except (ValueError, RecursionError):
+        return {}
+    return claims if isinstance(claims, dict) and set(claims) <= set(HELD) else {}
+
+
+def claims_of_request(request: Request) -> dict[str, Any]:
+    """Return the claims in the cookie of a request, with the origin of the sign-in."""
+    claims = claims_of(request.cookies)
+    return claims if claims.get("origin") == request.headers.get("origin") else {}
+
+
+def is_chunk(name: str) -> bool:
+    """Return whether a cookie of this name is a chunk of a user cookie."""
+    before, _, number = name.rpartition("_")
+    return before == user_cookie() and number.isdigit()
+
+
+def without_strangers(headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Return the headers of a request without invalid user cookies and without chunks, which Streamlit would join."""
+    values = Headers(raw=headers).getlist("cookie")
+    if user_cookie() not in ";".join(values):
+        return headers
+    cookies: dict[str, str] = {}
+    for header in values:
+        cookies.update(streamlit_internals.cookies_in(header))
+    dropped = {name for name in cookies if is_chunk(name)}
+    if not claims_of(cookies):
+        dropped |= {name for name in cookies if name == user_cookie()}
+    parts = [part for header in values for part in header.split(";") if part.partition("=")[0].strip() not in dropped]
+    other_headers = [(name, value) for name, value in headers if name.lower() != b"cookie"]
+    return [*other_headers, (b"cookie", ";".join(parts).encode("latin-1"))]
+
+
+# ---------------------------------------------------------------- routes
+
 
 log = logging.getLogger("atlas")
 ELSEWHERE = (
@@ -38,10 +97,10 @@ async def came_back(request: Request) -> Response:
             "A sign-in was refused, because its token was issued for another application: %.80r", claims.get("aud")
         )
         return _refused(ELSEWHERE, request)
-    people.end_session(sign_in_cookie.signed_claims(request.cookies.get(user_cookie())))
-    held_claims = {name: claims[name] for name in sign_in_cookie.HELD if name in claims and name != "session"}
+    people.end_session(signed_claims(request.cookies.get(user_cookie())))
+    held_claims = {name: claims[name] for name in HELD if name in claims and name != "session"}
     held_claims["session"] = people.begin_session(held_claims)
-    if len(json.dumps(held_claims)) > sign_in_cookie.LARGEST:
+    if len(json.dumps(held_claims)) > LARGEST:
         people.end_session(held_claims)
         return _refused(TOO_LARGE, request)
     response.raw_headers = [header for header in response.raw_headers if not _sets_user(header)]
@@ -61,7 +120,7 @@ async def sign_out(request: Request) -> Response:
 
     A link or image on another site can open this route with the cookies, but cannot press the button.
     """
-    if sign_in_cookie.claims_of(request.cookies):
+    if claims_of(request.cookies):
         return HTMLResponse(f"<!doctype html><title>Attention Atlas</title><p>{BY_THE_BUTTON}</p>", 403)
     return await streamlit_internals.answer_sign_out(request, _base())
 
@@ -88,7 +147,7 @@ def _refused(why: str, request: Request) -> Response:
 
 def _sets_user(header: tuple[bytes, bytes]) -> bool:
     name = header[1].partition(b"=")[0].decode("latin-1").strip()
-    return header[0].lower() == b"set-cookie" and (name == user_cookie() or sign_in_cookie.is_chunk(name))
+    return header[0].lower() == b"set-cookie" and (name == user_cookie() or is_chunk(name))
 
 
 def _claims_set(response: Response) -> dict[str, Any] | None:
