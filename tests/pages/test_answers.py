@@ -16,8 +16,8 @@ from core.studies.patterns.records import ClassShare
 from core.studies.probing import subnetworks, syntax
 from core.studies.probing.records import ParsedScore, Subnetwork
 from pages.parts.frames.sets import CONTROLS, ranked_heads
-from pages.parts.reports import headlines
-from pages.parts.reports.provenance import known_runs
+from pages.parts.reports import stored_runs
+from pages.parts.reports.stored_runs import known_runs
 from pages.parts.team.bundled_labels import ANYBODY, STEPS, labels_over_time
 from pages.parts.views.circuit import circuit_picture
 from pages.parts.views.gates_pairs import fits_picture
@@ -201,7 +201,7 @@ def test_no_figure_stands_beside_the_answer_of_a_model_at_chance(db):
 
 def test_headlines_count_what_they_are_about(db):
     """Links and not inputs; one checkpoint and not two; the interval of the head that the sentence names."""
-    told = {run.study: headlines.headline_of(run.run, rows="sst2") for run in known_runs(None)
+    told = {run.study: stored_runs.headline_of(run.run, rows="sst2") for run in known_runs(None)
             if run.checkpoint == "atlas-encoder" and "sst2" in (run.task or "sst2")}  # fmt: skip
     assert told["relations"].of == "links"
     assert "of 360 head–feature pairs" in told["features"].sentence
@@ -278,7 +278,7 @@ def test_importance_is_drawn_by_the_gradient_which_layers_share(db):
     heads = {head.name: head for head in run.among(ImportantHead)}
     assert all(
         score.value == heads[score.name].gradient != heads[score.name].value
-        for score in headlines.heads_of(run.result_rows)
+        for score in stored_runs.heads_of(run.result_rows)
     )
     assert {number.value for number in heads["L1H1"].numbers()} == {heads["L1H1"].gradient}
 

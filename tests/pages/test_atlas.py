@@ -21,10 +21,10 @@ from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept
 from core.studies.circuits.records import CircuitEdge
 from core.studies.hypotheses.predicates import PREDICATES
 from core.studies.lookup import find_study, study_modules
-from pages.parts.atlas import choices, head_neighbours, measuring
+from pages.parts.atlas import choices, head_pictures, measuring
 from pages.parts.atlas.atlas_view import axis_of, kinds_of
-from pages.parts.atlas.small_maps import SmallMap
-from pages.parts.charts.budget import budget_parts
+from pages.parts.atlas.head_pictures import SmallMap
+from pages.parts.charts.heads import budget_parts
 from pages.parts.shell import resources, shell
 from pages.parts.shell.messages import plain as escaped
 from pages.parts.views import one_head, similar
@@ -215,7 +215,7 @@ def test_a_head_shows_its_neighbours_and_counterparts_as_maps_and_what_it_does_a
     run = runs.record_run(filled, "circuit", {}, about)
     runs.store_rows(filled, run, [edge.as_row(), other.as_row()])
     drawn = {}
-    monkeypatch.setattr(head_neighbours, "show_small_maps", lambda maps, *, key, cell: drawn.update({key: maps}))
+    monkeypatch.setattr(head_pictures, "show_small_maps", lambda maps, *, key, cell: drawn.update({key: maps}))
     app = switched(AppTest.from_file(shell.__file__, default_timeout=120), "heads/one", head="L1H1").run()
     assert not app.exception
     assert drawn["nearest_maps"][0].title == "L1H1"
@@ -265,7 +265,7 @@ def test_a_link_of_the_page_to_another_head_is_followed_and_a_choice_afterwards_
 
 
 def test_a_thumbnail_of_a_checkpoint_that_is_not_here_is_a_sentence(filled):
-    told = head_neighbours.thumbnail("/nowhere/at/all", Head(0, 0), ("A text.", None), "L1H1 of it")
+    told = head_pictures.thumbnail("/nowhere/at/all", Head(0, 0), ("A text.", None), "L1H1 of it")
     assert told == "L1H1 of it: /nowhere/at/all is not on this machine."
 
 

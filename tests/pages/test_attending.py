@@ -11,7 +11,7 @@ from core.jobs import api
 from core.jobs.executors import JobPlacement
 from core.store import runs
 from core.studies.attention import effective, features, relations, statistics
-from pages.parts.maps import panes
+from pages.parts.maps import maps_grid
 from pages.parts.maps.inputs import EFFECTIVE
 from pages.parts.shell import resources
 from tests.pages.opening import switched
@@ -203,7 +203,7 @@ def test_the_maps_page_shows_raw_and_effective_side_by_side(db, checkpoint):
     page.run()
     assert not page.exception
     assert not page.error
-    compared = panes.with_effective(checkpoint, resources.shown(checkpoint, "A long text of words " * 10, None))
+    compared = maps_grid.with_effective(checkpoint, resources.shown(checkpoint, "A long text of words " * 10, None))
     assert [pane.title for pane in compared.panes[:2]] == ["raw", "effective"]
     assert len(compared.panes) == 3
     assert "need not sum to 1" in compared.note

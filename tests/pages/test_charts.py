@@ -7,10 +7,9 @@ from core.attention import Head
 from core.drawing import theme
 from pages.parts.charts.curves import calibration, line_with_band, points, ranked, stacked_bars, values_with_intervals
 from pages.parts.charts.encoding import CELL, LARGE, Axes, Shade
-from pages.parts.charts.export import exported
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import matrix
-from pages.parts.widgets.files import results_page
+from pages.parts.widgets.files import exported, results_page
 
 
 @pytest.fixture

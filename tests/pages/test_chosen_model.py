@@ -5,7 +5,7 @@ import pytest
 from core import config
 from core.store.runs import known_runs
 from pages.parts.reports import result_card, study_view
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import checkpoints_of
 from pages.parts.shell.page_table import RESULTS, page_of
 from pages.parts.shell.resources import database

@@ -158,7 +158,7 @@ def test_development_opens_on_the_curves_that_ship(database):
 def test_two_checkpoints_stand_beside_each_other_by_matched_heads():
     import pandas as pd
 
-    from pages.parts.atlas.head_neighbours import at_its_counterparts
+    from pages.parts.atlas.head_pictures import at_its_counterparts
 
     best = {"best_layer": 0, "best_head": 0, "best": 0.9}
     where = {"n": 24, "checkpoint": "A", "compare": "B", "similarity": 0.9} | best

@@ -18,7 +18,7 @@ from pages.parts.charts.curves import calibration, line_with_band, points, ranke
 from pages.parts.charts.encoding import COLOURS, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.score_terms import token_map, waterfall
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 from pages.parts.tuning.table_one import constant_scores
 from pages.parts.views.counterparts import ribbons

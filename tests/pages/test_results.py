@@ -19,14 +19,14 @@ from core.store.runs import Provenance, known_runs, record_run, store_rows
 from core.store.shipped_record import about as record_about
 from core.studies.lookup import find_study
 from core.tasks.glue import read_rows
-from pages.parts.reports import headlines, result_card, result_list
+from pages.parts.reports import result_card, result_list, stored_runs
 from pages.parts.reports.study_view import MOST_LISTED
 from pages.parts.shell import shell
+from pages.parts.shell.links import is_missing
 from pages.parts.shell.messages import plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.views import overview
 from pages.parts.widgets import job_progress
-from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import OPENINGS, VIEWS, WITH_RESULTS, switched
 
 TINY = "tests.jobs.tiny"
@@ -251,7 +251,7 @@ def test_the_headline_of_a_run_of_several_tasks_names_the_task_that_was_chosen(d
     for task, name in (("sst2", "SST-2-like"), ("mrpc", "MRPC-like")):
         app = opened("statistics/heads", rows=task)
         assert f"atlas-encoder · {name} · n = 7 inputs" in said(app)
-        assert name in headlines.headline_of(run, rows=task).sentence
+        assert name in stored_runs.headline_of(run, rows=task).sentence
     assert "**Example" not in said(app)
     assert "No result for atlas-encoder on QQP-like is stored yet" in said(opened("statistics/heads", rows="qqp"))
 
@@ -350,8 +350,8 @@ def test_the_picture_of_a_result_is_of_its_first_statistic():
         for name in ("entropy", "reach")
         for k in range(3)
     ]
-    assert {score.statistic for score in headlines.heads_of([{"note": "none"}, *rows])} == {"entropy"}
-    assert headlines.heads_of([{"note": "none"}]) == []
+    assert {score.statistic for score in stored_runs.heads_of([{"note": "none"}, *rows])} == {"entropy"}
+    assert stored_runs.heads_of([{"note": "none"}]) == []
     assert result_card.picture("statistics", rows).to_dict()["title"] == ["a · sst2"]
 
 
@@ -453,10 +453,10 @@ def test_no_link_leads_to_a_checkpoint_that_is_not_there(db, no_package, name):
 @pytest.mark.shipped
 def test_a_result_whose_weights_are_gone_says_so_and_keeps_its_numbers(db, no_package):
     (newest, *_) = [known for known in result_list.every_run() if known.study == "finetune" and not known.sampled]
-    facts = result_card.facts(headlines.headline_of(newest.run), newest)
+    facts = result_card.facts(stored_runs.headline_of(newest.run), newest)
     assert "the weights of its checkpoint are not on this machine" in facts
     assert any(fact.startswith("n = ") for fact in facts)
     bundled = next(known for known in result_list.every_run() if known.of == config.ENCODER)
     assert "the weights of its checkpoint are not on this machine" not in result_card.facts(
-        headlines.headline_of(bundled.run), bundled
+        stored_runs.headline_of(bundled.run), bundled
     )

@@ -24,13 +24,13 @@ from pages.parts.charts.encoding import COLOURS, Axes, Shade, colours_of
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.matrices import token_strips
 from pages.parts.reports import attending
-from pages.parts.reports.headlines import rows_second_less_first
+from pages.parts.reports.stored_runs import rows_second_less_first
 from pages.parts.shell import resources
+from pages.parts.shell.links import is_missing
 from pages.parts.shell.messages import counted
 from pages.parts.views.change import STATISTICS, _as_change
 from pages.parts.views.project_setup import reason
 from pages.parts.views.token_types import sentence
-from pages.parts.widgets.head_links import is_missing
 from tests.pages.opening import opened
 
 ROLES = [*HEAD_KINDS]

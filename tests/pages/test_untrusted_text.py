@@ -53,7 +53,7 @@ OURS = {
     "reports/study_view.py": {"job_progress.time_said(estimate)"},
     "shell/links.py": {"table.view(view).title"},
     "shell/messages.py": {"type(error).__name__"},
-    "shell/navigation.py": {"{view.name: view.title for view in views}.__getitem__"},
+    "shell/links.py": {"{view.name: view.title for view in views}.__getitem__"},
     "shell/people.py": {"who.role"},
     "tuning/one_task.py": {"count.label", "count.told"},
     "tuning/tuning_settings.py": {"label"},

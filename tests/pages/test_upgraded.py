@@ -12,7 +12,7 @@ from core.atlas import scores
 from core.models.present import present_weights
 from core.store import runs
 from core.store.database import Database
-from pages.parts.reports.provenance import known_runs, present_runs
+from pages.parts.reports.stored_runs import known_runs, present_runs
 from pages.parts.shell import resources, shell
 
 FILES = sorted((Path(__file__).parents[1] / "store" / "files").glob("*.duckdb.gz"))

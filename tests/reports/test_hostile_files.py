@@ -21,7 +21,7 @@ from core.studies.preflight import check_runnable
 from core.studies.probing.transfer import layers_of
 from core.studies.tuning.change import task_tuned_on
 from core.tuning.saved_checkpoints import tuned_checkpoints
-from pages.parts.widgets.checkpoint_names import _checkpoints_under
+from pages.parts.widgets.checkpoint_chooser import _checkpoints_under
 from pages.parts.widgets.context_bar import heads_of
 from tests.capture.conftest import TEXT, tiny
 from tests.families.tiny import tiny_of

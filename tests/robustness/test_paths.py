@@ -31,9 +31,9 @@ from core.studies.hypotheses.measure_heads import Asked, MeasureHeadsOptions
 from core.studies.hypotheses.predicates import Hypothesis
 from core.studies.lookup import find_study, study_modules
 from core.studies.tuning.change import task_tuned_on
+from pages.parts.shell.links import is_missing
 from pages.parts.shell.resources import split_revision
 from pages.parts.widgets.context_bar import heads_of
-from pages.parts.widgets.head_links import is_missing
 from tests.robustness.doors import refused
 from tests.store.test_database import run_python
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from core.drawing import payload
 from core.notebook import showing
-from pages.parts.atlas import atlas_view, small_maps
+from pages.parts.atlas import atlas_view, head_pictures
 from pages.parts.label import label_sheet
-from pages.parts.maps import components
+from pages.parts.maps import maps_grid
 from tests.scripts.__main__ import bundles
 from tests.sources import PROJECT
 
@@ -22,10 +22,10 @@ def test_every_script_of_the_project_is_in_a_bundle():
 
 def test_bundles_are_put_together_as_the_app_does(monkeypatch):
     built = {}
-    monkeypatch.setattr(components, "_component", lambda name, source, style: built.update({name: source}))
-    components.workbench_component()
-    for name, module in (("label_sheet", label_sheet), ("atlas_view", atlas_view), ("small_maps", small_maps)):
-        components.drawing_component(name, Path(module.__file__).parent, *getattr(module, "SCRIPTS", ()))
+    monkeypatch.setattr(maps_grid, "_component", lambda name, source, style: built.update({name: source}))
+    maps_grid.workbench_component()
+    for name, module in (("label_sheet", label_sheet), ("atlas_view", atlas_view), ("small_maps", head_pictures)):
+        maps_grid.drawing_component(name, Path(module.__file__).parent, *getattr(module, "SCRIPTS", ()))
     assert built == {name: text(name) for name in ("maps_grid", "label_sheet", "atlas_view", "small_maps")}
     assert payload.workbench_script() + payload.script("in_file") == text("in_file")
     of_notebook = payload.workbench_script(), (PROJECT / "core/notebook/in_notebook.js").read_text(encoding="utf-8")

@@ -82,7 +82,7 @@ def test_core_calls_no_study_by_a_name_of_its_own():
 
 # Tables of pages, with how many there are: what a study is or asks, it says itself.
 IN_PAGES = {
-    "pages/parts/reports/contrasts.py": 1,  # why the verdicts of two studies can differ
+    "pages/parts/reports/caveats.py": 1,  # why the verdicts of two studies can differ
     "pages/parts/shell/page_table.py": 1,  # which view opens a study's results, by which parameters of its URL
 }
 

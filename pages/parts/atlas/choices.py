@@ -15,7 +15,7 @@ from core.store.database import Database
 from core.store.runs import atlas_stamp
 from core.studies.score_records import in_order, label_of, meaning_of
 from core.tasks.glue import TASKS
-from pages.parts.reports.provenance import rows_said
+from pages.parts.reports.stored_runs import rows_said
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import pickers

@@ -11,7 +11,7 @@ from core.studies.ablation.records import AblatedTarget, CrossFittedPart, PruneS
 from core.studies.tuning.records import TunedScore
 from pages.parts.disable.prune_pictures import draw_curves
 from pages.parts.disable.results import show_results
-from pages.parts.reports.provenance import StoredRun, known_runs
+from pages.parts.reports.stored_runs import StoredRun, known_runs
 from pages.parts.reports.study_view import drawer, fits, shown_result
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training

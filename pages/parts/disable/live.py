@@ -15,9 +15,9 @@ from pages.parts.charts.heads import clicked_heads, head_picture
 from pages.parts.disable.stand_ins import constants_of, mean_by, pick_fitting_task
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import context, resources, url
+from pages.parts.shell.links import show_links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
-from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:

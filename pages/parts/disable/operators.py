@@ -12,18 +12,18 @@ from core.studies.ablation import operators
 from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Unmodified
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
-from pages.parts.charts.export import together
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import shared_options
-from pages.parts.reports.at_chance import warn_of_tuning
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.caveats import warn_of_tuning
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, url
+from pages.parts.shell.links import pick_and_link
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress
-from pages.parts.widgets.head_links import pick_and_link
+from pages.parts.widgets.files import together
 from pages.parts.widgets.tables import show_table
 
 COLUMNS = ["name", "operator", "value", "low", "high", "p"]

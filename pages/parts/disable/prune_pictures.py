@@ -11,11 +11,11 @@ from core.studies.ablation.records import ImportantHead, PruneStep, RankCorrelat
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports.at_chance import warn_at_chance, warn_by_other_run
+from pages.parts.reports.caveats import warn_at_chance, warn_by_other_run
 from pages.parts.reports.study_view import details, shown_result
 from pages.parts.shell import resources, url
+from pages.parts.shell.links import asked_heads, pick_and_link
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.tables import show_table
 
 

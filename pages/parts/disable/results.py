@@ -16,13 +16,12 @@ from core.studies.outcomes import Metric
 from pages.parts.charts.curves import points, ranked, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports.at_chance import warn_at_chance
-from pages.parts.reports.contrasts import explain_difference
-from pages.parts.reports.provenance import StoredRun, present_runs
+from pages.parts.reports.caveats import explain_difference, warn_at_chance
+from pages.parts.reports.stored_runs import StoredRun, present_runs
 from pages.parts.reports.study_view import details, shown_result, title_of
 from pages.parts.shell import resources, url
+from pages.parts.shell.links import asked_heads, pick_and_link
 from pages.parts.shell.messages import plain
-from pages.parts.widgets.head_links import asked_heads, pick_and_link
 from pages.parts.widgets.pickers import task_name
 from pages.parts.widgets.tables import show_table
 

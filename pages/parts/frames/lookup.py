@@ -35,9 +35,9 @@ from pages.parts.charts.matrices import token_strips
 from pages.parts.frames.sets import show_runs
 from pages.parts.reports.study_view import details
 from pages.parts.shell import context, resources, url
+from pages.parts.shell.links import show_links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import show_files
-from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
 
 # -------------------- The words of a sentence that are marked as a frame's target and element

@@ -17,13 +17,13 @@ from core.studies.imports import read_rows
 from pages.parts.charts.curves import dots_and_controls
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports.provenance import known_runs
 from pages.parts.reports.result_card import show_answer
+from pages.parts.reports.stored_runs import known_runs
 from pages.parts.reports.study_view import boxed, details, drawer, fits
 from pages.parts.shell import context, people, resources, url
+from pages.parts.shell.links import show_links
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
-from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.job_progress import begin, say_time, show_job
 from pages.parts.widgets.tables import show_table
 

@@ -27,7 +27,7 @@ from core.patterns.snapshot import present_names
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.rows import Row
-from pages.parts.maps.components import drawing_component
+from pages.parts.maps.maps_grid import drawing_component
 from pages.parts.shell import resources
 
 PER_SHEET = 96  # at most; a sheet is as many as the window holds

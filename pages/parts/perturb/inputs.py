@@ -14,9 +14,9 @@ from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import context, resources, url
+from pages.parts.shell.links import pick_and_link
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
-from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pandas as pd
 import streamlit as st
 
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import shown_result
 from pages.parts.shell.messages import plain
 

@@ -24,14 +24,13 @@ from core.tasks.tables import read_given, read_pasted
 from pages.parts.charts.curves import dumbbells
 from pages.parts.charts.encoding import LARGE, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports.headlines import DIFFERENCE, rows_second_less_first
-from pages.parts.reports.provenance import StoredRun
 from pages.parts.reports.result_card import show_own_answer
+from pages.parts.reports.stored_runs import DIFFERENCE, StoredRun, rows_second_less_first
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, people, resources, url
+from pages.parts.shell.links import show_links
 from pages.parts.shell.messages import counted, plain, short_names
 from pages.parts.widgets import job_progress, own_rows, pickers
-from pages.parts.widgets.head_links import show_links
 from pages.parts.widgets.tables import show_table
 
 EXAMPLES = f"""The keys to the old cabinet were never on the table.

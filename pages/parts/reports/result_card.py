@@ -20,24 +20,23 @@ from core.studies.headline import Headline
 from core.studies.imports import read_rows
 from core.tasks.glue import sampled
 from pages.parts.charts.encoding import Shade
-from pages.parts.charts.export import exported, together
 from pages.parts.charts.heads import head_picture
-from pages.parts.reports import headlines
-from pages.parts.reports.provenance import StoredRun, stored_run
+from pages.parts.reports import stored_runs
+from pages.parts.reports.stored_runs import StoredRun, stored_run
 from pages.parts.shell import context, resources
+from pages.parts.shell.links import is_missing
 from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.widgets import job_progress
-from pages.parts.widgets.head_links import is_missing
+from pages.parts.widgets.files import exported, together
 from pages.parts.widgets.pickers import task_name
-from pages.parts.widgets.pin import ask_pin_of_run
-from pages.parts.widgets.undoing import take_away
+from pages.parts.widgets.result_actions import ask_pin_of_run, take_away
 
 # ---------------------------------------------------------------- the answer
 
 
 def show_answer(stored: StoredRun, *, key: str, question: str = "") -> None:
     """Show the question, what the result is about, the finding in one sentence, its certainty, and one menu."""
-    headline = headlines.headline_of(stored.run, rows=context.now().rows)
+    headline = stored_runs.headline_of(stored.run, rows=context.now().rows)
     show_own_answer(
         question,
         about(stored, headline, context.now().rows),
@@ -151,7 +150,7 @@ def show_reference(stored: StoredRun) -> Finding:
 
 def show_line(stored: StoredRun, *, key: str, chosen: str) -> None:
     """Show the headline of another result with a button that opens it. `chosen` is the key of the open result."""
-    headline = headlines.headline_of(stored.run)
+    headline = stored_runs.headline_of(stored.run)
     text, button = st.columns([6, 1], vertical_alignment="center")
     text.markdown(plain(headline.sentence))
     text.caption(plain(" · ".join(facts(headline, stored))))
@@ -192,7 +191,7 @@ def offer_files(run: str, *, key: str) -> None:
         return read_rows(resources.database(), run)
 
     downloads: list[tuple[str, Any]] = [("csv", lambda: csv_text(pd.DataFrame(rows())))]
-    if headlines.has_picture(run):
+    if stored_runs.has_picture(run):
         study = stored_run(run).study
         downloads += [(kind, lambda kind=kind: exported(picture(study, rows()), kind)) for kind in ("svg", "png")]
     downloads.append(("html", lambda: findings.export.result_page(resources.database(), run)))
@@ -204,7 +203,7 @@ def offer_files(run: str, *, key: str) -> None:
 def picture(study: str, rows: Sequence[Row]) -> Any:
     """Show heatmaps of the first statistic of a run, one per checkpoint and task; for other studies, its largest
     numbers."""
-    scores = headlines.heads_of(rows)
+    scores = stored_runs.heads_of(rows)
     if not scores:
         return alt.Chart.from_dict(figures.pictures_of(study, rows)[0])
     groups: dict[tuple[str, ...], list[Score]] = {}

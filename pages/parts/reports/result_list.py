@@ -11,17 +11,16 @@ from core.findings.pinning import finding_of_run
 from core.store import runs
 from core.store.findings import Number
 from core.studies.records import record_of
-from pages.parts.reports import headlines
-from pages.parts.reports.provenance import StoredRun, stored_run
+from pages.parts.reports import stored_runs
 from pages.parts.reports.result_card import facts, offer_files, show_reference
+from pages.parts.reports.stored_runs import StoredRun, stored_run
 from pages.parts.reports.study_view import checkpoints_of
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
-from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.result_actions import offer_pin_of_run, offer_undo, take_away
 from pages.parts.widgets.tables import show_table
-from pages.parts.widgets.undoing import offer_undo, take_away
 
 A_PART, COMPARED = 50, 12  # results of a part of the list; rows of two compared
 TALLEST = 860  # pixels of the table
@@ -79,7 +78,7 @@ def _table(results: Sequence[StoredRun], *, key: str) -> list[int]:
     """One row for each result; returns the numbers of the selected rows."""
     lines = []
     for stored in results:
-        headline = headlines.headline_of(stored.run)
+        headline = stored_runs.headline_of(stored.run)
         lines.append(
             {"run": stored.run, "finding": headline.sentence, "model": stored.checkpoint_said, "task": stored.task_said,
              "interval": headline.interval, "n": headline.n,
@@ -112,7 +111,7 @@ def open_link(stored: StoredRun, label: str = "Open") -> None:
 
 def show_selected(stored: StoredRun) -> None:
     """Show one result: its finding, certainty, and actions."""
-    headline = headlines.headline_of(stored.run)
+    headline = stored_runs.headline_of(stored.run)
     with st.container(border=True, key=f"line_{stored.run}", gap="small"):
         st.markdown(f"**{plain(headline.sentence)}**")
         st.caption(plain(" · ".join(facts(headline, stored))))
@@ -131,7 +130,7 @@ def show_briefly(run: str) -> None:
     stored = stored_run(run)
     with st.container(horizontal=True, vertical_alignment="center"):
         open_link(stored)
-        st.caption(plain(headlines.headline_of(run).sentence), width="stretch")
+        st.caption(plain(stored_runs.headline_of(run).sentence), width="stretch")
 
 
 def _delete(run: str) -> None:
@@ -144,7 +143,7 @@ def _delete(run: str) -> None:
 def _compared(chosen: Sequence[StoredRun]) -> None:
     with st.container(border=True, key="compared"):
         for column, stored in zip(st.columns(2), chosen, strict=True):
-            headline = headlines.headline_of(stored.run)
+            headline = stored_runs.headline_of(stored.run)
             column.markdown(f"**{plain(headline.sentence)}**")
             column.caption(plain(" · ".join(facts(headline, stored))))
             with column:

@@ -17,13 +17,13 @@ from core.jobs import api, duration_estimate
 from core.studies.contract import READ_FROM, declared
 from core.studies.lookup import find_study
 from pages.parts.reports import result_card
-from pages.parts.reports.provenance import StoredRun, known_runs
+from pages.parts.reports.stored_runs import StoredRun, known_runs
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.shell.page_table import RESULTS, page_of
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pickers import data_folder, rows_name
-from pages.parts.widgets.undoing import offer_undo
+from pages.parts.widgets.result_actions import offer_undo
 
 MOST_LISTED = 12
 CHECKPOINT_OPTIONS = ("checkpoint", "before")  # options that name the checkpoint that a study is about

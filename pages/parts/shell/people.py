@@ -174,7 +174,7 @@ def who_is_here() -> None:
         st.caption("You have the role viewer: you can see everything, but change nothing.")
 
 
-# ---------------------------------------------------------------- choices that this browser remembers; they grant no rights
+# -------------------- choices that this browser remembers; they grant no rights
 
 
 COOKIE, LONGEST = "atlas_choices", 3000  # characters; browsers keep cookies of 4 kB

@@ -9,7 +9,7 @@ from core.errors import AtlasError
 from core.jobs import api
 from core.store.bodies import collecting
 from pages.parts import streamlit_internals
-from pages.parts.shell import context, links, navigation, people, resources, url, warming
+from pages.parts.shell import context, links, people, resources, url, warming
 from pages.parts.shell.messages import clear_errors, counted, say_left_out
 from pages.parts.shell.page_table import ANNOTATOR, PAGES, PAGES_FOLDER, page_of
 from pages.parts.shell.resources import settle
@@ -50,22 +50,22 @@ def show() -> None:
     admitted = False
     with clear_errors():
         admitted = people.admitted()
-    chosen = st.navigation(navigation.streamlit_pages(), position="hidden")
+    chosen = st.navigation(links.streamlit_pages(), position="hidden")
     if not admitted:
         return
     warming.admit()
     page = page_of(chosen.url_path or PAGES[0].name)
-    if navigation.labels_alone(page.name) and page.name not in ANNOTATOR:
+    if links.labels_alone(page.name) and page.name not in ANNOTATOR:
         st.switch_page(PAGES_FOLDER / f"{next(iter(ANNOTATOR))}.py")
-    view = navigation.view_of(page)
+    view = links.view_of(page)
     url.count_turn()
     arrive(page.name, view.name)
     with st.sidebar:
         with st.container(key="pages"):
-            links = st.empty()
-        navigation.show_links(links)
-        navigation.offer_all_pages()
-        drawn = navigation.shown_links()
+            place_of_links = st.empty()
+        links.show_pages(place_of_links)
+        links.offer_all_pages()
+        drawn = links.shown_pages()
         people.who_is_here()
         running_indicator()
         watch_window()
@@ -80,8 +80,8 @@ def show() -> None:
     finally:  # also when the page stopped early
         if not back:  # what interrupts the run after Back still has fields of before: its address wins as a link's does
             context.leave()
-        if navigation.shown_links() != drawn:
-            navigation.show_links(links)
+        if links.shown_pages() != drawn:
+            links.show_pages(place_of_links)
         settle(page.name + view.name)
 
 

@@ -22,14 +22,14 @@ from core.tuning.saved_checkpoints import shown_folder, tuned_checkpoints
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import clicked_heads, head_picture
-from pages.parts.reports.at_chance import warn_of_tuning
 from pages.parts.reports.attending import task_said
+from pages.parts.reports.caveats import warn_of_tuning
 from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import context, links, url
+from pages.parts.shell.links import is_missing, show_links
 from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.tuning.tuning_settings import pick_data
 from pages.parts.widgets import job_progress
-from pages.parts.widgets.head_links import is_missing, show_links
 from pages.parts.widgets.pickers import task_name
 
 # ---------------------------------------------------------------- the pictures of the Change page

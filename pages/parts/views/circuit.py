@@ -24,9 +24,8 @@ from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.charts.score_terms import token_map
 from pages.parts.disable.sweeps import shared_options
-from pages.parts.reports.at_chance import warn_of_tuning
-from pages.parts.reports.contrasts import explain_difference
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.caveats import explain_difference, warn_of_tuning
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain

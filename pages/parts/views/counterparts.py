@@ -14,14 +14,14 @@ from core.studies.comparison.records import Counterpart, CounterpartsSummary, Re
 from pages.parts.charts.encoding import Layers, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.charts.score_terms import token_map
-from pages.parts.reports.at_chance import warn_of_tuning
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.caveats import warn_of_tuning
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources
+from pages.parts.shell.links import say_missing
 from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
-from pages.parts.widgets.head_links import say_missing
 
 # -------------------- Two layer x head pictures side by side, joined by ribbons from each head to its counterpart
 

@@ -24,10 +24,10 @@ from pages.parts.charts.heads import cell_of
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.reports.study_view import shown_result
 from pages.parts.shell import context, url
+from pages.parts.shell.links import say_missing
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.files import show_files
-from pages.parts.widgets.head_links import say_missing
 from pages.parts.widgets.tables import show_table
 
 # -------------------- Curves of every head over snapshots, as small multiples

@@ -15,9 +15,9 @@ from core.scoring.effective import correlation
 from core.studies.attention.records import LengthCorrelation, Score
 from pages.parts.charts.encoding import Layers, Shade, category, tips
 from pages.parts.charts.heads import head_picture
-from pages.parts.maps import maps_grid, panes
+from pages.parts.maps import maps_grid
 from pages.parts.reports import attending
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import clear_errors, plain
@@ -31,7 +31,7 @@ def show_effective(name: str, text: str, pair: str | None = None) -> None:
     """Show raw and effective attention of every head, and the difference. Raises InputError or CheckpointError."""
     raw = resources.shown(name, text, pair)
     weights, left = studies.attention.measures.both_maps(resources.checkpoint(name), raw.encoding)
-    compared = panes.raw_and_effective(raw, weights, left)
+    compared = maps_grid.raw_and_effective(raw, weights, left)
     caption = (text if pair is None else f"{text} | {pair}")[:200]
     maps_grid.show_kept(compared.panes, caption=caption, key="effective", note=compared.note, head="none")
     rows = pd.DataFrame(

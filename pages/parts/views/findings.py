@@ -14,17 +14,15 @@ from core.findings.pinning import finding_of_run
 from core.report.headlines import has_headline
 from core.store import runs, shipped_record
 from core.store.findings import Finding, findings
-from pages.parts.reports.headlines import headline_of
-from pages.parts.reports.provenance import known_runs, stored_run
 from pages.parts.reports.result_list import open_link
+from pages.parts.reports.stored_runs import headline_of, known_runs, stored_run
 from pages.parts.reports.study_view import details
 from pages.parts.shell import links, resources
+from pages.parts.shell.links import say_missing
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.files import zipped
-from pages.parts.widgets.head_links import say_missing
-from pages.parts.widgets.pin import offer_pin_of_run
+from pages.parts.widgets.result_actions import offer_pin_of_run, offer_undo, take_away
 from pages.parts.widgets.tables import show_table
-from pages.parts.widgets.undoing import offer_undo, take_away
 
 MOST_OFFERED = 4  # results to pin, while none is pinned
 

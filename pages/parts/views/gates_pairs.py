@@ -23,9 +23,8 @@ from pages.parts.charts.curves import in_lines, line_with_band, values_with_inte
 from pages.parts.charts.encoding import LARGE, Axes, Layers, Shade, baseline, colours_of, tips
 from pages.parts.charts.heads import head_picture
 from pages.parts.disable.sweeps import shared_options
-from pages.parts.reports.at_chance import warn_of_tuning
-from pages.parts.reports.contrasts import explain_difference
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.caveats import explain_difference, warn_of_tuning
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain

@@ -21,15 +21,15 @@ from core.studies.attention.records import ChangeScore
 from core.tasks.glue import sampled, task_name
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
-from pages.parts.charts.export import exported
-from pages.parts.reports import headlines
-from pages.parts.reports.provenance import StoredRun, present_runs
+from pages.parts.reports import stored_runs
 from pages.parts.reports.result_card import offer_citation, support
 from pages.parts.reports.result_list import open_link
+from pages.parts.reports.stored_runs import StoredRun, present_runs
 from pages.parts.shell import links, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.shell.page_table import page_of
 from pages.parts.shell.people import recalled, remember
+from pages.parts.widgets.files import exported
 
 # -------------------- How much each layer changed by its depth, beside the paper's Figure 5
 
@@ -197,7 +197,7 @@ def _step(number: int, title: str, is_done: bool, stored: StoredRun | None, targ
             links.link(target, f"Open {page_of(page).view(view).title}", checkpoint=ENCODER, rows=ROWS)
         if stored is not None:
             with result, nullcontext() if is_done else st.expander("Bundled result"):
-                headline = headlines.headline_of(stored.run)
+                headline = stored_runs.headline_of(stored.run)
                 whose = "Your result" if is_done else "Bundled result, until you have your own"
                 about = f"{stored.checkpoint_said}, n = {headline.n:,} {headline.of}" if headline.n else ""
                 finding = f"{whose}: {headline.sentence} {support(headline)}".strip()

@@ -13,8 +13,8 @@ from core.errors import StoreError
 from core.jobs import api
 from core.store import exchange, shipped_record
 from core.store.jobs import jobs
-from pages.parts.reports.provenance import stored_run
 from pages.parts.reports.result_list import open_link
+from pages.parts.reports.stored_runs import stored_run
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain, short_titles
 from pages.parts.widgets import job_progress

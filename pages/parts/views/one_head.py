@@ -30,30 +30,33 @@ from core.tasks.glue import drawn
 from pages.parts.atlas import choices
 from pages.parts.atlas.choices import is_task, pick_score
 from pages.parts.atlas.head_hypotheses import judged_of, show_hypotheses
-from pages.parts.atlas.head_neighbours import (
+from pages.parts.atlas.head_pictures import (
+    SmallMap,
     input_of,
     matched_with,
+    ordered_inputs,
     show_counterparts,
     show_maps,
     show_nearest,
+    show_small_maps,
+    show_three_maps,
+    show_where_it_looks,
     thumbnail,
 )
-from pages.parts.atlas.head_pictures import ordered_inputs, show_three_maps, show_where_it_looks
 from pages.parts.atlas.measuring import offer_missing, offer_to_measure
-from pages.parts.atlas.small_maps import SmallMap, show_small_maps
-from pages.parts.charts.budget import budget_bars, budget_parts
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
+from pages.parts.charts.heads import budget_bars, budget_parts
 from pages.parts.maps.score_decomposition import show_cells
 from pages.parts.reports import attending
-from pages.parts.reports.provenance import present_runs
+from pages.parts.reports.stored_runs import present_runs
 from pages.parts.reports.study_view import details
 from pages.parts.shell import context, links, resources, url
+from pages.parts.shell.links import is_missing, say_missing, show_links
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets import pickers
 from pages.parts.widgets.files import show_files
-from pages.parts.widgets.head_links import is_missing, say_missing, show_links
-from pages.parts.widgets.pin import offer_pin
+from pages.parts.widgets.result_actions import offer_pin
 from pages.parts.widgets.tables import show_table
 
 if TYPE_CHECKING:

@@ -6,11 +6,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.store.rows import Row
 from core.studies.score_records import label_of
-from pages.parts.atlas import analysing, choices, head_neighbours, likeness
+from pages.parts.atlas import analysing, atlas_view, choices, head_pictures
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure
-from pages.parts.charts.budget import budget_grid, budget_parts
-from pages.parts.charts.heads import clicked_heads
+from pages.parts.charts.heads import budget_grid, budget_parts, clicked_heads
 from pages.parts.shell import context, links, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.files import show_files
@@ -101,10 +100,10 @@ def show_place(frame: pd.DataFrame, name: str, task: str | None) -> None:
     colour = colour_of(task_scores, colour_key, shape)
     note = choices.meaning(colour_key)
     if layout == LIKENESS:
-        across, up, note = likeness.places(name, task, task_scores, shape)
+        across, up, note = atlas_view.places(name, task, task_scores, shape)
     elif layout == COMPARE:
         across, up, colour, note = compared(across_key, task_scores, frame, f"{name} · {task}", shape)
-    lines, before = likeness.lines(task_scores, shape), brushed_before()
+    lines, before = atlas_view.lines(task_scores, shape), brushed_before()
     brushed, opened = show_atlas(
         Plane(shape, across, up, colour), key=url.keyed("atlas_heads"), bars=bars, labels=lines, selected=before
     )
@@ -191,14 +190,14 @@ def _side_by_side(
 ) -> tuple[pd.DataFrame, str]:
     """Return the second scores at the positions of the first heads, or at their counterparts if requested, with a
     remark."""
-    counterparts = head_neighbours.matched_with(str(context.now().checkpoint), other_checkpoint)
+    counterparts = head_pictures.matched_with(str(context.now().checkpoint), other_checkpoint)
     explained = (
         "If on, each head is compared with its counterpart, which is the most similar head of the other "
         "checkpoint (see “Heads > Counterparts”). If off, heads of the same number are compared."
     )
     if counterparts and url.switch(st.toggle, "By matched heads", key="by_match", help=explained):
         heads = shape[0] * shape[1]
-        return head_neighbours.at_its_counterparts(
+        return head_pictures.at_its_counterparts(
             second, counterparts
         ), f" · {len(counterparts)} of {heads} heads have a counterpart"
     return second[(second["layer"] < shape[0]) & (second["head"] < shape[1])], ""

@@ -4,7 +4,7 @@ import importlib
 
 import streamlit as st
 
-from pages.parts.shell import context, navigation, resources
+from pages.parts.shell import context, links, resources
 from pages.parts.shell.page_table import VIEWS_ROOM, View, page_of
 from pages.parts.widgets import context_bar
 
@@ -12,10 +12,10 @@ from pages.parts.widgets import context_bar
 def show_page(name: str) -> None:
     """Draw a page. Only the open view runs, and only its module is imported."""
     page = page_of(name)
-    view = navigation.view_of(page)
+    view = links.view_of(page)
     with st.container(horizontal=True, vertical_alignment="center", key="bar"):
         st.title(page.title, width="content", anchor=False)
-        navigation.pick_view(page)
+        links.pick_view(page)
         tools = st.container(horizontal=True, vertical_alignment="center", key="tools")
     if not view.uses:
         context.set_now(context.chosen())

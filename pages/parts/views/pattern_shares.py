@@ -21,12 +21,12 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.label.label_tools import pick_class_set
 from pages.parts.patterns.classifiers import KnownClassifier
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import context, resources
+from pages.parts.shell.links import pick_and_link
 from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.widgets import job_progress, pickers
-from pages.parts.widgets.head_links import pick_and_link
 from pages.parts.widgets.tables import show_table
 
 # ---------------------------------------------------------------- class shares as charts

@@ -14,7 +14,7 @@ from core.studies.attention.records import DependencyScore, RelationScore
 from core.tasks.relations import RELATIONS
 from pages.parts.charts.curves import dumbbells
 from pages.parts.reports import attending
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import url
 from pages.parts.shell.messages import plain

@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.studies.ablation.records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes
-from pages.parts.reports.contrasts import explain_scores
+from pages.parts.reports.caveats import explain_scores
 from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning.one_task import Count, start_training

@@ -21,9 +21,8 @@ from pages.parts.charts.heads import head_picture
 from pages.parts.disable.live import SWEPT
 from pages.parts.disable.stand_ins import mean_by
 from pages.parts.disable.sweeps import WHAT, shared_options
-from pages.parts.reports.at_chance import warn_by_other_run
-from pages.parts.reports.contrasts import explain_difference
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.caveats import explain_difference, warn_by_other_run
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import clear_errors, plain

@@ -15,11 +15,11 @@ from core.patterns.snapshot import known_class_set
 from core.scoring.definitions import HEAD_KINDS
 from core.studies.attention.records import AlikeHead, HeadGroup, LikenessKept, PlaceScore
 from core.studies.patterns.records import HeadClass
-from pages.parts.atlas.small_maps import SmallMap, show_small_maps
+from pages.parts.atlas.head_pictures import SmallMap, show_small_maps
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
-from pages.parts.reports.provenance import present_runs
+from pages.parts.reports.stored_runs import present_runs
 from pages.parts.reports.study_view import details, shown_result
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, plain

@@ -15,7 +15,7 @@ from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
 from pages.parts.probes.starting import start_study
-from pages.parts.reports.provenance import StoredRun, known_runs
+from pages.parts.reports.stored_runs import StoredRun, known_runs
 from pages.parts.reports.study_view import details
 from pages.parts.shell import url
 from pages.parts.shell.messages import clear_errors, plain

@@ -17,7 +17,7 @@ from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports import attending
 from pages.parts.reports.attending import by_place
-from pages.parts.reports.headlines import DIFFERENCE
+from pages.parts.reports.stored_runs import DIFFERENCE
 from pages.parts.reports.study_view import details
 from pages.parts.shell import url
 from pages.parts.shell.messages import plain

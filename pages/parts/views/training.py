@@ -17,8 +17,8 @@ from core.tuning.recipe import INITIALISATIONS, PRESET_NOTES, PRESETS, Recipe, p
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.reports.attending import task_said
-from pages.parts.reports.contrasts import explain_scores
-from pages.parts.reports.provenance import StoredRun
+from pages.parts.reports.caveats import explain_scores
+from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain

@@ -16,12 +16,12 @@ from core.drawing.panes import Pane, telling_head, usual_scale
 from core.drawing.payload import as_bytes
 from core.scoring.heads import SpecialPositions
 from core.scoring.long_scores import long_even_scores, long_scores
-from pages.parts.maps import inputs, maps_grid, panes
+from pages.parts.maps import inputs, maps_grid
 from pages.parts.maps.inputs import Input
 from pages.parts.shell import context, resources, url
+from pages.parts.shell.links import show_links
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.widgets.head_links import show_links
-from pages.parts.widgets.pin import ask_pin
+from pages.parts.widgets.result_actions import ask_pin
 
 if TYPE_CHECKING:
     from core.capture.long_maps import BlockMaps
@@ -128,16 +128,16 @@ def weights_file(shown: resources.Shown) -> bytes:
     return file.getvalue()
 
 
-def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words: bool) -> panes.Compared:
+def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words: bool) -> maps_grid.Compared:
     """Return what the workbench shows: the maps alone, or in comparison. Raises CheckpointError or InputError."""
     if kind == inputs.CHECKPOINT and (other_checkpoint := context.now().beside):
         second = resources.shown(other_checkpoint, chosen.text, chosen.pair, words=words, part=shown.maps.part)
-        return panes.beside(shown, second, (name, other_checkpoint))
+        return maps_grid.beside(shown, second, (name, other_checkpoint))
     if kind == inputs.SENTENCE:
         other_input = inputs.pick_other()
         if other_input.text.strip():
             second = resources.shown(name, other_input.text, other_input.pair, words=words, part=shown.maps.part)
-            return panes.beside(shown, second, panes.titles_of(chosen, other_input))
+            return maps_grid.beside(shown, second, maps_grid.titles_of(chosen, other_input))
     if kind == inputs.EFFECTIVE:
         why = (
             "is defined between tokens, so show tokens instead of words"
@@ -145,9 +145,9 @@ def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words:
             else "is available only for self-attention without a sink"
         )
         if words or shown.maps.key_tokens or shown.maps.part == "decoder":
-            return panes.Compared([maps_grid.pane_of(shown, name)], f"Effective attention {why}.")
-        return panes.with_effective(name, shown)
-    return panes.Compared([maps_grid.pane_of(shown, name)])
+            return maps_grid.Compared([maps_grid.pane_of(shown, name)], f"Effective attention {why}.")
+        return maps_grid.with_effective(name, shown)
+    return maps_grid.Compared([maps_grid.pane_of(shown, name)])
 
 
 def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> None:
@@ -221,7 +221,7 @@ def _first_head(telling: str, shown: resources.Shown) -> str:
     return str(st.session_state["maps_head"])
 
 
-def _ask_pin(result: panes.Compared, source: MapsSource, shown: resources.Shown, head: str, view: dict) -> None:
+def _ask_pin(result: maps_grid.Compared, source: MapsSource, shown: resources.Shown, head: str, view: dict) -> None:
     def pin(title: str, note: str, who: str) -> None:
         pinned_source = replace(source, weights_hash=resources.checkpoint(source.checkpoint).weights_hash)
         grid = grid_of(result.panes, pinned_source, head=head, opened=view, note=result.note)

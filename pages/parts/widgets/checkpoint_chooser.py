@@ -1,15 +1,51 @@
-"""The field that chooses a checkpoint, and the line below it that confirms and follows a download."""
+"""The checkpoints on this machine, the field that chooses one, and the line that confirms and follows a download."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
 import streamlit as st
 
 from core import config
+from core.errors import CheckpointError
 from core.models import fetching
+from core.models.config_files import read_config
+from core.models.present import downloaded_names
+from core.tuning.saved_checkpoints import shown_folder
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import plain, short_names
-from pages.parts.widgets.checkpoint_names import tuned_folders
+
+
+def checkpoint_names() -> list[str]:
+    """Return the checkpoints on this machine: bundled and packaged ones by name, then folders from jobs, then the hub
+    cache."""
+    bundled = [folder.name for folder in _checkpoints_under(config.BUNDLED_MODELS)]
+    return [*bundled, *config.packaged_checkpoints(), *tuned_folders(), *downloaded_names()]
+
+
+def tuned_folders() -> list[str]:
+    return [shown_folder(folder) for folder in _checkpoints_under(config.settings().runs)]
+
+
+def _checkpoints_under(folder: Path) -> list[Path]:
+    return sorted(
+        file.parent
+        for file in folder.glob("**/config.json")
+        if file.parent.suffix not in {".part", ".old"} and _names_a_model(file, file.stat().st_mtime_ns)
+    )
+
+
+@lru_cache(maxsize=256)
+def _names_a_model(file: Path, modified: int) -> bool:
+    try:
+        return bool(read_config(file.parent, file.parent.name))
+    except CheckpointError:
+        return False
+
+
+# ---------------------------------------------------------------- the field
+
 
 OTHER = "another model"
 OTHER_LABEL = "another model · type a hub name or the path of a folder"

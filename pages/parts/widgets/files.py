@@ -1,17 +1,18 @@
-"""Download of a result: rows, figures, and a self-contained page with both."""
+"""Download of a result: rows, charts in the colours of the light theme, and a self-contained page with both."""
 
 import io
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import Any, Literal
 
+import altair as alt
 import pandas as pd
 import streamlit as st
 
+from core.drawing import conversion, theme
 from core.drawing.csv import csv_text
 from core.drawing.page import Chart, Part, Table, html_page
-from pages.parts.charts.export import exported, together
 
 
 def show_files(
@@ -61,3 +62,20 @@ def results_page(rows: pd.DataFrame, pictures: Sequence[Any], name: str) -> str:
     parts: list[Part] = [Chart(together(pictures).to_dict())] if pictures else []
     table = Table([str(column) for column in rows.columns], rows.to_numpy(dtype=object).tolist(), "Rows")
     return html_page(name, [*parts, table], lead=f"{date.today():%d %B %Y}")
+
+
+# ---------------------------------------------------------------- charts as files
+
+
+def together(drawn: Sequence[Any]) -> Any:
+    """Combine several charts into one for a file, three per row."""
+    return drawn[0] if len(drawn) == 1 else alt.concat(*drawn, columns=3).resolve_scale(color="independent")
+
+
+def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
+    """Return the chart as a file in the colours of the light theme; PNG at twice the size."""
+    specification = chart.to_dict() | {"background": theme.theme()["light"]["backgroundColor"]}
+    specification.setdefault("config", {})["range"] = theme.ranges()["light"]
+    if kind == "svg":
+        return conversion.svgs_of([specification])[0].encode()
+    return conversion.png_of(specification, scale=2)

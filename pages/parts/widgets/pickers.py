@@ -13,7 +13,7 @@ from core.tasks import own
 from core.tasks.glue import TASKS, read_rows, sampled, task_of
 from pages.parts.shell import context, resources, url
 from pages.parts.widgets import checkpoint_chooser, own_rows
-from pages.parts.widgets.checkpoint_names import checkpoint_names
+from pages.parts.widgets.checkpoint_chooser import checkpoint_names
 
 TASK_HELP = (
     "Choose a GLUE task (the bundled examples only imitate it), or type the path of your own CSV or TSV file and "

@@ -1,5 +1,6 @@
-"""Warnings for results of a model at chance level, for which effects of heads mean little."""
+"""Remarks on results: models at chance level, and reasons why two studies of the same model can differ."""
 
+import re
 from collections import Counter
 
 import streamlit as st
@@ -8,12 +9,16 @@ from core.errors import AtlasError
 from core.scoring.chance import above_constant
 from core.store.rows import from_json
 from core.studies.ablation import disable, prune
-from core.studies.ablation.records import PruneStep, Unmodified
+from core.studies.ablation.records import PruneStep, SeededRun, Unmodified
 from core.studies.tuning.finetune import not_shown
 from core.studies.tuning.records import TunedScore
 from core.tasks.glue import read_rows, task_of
-from pages.parts.reports.provenance import StoredRun, known_runs
+from core.tuning.recipe import Recipe
+from pages.parts.reports import stored_runs
+from pages.parts.reports.stored_runs import StoredRun, known_runs
 from pages.parts.shell.messages import plain, short_names
+
+# ---------------------------------------------------------------- models at chance level
 
 
 def constant_accuracy(stored: StoredRun) -> float | None:
@@ -84,3 +89,56 @@ def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None
             plain(f"Without ablation, {reason}. So effects of ablating its heads are not informative."),
             icon=":material/warning:",
         )
+
+
+# ---------------------------------------------------------------- why two studies can have different verdicts or scores
+
+
+ONE_BY_ONE = "this study ablates one head at a time, and other heads can take over"
+WHY = {  # study: another study whose verdict seems to contradict it, the name of its view, and why both can be true
+    "gates": (
+        "sequential-test",
+        "Sequential test",
+        "that test ablates one head at a time, and other heads can take over",
+    ),
+    "sequential-test": ("gates", "Gates and pairs", ONE_BY_ONE),
+    "disable": ("gates", "Gates and pairs", ONE_BY_ONE),
+    "circuit": (
+        "gates",
+        "Gates and pairs",
+        "a head sends its output through many edges, and each edge can have a small effect",
+    ),
+}
+
+
+def explain_difference(stored: StoredRun) -> None:
+    """If another study of this model and task has a different verdict, show both and the reason."""
+    other_study, view, reason = WHY.get(stored.study, ("", "", ""))
+    for other in known_runs(other_study):
+        if (other.checkpoint, other.task) == (stored.checkpoint, stored.task):
+            finding = stored_runs.headline_of(other.run).sentence.partition(". ")[0].removesuffix(".")
+            finding = re.sub(r" \([^)]*\)", "", finding)
+            st.caption(plain(f"{view} reports for this model: “{finding}.” Both can be true: {reason}."))
+            return
+
+
+def explain_scores(stored: StoredRun) -> None:
+    """If the other view of fine-tuned models has scores of this model and task, show what differs between the runs."""
+    study, view = ("finetune", "Train") if stored.study == "seeds" else ("seeds", "Seed variance")
+    for other in known_runs(study):
+        if (other.checkpoint, other.task, other.sampled) == (stored.checkpoint, stored.task, stored.sampled):
+            here, there = _trained_on(stored), _trained_on(other)
+            if here and there and here != there:
+                st.caption(plain(
+                    f"{view} reports other scores for this model and task, because its runs are fine-tuned on "
+                    f"{there} and the runs here on {here}."
+                ))  # fmt: skip
+            return
+
+
+def _trained_on(stored: StoredRun) -> str:
+    """Return the number of training examples and epochs of a fine-tuning result; "" without runs."""
+    runs = (SeededRun if stored.study == "seeds" else TunedScore).among(stored.result_rows)
+    examples = next((run.train_rows for run in runs if run.train_rows), 0)
+    epochs = Recipe.of(stored.settings.preset, stored.settings.settings).epochs
+    return f"{examples:,} training examples for {epochs} epochs" if examples else ""

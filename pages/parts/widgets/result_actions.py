@@ -1,12 +1,14 @@
-"""Pinning of results with a note."""
+"""Actions on results: pinning with a note, and removal that can be undone within a session."""
 
 from collections.abc import Callable
 
 import streamlit as st
 
 from core import findings
+from core.store.database import Database
+from core.store.runs import Removed, put_back
 from pages.parts.shell import links, people, resources
-from pages.parts.shell.messages import clear_errors
+from pages.parts.shell.messages import clear_errors, plain
 
 
 def offer_pin(pin: Callable[[str, str, str], object], *, key: str) -> None:
@@ -44,3 +46,33 @@ def _of_run(run: str) -> Callable[[str, str, str], object]:
         findings.pinning.pin_run(resources.database(), run, note, annotator=who, title=title)
 
     return pin
+
+
+# ---------------------------------------------------------------- removal and undo
+
+
+_REMOVED = "removed"
+MOST = 10  # removals that can be undone, the newest first
+
+
+def take_away(remove: Callable[[Database], Removed]) -> None:
+    """Remove something and remember it; for the callback of a button."""
+    with clear_errors():
+        gone = remove(resources.database())
+        st.session_state[_REMOVED] = [gone, *st.session_state.get(_REMOVED, [])][:MOST]
+
+
+def offer_undo() -> None:
+    """Show the newest removal, and a button that undoes it."""
+    gone: list[Removed] = st.session_state.get(_REMOVED, [])
+    if not gone:
+        return
+    with st.container(horizontal=True, vertical_alignment="center", key="undoing"):
+        st.caption(plain(f"Deleted: {gone[0].title}"), width="content")
+        st.button("Undo", icon=":material/undo:", on_click=_undo, key="undo_removal")
+
+
+def _undo() -> None:
+    with clear_errors():
+        put_back(resources.database(), st.session_state[_REMOVED][0])
+        st.session_state[_REMOVED].pop(0)
