@@ -12,8 +12,8 @@ from core.jobs.executors import JobPlacement
 from core.store import runs
 from core.studies.attention import effective, features, relations, statistics
 from pages.parts.maps import maps_grid
-from pages.parts.maps.inputs import EFFECTIVE
 from pages.parts.shell import resources
+from pages.parts.views.workbench import EFFECTIVE
 from tests.pages.opening import switched
 
 SENTENCES = "The old dog never bit the small child.\nShe said he saw it. | The dog said nothing."

@@ -26,7 +26,7 @@ from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.patterns.train_patterns import STUDY
-from pages.parts.label import label_retrain, label_sheet, label_tools
+from pages.parts.label import label_sheet, label_tools, retraining
 from pages.parts.shell import resources
 from pages.parts.views import classifier, labelling
 from tests.pages.opening import switched
@@ -173,14 +173,14 @@ def retrained(monkeypatch, *, worse):
     figure = RetrainingChange(
         "unseen heads", "macro F1", Interval(0.8, 0.7, 0.9), Interval(0.6, 0.5, 0.7), change, 40, 8
     )
-    monkeypatch.setattr(label_retrain, "compared", lambda *_: [figure])
+    monkeypatch.setattr(retraining, "compared", lambda *_: [figure])
 
     def hints_of(db, classifier, names):
         others = names[:5] if classifier == "first" else ()
         return {name: Hint("block" if name in others else "vertical", 0.9, 0.1) for name in names}
 
     monkeypatch.setattr(labelling, "hints_of", hints_of)
-    monkeypatch.setattr(label_retrain, "hints_of", hints_of)
+    monkeypatch.setattr(retraining, "hints_of", hints_of)
     page = opened("annotate")
     page.text_input(key="annotator").input("cyd").run()
     page.toggle(key="label_suggestions").set_value(True).run()

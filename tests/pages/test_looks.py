@@ -14,10 +14,10 @@ from core import glossary
 from core.report.rendering.charts import classes_scale
 from core.studies.probing.records import DrawnTree
 from core.studies.tuning.records import TunedScore
-from pages.parts.charts.curves import calibration, line_with_band, points, ranked, values_with_intervals
+from pages.parts.charts.curves import calibration, line_with_band, points, ranked, values_with_intervals, waterfall
 from pages.parts.charts.encoding import COLOURS, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.charts.score_terms import token_map, waterfall
+from pages.parts.charts.matrices import token_map
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.shell.page_table import PAGES_FOLDER, page_of
 from pages.parts.tuning.table_one import constant_scores

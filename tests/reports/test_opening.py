@@ -648,7 +648,7 @@ def _classifier() -> torch.nn.Module:
 
 def test_why_no_word_is_predicted_is_true():
     """It asked for [MASK] although [MASK] was typed, where the checkpoint has no head that predicts words."""
-    from pages.parts.disable.live import _why_nothing
+    from pages.parts.views.ablation import _why_nothing
 
     bare, masked = tiny("bert"), built("bert", SIZES, encodes=True, head=AutoModelForMaskedLM)
     assert "without a head that predicts words" in _why_nothing(bare, bare.encode("the [MASK] ran"))

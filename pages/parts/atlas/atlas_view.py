@@ -106,7 +106,7 @@ def _number_or_none(value: Any) -> float | None:
     return None if pd.isna(value) or not math.isfinite(value) else round(float(value), 6)
 
 
-# ---------------------------------------------------------------- positions in the similarity plot (Clark et al. 2019, Fig 6), and a line about each head
+# -------------------- positions in the similarity plot (Clark et al. 2019, Fig 6), and a line about each head
 
 
 SURE = 0.05

@@ -1,4 +1,4 @@
-"""Figures about one head: its maps on three inputs, its scores with their baselines, and maps of heads similar to it."""
+"""Figures about one head: its maps on three inputs, its scores with their baselines, and maps of similar heads."""
 
 import hashlib
 import json

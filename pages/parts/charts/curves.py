@@ -61,6 +61,7 @@ def line_with_band(
     return alt.layer(*band, line, *baseline(rule)).properties(title=in_lines(title), height=300)
 
 
+TERM = 24  # pixels of a term of a sum
 HALF = 44  # characters of a title in half of a window of 800 pixels
 HEIGHT, SQUARE = 420, 640  # pixels of a scatter
 NAME_WIDTH, NAME_HEIGHT = 0.1, 0.03  # shares of a scatter's width and height that a point's name takes
@@ -297,3 +298,28 @@ def calibration(frame: pd.DataFrame, axes: Axes, *, counted: str, title: str) ->
     line = alt.Chart(pd.DataFrame({axes.x: [0.0, 1.0], axes.y: [0.0, 1.0]}))
     equal = line.mark_line(strokeDash=[5, 4], color="#D55E00").encode(x=x, y=y)
     return alt.layer(equal, dots, count_labels).properties(title=in_lines(title), height=380)
+
+
+def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
+    """Return a waterfall chart of terms; the last row is their sum.
+
+    `frame` has columns term (text), start, end, value, kind ("raises", "lowers", "sum").
+    """
+    order = list(frame["term"])
+    base = alt.Chart(frame).encode(
+        y=alt.Y("term:N", sort=order, title=None, axis=alt.Axis(labelLimit=420, labelFlush=False))
+    )
+    kinds = alt.Scale(domain=["raises", "lowers", "sum"], range=["#d55e00", "#0072b2", "#888888"])
+    ends = frame[["start", "end"]].to_numpy()
+    room = 0.12 * (ends.max() - min(0.0, ends.min()))  # for the number beside the longest bar
+    scale = alt.Scale(domain=[min(0.0, float(ends.min())), float(ends.max() + room)], nice=False)
+    bars = base.mark_bar().encode(
+        x=alt.X("start:Q", title="attention score minus the mean score of its row (log odds)", scale=scale),
+        x2="end:Q",
+        color=alt.Color("kind:N", scale=kinds, title=None, legend=alt.Legend(orient="top")),
+        tooltip=["term:N", alt.Tooltip("value:Q", format="+.3f")],
+    )
+    written = base.mark_text(align="left", dx=4, color="#888888").encode(
+        x=alt.X("right:Q"), text=alt.Text("value:Q", format="+.2f")
+    )
+    return alt.layer(bars, written).properties(title=title, height=alt.Step(TERM))

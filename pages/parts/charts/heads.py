@@ -1,4 +1,4 @@
-"""Figures of all heads (rows: layers, columns: heads, counted from 1): heatmaps and attention budgets; words by layer."""
+"""Figures of one number per head, or per word and layer (rows: layers, columns: heads, counted from 1), and budgets."""
 
 import textwrap
 from collections.abc import Collection, Sequence

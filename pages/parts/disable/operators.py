@@ -13,9 +13,7 @@ from core.studies.ablation.records import OperatorAgreement, OperatorEffect, Unm
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.disable.live import SWEPT
-from pages.parts.disable.stand_ins import mean_by
-from pages.parts.disable.sweeps import shared_options
+from pages.parts.disable.settings import SWEPT, mean_by, shared_options
 from pages.parts.reports.caveats import warn_of_tuning
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result

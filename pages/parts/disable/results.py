@@ -9,11 +9,11 @@ import streamlit as st
 from core.attention import Head
 from core.interval import Estimate
 from core.store.runs import head_scores
-from core.studies.ablation.records import AblatedTarget, SplitHalf, Unmodified, shared_effects, too_few_flips
+from core.studies.ablation.records import AblatedTarget, PruneStep, SplitHalf, Unmodified, shared_effects, too_few_flips
 from core.studies.ablation.setup import WHOLE
 from core.studies.attention.records import Score
 from core.studies.outcomes import Metric
-from pages.parts.charts.curves import points, ranked, values_with_intervals
+from pages.parts.charts.curves import line_with_band, points, ranked, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
 from pages.parts.reports.caveats import explain_difference, warn_at_chance
@@ -362,3 +362,32 @@ def _everywhere(heads: list[Head]) -> None:
     st.caption(
         "Each row is the ablation of one head. The p-values are corrected for the number of heads, but the CIs are not."
     )
+
+
+# ---------------------------------------------------------------- pruning curves
+
+
+def draw_curves(steps: Sequence[PruneStep]) -> None:
+    """Show the metric by the fraction of pruned heads for each order."""
+    first = steps[0]
+    st.altair_chart(
+        line_with_band(
+            pd.DataFrame([_in_percent(step) for step in steps]),
+            Axes(
+                x="percent",
+                y="score",
+                low="low",
+                high="high",
+                colour="order",
+                x_title="removed heads, %",
+                y_title=f"{first.metric} × 100",
+            ),
+            rule=100 * first.baseline,
+            title="Score by share of pruned heads (dashed: model with all heads)",
+        )
+    )
+
+
+def _in_percent(step: PruneStep) -> dict[str, float | str | None]:
+    score, low, high = (None if value is None else 100 * value for value in (step.score, step.low, step.high))
+    return {"percent": 100 * step.share, "score": score, "low": low, "high": high, "order": step.order}

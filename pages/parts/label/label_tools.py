@@ -1,4 +1,4 @@
-"""Tools around the labelling sheet: sampling maps, the codebook, classes, import and export."""
+"""Tools around the labelling sheet: sampling maps, the codebook, classes, import, export and retraction of labels."""
 
 import base64
 import tempfile
@@ -16,11 +16,12 @@ from core.codebook.classes import ClassSet
 from core.codebook.registry import border_maps, borders, drawn_map
 from core.drawing.png import map_picture, png_bytes
 from core.errors import InputError
+from core.labelling.assignment_service import retire
 from core.patterns import agreement
 from core.patterns.class_sets import class_set_names
 from core.patterns.raster import from_float16
-from core.patterns.snapshot import current_labels, known_class_set
-from core.store import label_files, labels
+from core.patterns.snapshot import current_labels, known_class_set, retire_unknown, unknown_labels
+from core.store import label_files, labels, projects
 from core.store.database import Database
 from core.store.label_checks import TOGETHER, say_alike
 from core.studies.patterns import draw_maps as draw_maps_study
@@ -250,3 +251,68 @@ def pick_class_set(db: Database, *, bare: bool = False) -> str:
 def classes_now(db: Database, name: str) -> ClassSet:
     """Return a class set with all stored changes."""
     return known_class_set(db, name)
+
+
+def pick_labels(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:
+    """Ask for the class set, and the project (None: all labels of the class set)."""
+    open_projects = {project.project: project for project in projects.projects(db) if project.state != "archived"}
+    left, right = places or st.columns(2)
+    chosen = url.pick(
+        left.selectbox,
+        "Labels of",
+        ["", *open_projects],
+        key="project",
+        format_func=lambda name: open_projects[name].title if name else "everybody",
+    )
+    if chosen:
+        right.text_input("Class set", open_projects[chosen].class_set, disabled=True)
+        return open_projects[chosen].class_set, chosen
+    with right:
+        return pick_class_set(db), None
+
+
+# ---------------------------------------------------------------- retraction of labels by an admin
+
+
+def say_unknown(db: Database, class_set: str) -> None:
+    """Show how many labels have an unknown class, that they are not counted, and the two ways to fix them."""
+    unknown = unknown_labels(db, class_set)
+    for name, count in unknown.items():
+        subject = "1 label is" if count == 1 else f"{count} labels are"
+        st.warning(
+            f"{subject} of the class “{plain(name)}”, which does not exist in this class set. Results do not count "
+            "these labels. An admin can add the class on “Annotate > Class sets”, or retract the labels here.",
+            icon=":material/rule:",
+        )
+    if unknown and db.person.may("admin") and st.button("Retract labels with unknown classes"):
+        with clear_errors():
+            st.toast(f"Labels retracted: {retire_unknown(db, class_set, annotator=_acting(db))}")
+            st.session_state.pop("queue", None)
+            st.rerun()
+
+
+def retire_one(db: Database, standing: pd.DataFrame, maps: list[str]) -> None:
+    """Let admins retract one label of these maps, whoever gave it."""
+    rows = standing[standing["map_id"].isin(maps)]
+    if rows.empty or not db.person.may("admin"):
+        return
+    event_labels = {
+        row.event: f"{row.annotator}: {row.label}, L{row.layer + 1}H{row.head + 1} of {row.row_id} (pass {row.passing})"
+        for row in rows.rename(columns={"class": "label", "pass": "passing"}).itertuples()
+    }
+    with st.expander("Retract another annotator's label"):
+        event = st.selectbox("Label", list(event_labels), format_func=event_labels.__getitem__, key="retired_label")
+        why = st.text_input(
+            "Reason",
+            key="retired_why",
+            help="The reason is stored with your name. The retracted label is not deleted, but it no longer counts.",
+        )
+        if st.button("Retract label", disabled=not why.strip()):
+            with clear_errors():
+                retire(db, [str(event)], annotator=_acting(db), why=why.strip())
+                st.rerun()
+
+
+def _acting(db: Database) -> str:
+    """Return the name of the acting admin: signed in, as typed on the Label page, or the role."""
+    return db.person.name or st.session_state.get("annotator") or "admin"

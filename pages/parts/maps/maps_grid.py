@@ -15,9 +15,9 @@ from core import studies
 from core.drawing.panes import Pane, difference, header_of, scored_pane, usual_scale
 from core.drawing.payload import as_bytes, packed, script, workbench_script, workbench_style
 from core.scoring.registry import HEAD_SCORES
-from pages.parts.maps.inputs import Input
 from pages.parts.shell import resources, url
 from pages.parts.shell.resources import Shown
+from pages.parts.views.workbench import Input
 
 HERE = Path(__file__).resolve().parent
 

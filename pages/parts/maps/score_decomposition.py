@@ -10,7 +10,8 @@ from core import studies
 from core.attention import Head
 from core.config import command_line
 from core.models.present import stamp_of
-from pages.parts.charts.score_terms import token_map, waterfall
+from pages.parts.charts.curves import waterfall
+from pages.parts.charts.matrices import token_map
 from pages.parts.shell import resources, url
 from pages.parts.shell.messages import as_code, clear_errors, plain
 

@@ -91,7 +91,7 @@ def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None
         )
 
 
-# ---------------------------------------------------------------- why two studies can have different verdicts or scores
+# -------------------- why two studies can have different verdicts or scores
 
 
 ONE_BY_ONE = "this study ablates one head at a time, and other heads can take over"

@@ -81,6 +81,13 @@ def checkpoint(name: str, head: "HeadKind" = "none") -> "Checkpoint":
     return opened
 
 
+def opened(name: str) -> "Checkpoint":
+    """Return the checkpoint with the head that it was saved with: classifier, language model, or none."""
+    refuse_missing(name)
+    plain_name, revision = split_revision(name)
+    return checkpoint(name, models.opening.saved_head(plain_name, revision=revision))
+
+
 class Shown(NamedTuple):
     """One input as the maps page shows it. scores: by name, each [layer, head]. weights: packed for the grid.
 

@@ -14,11 +14,11 @@ from core.patterns.agreement import PASS_WORD
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
+from pages.parts.label import label_tools
 from pages.parts.label.label_sheet import MOST_MAPS, UNDO_STEPS, header_of, send_maps, show_sheet, with_maps
 from pages.parts.label.label_tools import show_disputed
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import counted, plain
-from pages.parts.team import choosing
 from pages.parts.team.bundled_labels import SHOWN, show_bundled_disputes
 from pages.parts.widgets.tables import show_table
 
@@ -26,7 +26,7 @@ from pages.parts.widgets.tables import show_table
 def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     left, *places = st.columns(3, vertical_alignment="bottom")
-    class_set, project = choosing.pick(db, places)
+    class_set, project = label_tools.pick_labels(db, places)
     with left:
         annotator = people.annotator_name()
     shows_names = url.switch(

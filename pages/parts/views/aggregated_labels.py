@@ -13,12 +13,12 @@ from core.store import labels
 from pages.parts.charts.curves import bars, values_with_intervals
 from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.charts.matrices import matrix
+from pages.parts.label import label_tools
 from pages.parts.label.label_tools import pictures
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.reports.study_view import details
 from pages.parts.shell import links, people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
-from pages.parts.team import choosing
 from pages.parts.team.bundled_labels import labels_to_read
 from pages.parts.widgets.files import show_files
 from pages.parts.widgets.tables import show_table
@@ -168,7 +168,7 @@ def doubts_part(db, class_set: str) -> None:
 def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     left, middle, right = st.columns([2, 2, 3], vertical_alignment="bottom")
-    class_set, project = choosing.pick(db, (left, middle))
+    class_set, project = label_tools.pick_labels(db, (left, middle))
     if project is None:
         db, _ = labels_to_read(db, class_set)
     names = list(known_class_set(db, class_set).names)

@@ -11,8 +11,14 @@ from core.patterns.snapshot import current_labels, known_class_set
 from core.store import labels
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.label.label_tools import pick_class_set, say_names_alike, show_by_way, show_disputed
-from pages.parts.label.retiring import retire_one, say_unknown
+from pages.parts.label.label_tools import (
+    pick_class_set,
+    retire_one,
+    say_names_alike,
+    say_unknown,
+    show_by_way,
+    show_disputed,
+)
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain

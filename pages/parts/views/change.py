@@ -28,7 +28,7 @@ from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import context, links, url
 from pages.parts.shell.links import is_missing, show_links
 from pages.parts.shell.messages import clear_errors, plain, short_names
-from pages.parts.tuning.tuning_settings import pick_data
+from pages.parts.tuning.forms import pick_data
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.pickers import task_name
 

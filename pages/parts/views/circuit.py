@@ -22,8 +22,8 @@ from core.studies.contract import declared
 from core.tasks.glue import TaskRow
 from pages.parts.charts.curves import line_with_band
 from pages.parts.charts.encoding import Axes, Layers
-from pages.parts.charts.score_terms import token_map
-from pages.parts.disable.sweeps import shared_options
+from pages.parts.charts.matrices import token_map
+from pages.parts.disable.settings import shared_options
 from pages.parts.reports.caveats import explain_difference, warn_of_tuning
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study

@@ -13,7 +13,7 @@ from core.studies.comparison.counterparts import STUDY
 from core.studies.comparison.records import Counterpart, CounterpartsSummary, Recurrence
 from pages.parts.charts.encoding import Layers, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.charts.score_terms import token_map
+from pages.parts.charts.matrices import token_map
 from pages.parts.reports.caveats import warn_of_tuning
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import drawer, shown_result

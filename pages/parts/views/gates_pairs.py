@@ -22,7 +22,7 @@ from core.studies.circuits.records import (
 from pages.parts.charts.curves import in_lines, line_with_band, values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Layers, Shade, baseline, colours_of, tips
 from pages.parts.charts.heads import head_picture
-from pages.parts.disable.sweeps import shared_options
+from pages.parts.disable.settings import shared_options
 from pages.parts.reports.caveats import explain_difference, warn_of_tuning
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study

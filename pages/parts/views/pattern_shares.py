@@ -20,7 +20,7 @@ from pages.parts.charts.curves import stacked_bars
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import cell_of, head_picture, wrapped_title
 from pages.parts.label.label_tools import pick_class_set
-from pages.parts.patterns.classifiers import KnownClassifier
+from pages.parts.label.retraining import KnownClassifier
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell import context, resources

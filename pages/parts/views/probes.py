@@ -26,8 +26,7 @@ from core.studies.tuning.records import BestLayer, Transferred
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Layers, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
-from pages.parts.probes.starting import start_study
+from pages.parts.reports.probing import caption_of, say, shown_probing, start_study, table_of
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details
@@ -230,11 +229,13 @@ def show_transfer(result: StoredRun) -> None:
             [score for score in task_scores if score.kind == kind] for kind in ("classifier", "frozen")
         )
         axes = Axes(x="layer", y="value", low="low", high="high", colour="reading", y_title=baseline.metric)
-        shown = [(classifiers, axes, f"{task}: score of a classifier on each layer, with frozen weights")]
+        shown_probing = [(classifiers, axes, f"{task}: score of a classifier on each layer, with frozen weights")]
         if frozen:
             axes = replace(axes, x="frozen", x_title="number of frozen layers", colour=None)
-            shown.append((frozen, axes, f"{task}: score after fine-tuning only the layers above the frozen ones"))
-        for column, (series, drawn, title) in zip(st.columns(2), shown, strict=False):
+            shown_probing.append(
+                (frozen, axes, f"{task}: score after fine-tuning only the layers above the frozen ones")
+            )
+        for column, (series, drawn, title) in zip(st.columns(2), shown_probing, strict=False):
             chart = line_with_band(pd.DataFrame(series), drawn, title=title, rule=baseline.value)
             column.altair_chart(chart)
             pictures.append(chart)
@@ -267,7 +268,7 @@ def show(tools: DeltaGenerator) -> None:
     with tools:
         mode = url.pick_mode(list(VIEWS))
     study, key, draw = VIEWS[mode]
-    with clear_errors(), shown(study, key=key, answered=draw is not show_sentence) as result:
+    with clear_errors(), shown_probing(study, key=key, answered=draw is not show_sentence) as result:
         if result is not None:
             draw(result)
             with details("What a probe shows"):

@@ -12,7 +12,7 @@ from pages.parts.charts.encoding import Axes
 from pages.parts.reports.caveats import explain_scores
 from pages.parts.reports.study_view import details, drawer, shown_result
 from pages.parts.shell.messages import clear_errors, plain
-from pages.parts.tuning.one_task import Count, start_training
+from pages.parts.tuning.forms import Count, start_training
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.tables import show_table
 

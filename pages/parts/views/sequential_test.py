@@ -18,9 +18,7 @@ from core.studies.contract import declared
 from pages.parts.charts.curves import points
 from pages.parts.charts.encoding import Axes, Layers, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.disable.live import SWEPT
-from pages.parts.disable.stand_ins import mean_by
-from pages.parts.disable.sweeps import WHAT, shared_options
+from pages.parts.disable.settings import SWEPT, WHAT, mean_by, shared_options
 from pages.parts.reports.caveats import explain_difference, warn_by_other_run
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study

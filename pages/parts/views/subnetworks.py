@@ -13,8 +13,7 @@ from core.studies.tuning.records import TunedScore
 from pages.parts.charts.curves import line_with_band, values_with_intervals
 from pages.parts.charts.encoding import Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.probes.shipped_probes import caption_of, say, shown, table_of
-from pages.parts.probes.starting import start_study
+from pages.parts.reports.probing import caption_of, say, shown_probing, start_study, table_of
 from pages.parts.reports.stored_runs import StoredRun, known_runs
 from pages.parts.reports.study_view import details
 from pages.parts.shell import url
@@ -205,7 +204,7 @@ VIEWS = {"Weights by magnitude": show_curves, "Good, bad and random": show_netwo
 def show(tools: DeltaGenerator) -> None:
     with tools:
         mode = url.pick_mode(list(VIEWS))
-    with clear_errors(), shown("subnetworks", key="pruned") as result:
+    with clear_errors(), shown_probing("subnetworks", key="pruned") as result:
         if result is not None:
             if not is_at_chance(result):
                 VIEWS[mode](result)

@@ -23,7 +23,7 @@ from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import context, links, resources, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
-from pages.parts.tuning.tuning_settings import pick_data, pick_settings
+from pages.parts.tuning.forms import pick_data, pick_settings
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.tables import show_table
 

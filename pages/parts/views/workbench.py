@@ -3,28 +3,144 @@
 import io
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core import findings
-from core.attention import Head
+from core.atlas import example
+from core.attention import PARTS, Head
 from core.drawing.page import MapsSource, grid_of, maps_page
 from core.drawing.panes import Pane, telling_head, usual_scale
 from core.drawing.payload import as_bytes
+from core.models.parts import parts_of
 from core.scoring.heads import SpecialPositions
 from core.scoring.long_scores import long_even_scores, long_scores
-from pages.parts.maps import inputs, maps_grid
-from pages.parts.maps.inputs import Input
+from core.tasks.glue import TASKS
+from core.tasks.tables import Pasted, read_pasted
+from pages.parts.maps import maps_grid
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.links import show_links
 from pages.parts.shell.messages import clear_errors, plain
+from pages.parts.widgets import own_rows, pickers
 from pages.parts.widgets.result_actions import ask_pin
 
 if TYPE_CHECKING:
     from core.capture.long_maps import BlockMaps
+
+
+# -------------------- a sentence or pair that is typed, from a sample or from a custom list, and a comparison
+
+
+EXAMPLES = {
+    "A pair": (example.TEXT, example.PAIR),
+    "A sentence": ("The keys to the old cabinet were on the table.", ""),
+    "A pronoun": ("When Mary met her sister, she smiled at her.", ""),
+}
+ALONE, CHECKPOINT, SENTENCE, EFFECTIVE = "one input", "two checkpoints", "two sentences", "raw, effective"
+
+
+class Input(NamedTuple):
+    """A sentence, and the second sentence of a pair or None."""
+
+    text: str
+    pair: str | None
+
+    def __str__(self) -> str:
+        return self.text if self.pair is None else f"{self.text} | {self.pair}"
+
+
+def pick_beside() -> str:
+    """Ask what to compare with: ALONE, SENTENCE or EFFECTIVE; a second checkpoint belongs to the context."""
+    return url.pick(
+        st.selectbox,
+        "Compare the maps of",
+        [ALONE, SENTENCE, EFFECTIVE],
+        key="compare",
+    )
+
+
+def pick_part(name: str | None) -> str:
+    """Ask for the stack of an encoder-decoder: encoder, decoder or cross; "" for other models."""
+    parts = parts_of(resources.split_revision(name)[0]) if name else ("",)
+    if parts == ("",):
+        return ""
+    return url.pick(
+        st.segmented_control, "Heads", parts, key="part", default="cross", required=True, format_func=PARTS.__getitem__,
+        label_visibility=
+            "collapsed", help="Choose the heads of the encoder, of the decoder, or of cross-attention (from the "
+                              "decoder to the source). The decoder reads the second sentence, or the translation "
+                              "by the model if there is no second sentence.",
+    )  # fmt: skip
+
+
+def pick_other() -> Input:
+    for key in ("text2", "pair2"):
+        if url.asks_link(key):
+            st.session_state[key] = st.query_params.get(key, "")
+    with st.container(horizontal=True):
+        text = st.text_input("Second sentence for the comparison", key="text2", label_visibility="collapsed",
+                             placeholder="sentence to compare, with as many tokens as the first") or ""  # fmt: skip
+        pair = st.text_input("Its second sentence", key="pair2", label_visibility="collapsed",
+                             placeholder="second sentence, optional") or ""  # fmt: skip
+    if not url.went_back():
+        short = len(text) + len(pair) <= context.LINK_CHARACTERS
+        url.keep({"text2": text if short else None, "pair2": pair if short else None})
+    return Input(text, pair if pair.strip() else None)
+
+
+def offer_examples() -> None:
+    """Offer example sentences if none is typed."""
+    st.info("Type a sentence above and press Enter, or start with one of these examples.", icon=":material/edit:")
+    for column, (label, chosen) in zip(st.columns(len(EXAMPLES)), EXAMPLES.items(), strict=True):
+        column.button(label, on_click=_fill, args=chosen, help=chosen[0], width="stretch")
+
+
+def pick_row() -> None:
+    """Show a popover with bundled examples and a custom list, and step through the list."""
+    with st.popover(
+        "Rows", icon=":material/list:", help="Choose the sentence from the examples of a task or from your own list."
+    ):
+        sample_tab, own_tab = st.tabs(["Sample", "Your own"])
+        with sample_tab, clear_errors():
+            task = st.selectbox("Task", list(TASKS), format_func=pickers.rows_name, key="row_task")
+            split = st.segmented_control("Split", ["dev", "train"], default="dev", required=True, key="row_split")
+            rows = pickers.task_rows(task, split or "dev", pickers.data_folder())
+            number = st.number_input(f"Row, 1 to {len(rows)}", 1, len(rows), key=f"row_number_{task}_{split}")
+            row = rows[number - 1]
+            st.text(row.text if row.pair is None else f"{row.text}\n{row.pair}")
+            st.button("Use this row", on_click=_fill, args=(row.text, row.pair), type="primary", key="row_use")
+        with own_tab:
+            own_rows.ask_lines("own")
+            st.button("Browse these examples", on_click=_take, type="primary", key="own_use")
+    if st.session_state.get("_own_inputs"):
+        position, count = st.session_state.get("_own_place", 0), len(st.session_state["_own_inputs"])
+        st.button("Previous", on_click=_go, args=(position - 1,), key="own_back")
+        st.caption(plain(f"{position + 1} of {count}"), width="content")
+        st.button("Next", on_click=_go, args=(position + 1,), key="own_on")
+
+
+# ---------------------------------------------------------------- behind them
+
+
+def _fill(text: str, pair: str | None) -> None:
+    st.session_state["text"], st.session_state["pair"] = text, pair or ""
+
+
+def _take() -> None:
+    if own_rows.is_explained("own"):
+        return
+    with clear_errors():
+        st.session_state["_own_inputs"] = read_pasted(*own_rows.given("own"))
+        _go(0)
+
+
+def _go(position: int) -> None:
+    inputs: list[Pasted] = st.session_state["_own_inputs"]
+    st.session_state["_own_place"] = position % len(inputs)
+    _fill(*inputs[position % len(inputs)])
 
 
 # ---------------------------------------------------------------- A prompt of up to thousands of tokens
@@ -130,15 +246,15 @@ def weights_file(shown: resources.Shown) -> bytes:
 
 def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words: bool) -> maps_grid.Compared:
     """Return what the workbench shows: the maps alone, or in comparison. Raises CheckpointError or InputError."""
-    if kind == inputs.CHECKPOINT and (other_checkpoint := context.now().beside):
+    if kind == CHECKPOINT and (other_checkpoint := context.now().beside):
         second = resources.shown(other_checkpoint, chosen.text, chosen.pair, words=words, part=shown.maps.part)
         return maps_grid.beside(shown, second, (name, other_checkpoint))
-    if kind == inputs.SENTENCE:
-        other_input = inputs.pick_other()
+    if kind == SENTENCE:
+        other_input = pick_other()
         if other_input.text.strip():
             second = resources.shown(name, other_input.text, other_input.pair, words=words, part=shown.maps.part)
             return maps_grid.beside(shown, second, maps_grid.titles_of(chosen, other_input))
-    if kind == inputs.EFFECTIVE:
+    if kind == EFFECTIVE:
         why = (
             "is defined between tokens, so show tokens instead of words"
             if words
@@ -153,7 +269,7 @@ def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words:
 def show_maps(name: str, chosen: Input, kind: str, words: bool, part: str) -> None:
     """Show the workbench, a description, links to other pages, and the weights as a file."""
     shown = resources.shown(name, chosen.text, chosen.pair, words=words, part=part)
-    if shown.encoding.cut and kind == inputs.ALONE and not words and reaches(name, part):
+    if shown.encoding.cut and kind == ALONE and not words and reaches(name, part):
         show_long(name, chosen)
         return
     result = compared(name, chosen, shown, kind, words)
@@ -236,17 +352,17 @@ def show(tools: DeltaGenerator) -> None:
     view_context = context.now()
     chosen = Input(view_context.text or "", view_context.pair_or_none)
     with tools:
-        part = inputs.pick_part(view_context.checkpoint)
+        part = pick_part(view_context.checkpoint)
         with st.popover("Options", icon=":material/tune:",
                         help="Compare the maps with other maps of this checkpoint, or show whole words."):  # fmt: skip
-            beside = inputs.pick_beside() if not view_context.beside else inputs.CHECKPOINT
+            beside = pick_beside() if not view_context.beside else CHECKPOINT
             unit = url.pick(st.segmented_control, "Attention between", ["pieces", "words"], key="unit", required=True,
                             format_func={"pieces": "tokens", "words": "words"}.get,
                             help="Shows the attention between tokens (the words and subwords that the model reads), "
                                  "or between whole words.")  # fmt: skip
-        inputs.pick_row()
+        pick_row()
     if not chosen.text.strip():
-        inputs.offer_examples()
+        offer_examples()
         return
     with clear_errors():
         show_maps(str(view_context.checkpoint), chosen, beside, unit == "words", part)

@@ -28,7 +28,7 @@ from core.studies.outcomes import Metric
 from pages.parts.charts.curves import values_with_intervals
 from pages.parts.charts.encoding import LARGE, Axes, Shade
 from pages.parts.charts.heads import head_picture
-from pages.parts.disable.sweeps import shared_options
+from pages.parts.disable.settings import shared_options
 from pages.parts.reports.caveats import warn_at_chance
 from pages.parts.reports.study_view import drawer, shown_result
 from pages.parts.shell import url

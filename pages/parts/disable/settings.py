@@ -1,15 +1,79 @@
-"""Ablation jobs: every head, layer, single head or group on the examples of a task."""
+"""Inputs of ablations: the ablation method, the targets and the examples; and the form of ablation jobs."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from core.attention import Head
+from core.errors import InputError
+from core.studies.ablation.setup import FITTED_ROWS, MEANS
 from core.studies.ablation.setup import WHOLE
-from pages.parts.disable.live import SWEPT
-from pages.parts.disable.stand_ins import mean_by
-from pages.parts.shell import context, url
+from pages.parts.shell import context, resources, url
+from pages.parts.shell.messages import plain
 from pages.parts.widgets import job_progress, pickers
+
+if TYPE_CHECKING:
+    from core.capture.interventions import Operator, StandInSource
+
+
+OPERATORS: "dict[Operator, str]" = {
+    "disable": "uniform (Kovaleva)",
+    "zero": "zero (Michel)",
+    "previous": "previous token",
+    "current": "the token itself",
+    "next": "next token",
+    "first": "first token",
+}
+SWEPT: "dict[Operator, str]" = OPERATORS | {
+    "mean": "mean output over 200 examples",
+    "resample": "output on another example",
+    "constant": "optimal constant (Li and Janson)",
+}
+
+
+def mean_by(operator: str, *, key: str) -> dict[str, str]:
+    """Ask what the mean is over, as an option of studies; {} for other ablation methods."""
+    if operator != "mean":
+        return {}
+    return {"mean_by": url.pick(st.selectbox, "Mean by", MEANS, key=key)}
+
+
+def pick_fitting_task() -> str:
+    """Ask for the task whose labelled train examples fit the constants."""
+    task = pickers.pick_task("Fit the constants on train examples of", key="fitted_on")
+    st.caption(
+        f"This method uses {FITTED_ROWS} examples, which are drawn with seed 0. The checkpoint must be a "
+        "classifier for this task."
+    )
+    return task
+
+
+def constants_of(name: str, checkpoint: Any, task: str, heads: Sequence[Head]) -> "StandInSource":
+    """Return the constants of these heads, each fitted alone, and show on which examples and with which loss."""
+    if checkpoint.labels is None:
+        raise InputError(
+            f"The method “optimal constant” needs a classifier; {name} is not a classifier. Choose a fine-tuned "
+            f"classifier, or the method “mean output”."
+        )
+    fit = resources.constants(name, checkpoint, task, frozenset(heads))
+    fitted, data_source = fit.fitted, fit.data or "the bundled samples"
+    lines = [
+        f"{head}: mean {fitted.mean[head]:.4f}, zero {fitted.zero[head]:.4f}, constant {fitted.fitted[head]:.4f}"
+        + (" (the optimisation found nothing better)" if head in fitted.stuck() else "")
+        for head in sorted(heads)
+    ]
+    fitting_note = (
+        f"The constants were fitted on {fit.rows} train examples of {pickers.task_name(task)} ({data_source}), for "
+        f"each head alone. Mean loss on these examples: "
+    )
+    st.caption(plain(fitting_note + "; ".join(lines) + "."))
+    return fitted.source
+
+
+# ---------------------------------------------------------------- jobs on the examples of a task
+
 
 WHAT = {
     "heads": "every head",
