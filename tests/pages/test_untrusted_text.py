@@ -86,7 +86,7 @@ OURS = {
         "chosen",
         "label",
         "{'pieces': 'tokens', 'words': 'words'}.get",
-    },  # fmt: skip
+    },
     "widgets/context_bar.py": {"view.title"},
     "widgets/files.py": {"label"},
     "widgets/job_progress.py": {

@@ -17,7 +17,6 @@ from core.drawing.payload import as_bytes, packed, script, workbench_script, wor
 from core.scoring.registry import HEAD_SCORES
 from pages.parts.shell import resources, url
 from pages.parts.shell.resources import Shown
-from pages.parts.views.workbench import Input
 
 HERE = Path(__file__).resolve().parent
 
@@ -156,11 +155,6 @@ def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Co
             "than a head has dimensions. Choose a longer text."
         )
     return Compared(panes, note)
-
-
-def titles_of(first: Input, second: Input) -> tuple[str, str]:
-    """Return titles for two inputs: their first words."""
-    return str(first)[:40], str(second)[:40]
 
 
 def _with_difference(panes: list[Pane], weights: tuple[np.ndarray, np.ndarray]) -> Compared:

@@ -253,7 +253,7 @@ def compared(name: str, chosen: Input, shown: resources.Shown, kind: str, words:
         other_input = pick_other()
         if other_input.text.strip():
             second = resources.shown(name, other_input.text, other_input.pair, words=words, part=shown.maps.part)
-            return maps_grid.beside(shown, second, maps_grid.titles_of(chosen, other_input))
+            return maps_grid.beside(shown, second, (str(chosen)[:40], str(other_input)[:40]))
     if kind == EFFECTIVE:
         why = (
             "is defined between tokens, so show tokens instead of words"
