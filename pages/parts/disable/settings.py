@@ -8,8 +8,7 @@ import streamlit as st
 
 from core.attention import Head
 from core.errors import InputError
-from core.studies.ablation.setup import FITTED_ROWS, MEANS
-from core.studies.ablation.setup import WHOLE
+from core.studies.ablation.setup import FITTED_ROWS, MEANS, WHOLE
 from pages.parts.shell import context, resources, url
 from pages.parts.shell.messages import plain
 from pages.parts.widgets import job_progress, pickers
