@@ -7,7 +7,8 @@
 
 Works on the bundled annotations of a class set, BERT's by default, by the rule, the splits and the fits of `patterns
 train`. "Where raters agree" are the maps that two raters gave one class, of those who labelled maps drawn at random or
-spread, not disputed ones; "first rater, all" are all maps with the first rater's class, ties too.
+spread, not disputed ones; "first rater, all" are all maps with the first rater's class, ties too. "ECE if calibrated"
+is what chance alone causes: mean and 95 % quantile, if the probabilities of these maps are right.
 """
 
 import argparse
@@ -25,7 +26,9 @@ from core.codebook.classes import ClassSet
 from core.codebook.registry import SHIPPED, labelled_folders
 from core.patterns.classifier_registry import bundled_labels
 from core.patterns.evaluation import (
+    RESAMPLES,
     calibration,
+    calibration_error,
     calibration_interval,
     enough_maps,
     macro_f1,
@@ -138,9 +141,17 @@ def labelled(class_set: str) -> Labelled:
 
 HEADER = [
     "| {} | maps | accuracy | macro F1 (95 %) | over all | where raters agree | first rater, all | ECE (95 %) "
-    "| wrong, p > .8 | unsure | right when sure | outside |",
-    "|---|---|---|---|---|---|---|---|---|---|---|---|",
+    "| ECE if calibrated (95 % below) | wrong, p > .8 | unsure | right when sure | outside |",
+    "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
 ]
+
+
+def calibrated_error(confidence: np.ndarray, *, seed: int = 0) -> tuple[float, float]:
+    """Mean and 95 % quantile of the expected calibration error if each prediction is right with its confidence: above
+    0, because the accuracy in a bin of few maps differs from its mean confidence by chance."""
+    drawn = np.random.default_rng(seed).random((RESAMPLES, len(confidence))) < confidence
+    errors = [calibration_error(confidence, right) for right in drawn]
+    return float(np.mean(errors)), float(np.quantile(errors, 0.95))
 
 
 def line(name: str, data: Labelled, chosen: np.ndarray, found: Judgement) -> str:
@@ -156,12 +167,14 @@ def line(name: str, data: Labelled, chosen: np.ndarray, found: Judgement) -> str
         both = f"{part.accuracy:.3f} / {part.macro_f1:.3f} ({part.maps})"
     everything = scores(data.firsts[chosen], found.probabilities.argmax(1), [str(k) for k in chosen], names)
     low, high = calibration_interval(likely, truth, [data.heads[k] for k in rows])
+    by_chance, most = calibrated_error(likely.max(1))
     sure = likely.max(1) >= UNSURE
     return (
         f"| {name} | {whole.maps} | {whole.accuracy:.3f} | {whole.macro_f1:.3f} ({whole.low:.3f} to {whole.high:.3f}) "
         f"| {whole.macro_f1_all:.3f} | {both} "
         f"| {everything.accuracy:.3f} / {everything.macro_f1:.3f} ({everything.maps}) "
-        f"| {calibration(likely, truth)[1]:.3f} ({low:.3f} to {high:.3f}) | {sure_errors(likely, truth):.1%} "
+        f"| {calibration(likely, truth)[1]:.3f} ({low:.3f} to {high:.3f}) "
+        f"| {by_chance:.3f} ({most:.3f}) | {sure_errors(likely, truth):.1%} "
         f"| {1 - sure.mean():.3f} | {(truth == predicted)[sure].mean():.3f} | {found.outside[one].mean():.3f} |"
     )
 
