@@ -16,11 +16,8 @@ from .measures import CodebookMeasures, Map
 TOO_SMALL = 3  # tokens; such small maps have no pattern
 GREY = "#8C8C8C"  # colour of a class that was stored without one
 Value = Callable[[Map, Sequence[int], bool], float]  # function of a map, its separators, and whether it is causal
-CAUSAL = {
-    "causal": True,
-    "bidirectional": False,
-    "any": None,
-}  # kind of maps that a set describes, as in stored changes
+# Kind of maps that a set describes, as in stored changes
+CAUSAL = {"causal": True, "bidirectional": False, "any": None}
 
 
 @dataclass(frozen=True)

@@ -127,9 +127,8 @@ def _input(options: MapsOptions) -> tuple[str, str | None]:
     if options.text is not None:
         return options.text, options.pair
     task = str(options.task)
-    rows = (
-        read_own(task).rows if is_own(task) else read_rows(task, "dev")
-    )  # all rows of a file, numbered as in the file
+    # All rows of a file, numbered as in the file
+    rows = read_own(task).rows if is_own(task) else read_rows(task, "dev")
     if options.row > len(rows):
         raise InputError(
             f"--row must be from 1 to {len(rows)} for {task}; got {options.row}. Choose a number in this range."

@@ -15,9 +15,8 @@ class ByValue:
         self._function = function
         self.__name__ = function.__name__
         cloudpickle.register_pickle_by_value(sys.modules[function.__module__])
-        self._pickled = cloudpickle.dumps(
-            inspect.unwrap(function)
-        )  # without the decorator, whose globals cannot be pickled
+        # Without the decorator, whose globals cannot be pickled
+        self._pickled = cloudpickle.dumps(inspect.unwrap(function))
 
     def __call__(self, *arguments: Any) -> Any:
         return self._function(*arguments)

@@ -20,9 +20,8 @@ from typing import Literal
 
 Purpose = Literal["label", "gold", "repeat", "training"]
 Phase = Literal["training", "labelling", "paused"]
-Cause = Literal[
-    "", "people", "admin", "gold", "exemplars"
-]  # reason for a pause: not a member, paused by an admin, too few correct
+# Reason for a pause: not a member, paused by an admin, too few correct
+Cause = Literal["", "people", "admin", "gold", "exemplars"]
 ORDERS = ("random", "uncertain", "disagreement", "clusters")
 
 

@@ -59,9 +59,8 @@ def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Interval:
     chance = np.random.default_rng(seed)
     by_chance = float(np.mean([_between(chance.permutation(people), residuals) for _ in range(SHUFFLES)]))
     observed, freedom = _between(people, residuals), len(names) - 1
-    tails = scipy.stats.chi2.isf(
-        [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], freedom
-    )  # upper tails: the larger quantile comes first
+    # Upper tails: the larger quantile comes first
+    tails = scipy.stats.chi2.isf([(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2], freedom)
     low, high = (math.sqrt(max(0.0, observed * freedom / float(tail) - by_chance)) for tail in tails)
     return Interval(math.sqrt(max(0.0, observed - by_chance)), low, high)
 

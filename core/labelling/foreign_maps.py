@@ -88,9 +88,8 @@ def _row(key: str, weights: Map, facts: dict[str, Any]) -> Row:
     """Return a map as a row of the store; `store_maps` checks the other fields."""
     stored_weights = np.ascontiguousarray(weights, dtype="<f2")
     length, causal = len(stored_weights), facts.get("causal", False)
-    inner = (
-        stored_weights[1:] if causal and length > 1 else stored_weights
-    )  # query 0 of a causal map has a single weight of 1
+    # Query 0 of a causal map has a single weight of 1
+    inner = stored_weights[1:] if causal and length > 1 else stored_weights
     given_facts = {name: facts[name] for name in FACTS if facts.get(name) is not None and name != "key"}
     digest = hashlib.sha256(
         json.dumps([key, given_facts], sort_keys=True, default=str).encode() + stored_weights.tobytes()

@@ -188,9 +188,8 @@ def import_studio(
     names = {str(user): name for user, name in (people or {}).items()}
     try:
         with db.write():
-            imported = import_rows(
-                db, own_rows, batch_of(content), keep_rest=keep_rest
-            )  # adds the classes that the other rows use
+            # Adds the classes that the other rows use
+            imported = import_rows(db, own_rows, batch_of(content), keep_rest=keep_rest)
             classes = known_class_set(db, class_set)
             found = [_read(number, entry, classes, names) for number, entry in enumerate(entries, start=1)]
             news = _news(db, classes, [one for one in found if isinstance(one, _Annotation)], own_rows)

@@ -74,9 +74,8 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
                 "the Classifier page, or choose another order."
             )
         margins = hints(shuffled)
-        return sorted(
-            shuffled, key=lambda name: margins[name][2] if name in margins else SURELY
-        )  # no suggestion for tiny maps: last
+        # No suggestion for tiny maps: last
+        return sorted(shuffled, key=lambda name: margins[name][2] if name in margins else SURELY)
     if options.order in ("disagreement", "adjudication"):
         differ = set(disputed(current_labels(db, options.class_set)))
         first = [name for name in shuffled if name in differ]

@@ -15,18 +15,11 @@ from ..store.labels import ClassChange
 from .snapshot import known_class_set, present_names
 
 FEWEST, MOST = 2, 50  # classes in a class set
-PALETTE = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#D55E00",
-    "#F0E442",
-    "#999999",
-)  # Okabe and Ito's colours, distinguishable by colour-blind people
+# Okabe and Ito's colours, distinguishable by colour-blind people
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
 KEYS = "1234567890"
 _Reads = Callable[[PatternClass], str]
+# Must differ between classes; keys may be empty
 UNLIKE: Mapping[str, _Reads] = MappingProxyType(
     {
         "name": lambda one: looks_like(one.name),
@@ -34,7 +27,7 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
         "colour": lambda one: one.colour.lower(),
         "key": lambda one: one.key,
     }
-)  # must differ between classes; keys may be empty
+)
 
 
 @dataclass(frozen=True)

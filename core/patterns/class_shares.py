@@ -198,9 +198,8 @@ class Fit:
         shares = np.full(classes, 1 / classes)
         for _ in range(REWEIGHTED):
             errors = self._errors(shares)
-            whitening = np.linalg.inv(
-                np.linalg.cholesky(errors[:-1, :-1] + TINY * np.eye(classes - 1))
-            )  # shares add to 1
+            # Shares add to 1
+            whitening = np.linalg.inv(np.linalg.cholesky(errors[:-1, :-1] + TINY * np.eye(classes - 1)))
             matrix, target = whitening @ self.confusions.chance.T[:-1], whitening @ self.observed[:-1]
             shares = nnls(np.vstack([matrix, HEAVY * groups]), np.concatenate([target, HEAVY * np.array(sums)]))[0]
             least = float(((matrix @ shares - target) ** 2).sum())

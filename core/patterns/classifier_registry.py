@@ -19,10 +19,8 @@ if TYPE_CHECKING:
     from .training import Classifier
 
 BUNDLED = "bundled"
-WARNED_OUTSIDE, WARNED_UNSURE = (
-    0.05,
-    0.15,
-)  # fractions of outside and unsure maps above which class shares are unreliable
+# Fractions of outside and unsure maps above which class shares are unreliable
+WARNED_OUTSIDE, WARNED_UNSURE = (0.05, 0.15)
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":

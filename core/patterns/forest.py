@@ -130,9 +130,8 @@ def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed:
         early_stopping=False,
         random_state=seed % 2**32,
     ).fit(measured if edges is None else _binned(measured, edges), examples.numbers, sample_weight=examples.weights)
-    present = (
-        model.classes_ if model.n_trees_per_iteration_ > 1 else model.classes_[1:]
-    )  # with two classes only one is summed
+    # With two classes only one is summed
+    present = model.classes_ if model.n_trees_per_iteration_ > 1 else model.classes_[1:]
     base = np.full(classes, -np.inf)
     base[model.classes_] = 0.0
     base[present] = np.ravel(model._baseline_prediction)

@@ -209,9 +209,8 @@ def _person(
     name: str, person_votes: pd.DataFrame, compared: int, probabilities: pd.DataFrame, skill: float | None
 ) -> Person:
     names = probabilities.columns
-    chosen = (person_votes["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(
-        float
-    )  # [vote, given class]
+    # [vote, given class]
+    chosen = (person_votes["label"].to_numpy()[:, None] == names.to_numpy()[None, :]).astype(float)
     counts = probabilities.loc[person_votes["task"]].to_numpy().T @ chosen  # [true class, given class]
     expected = pd.DataFrame(counts, index=names.rename("true"), columns=names.rename("given"))
     share = float(np.trace(counts) / len(person_votes))

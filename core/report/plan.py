@@ -489,9 +489,10 @@ class _Planned:
     def _disabled(self, task: str) -> list[ReportStep]:
         swept = self._on_tuned(disable.DisableOptions, task)
         swept = replace(swept, split=SPLIT) if self.options.unseen else swept
+        # Train rows, of which some tasks have hundreds of thousands
         weighed = replace(
             self._on_tuned(importance.ImportanceOptions, task), limit=self.options.sweep_limit or WEIGHED_ROWS
-        )  # train rows, of which some tasks have hundreds of thousands
+        )
         pruned = replace(
             self._on_tuned(prune.PruneOptions, task),
             orders=("importance", "random"),

@@ -577,9 +577,8 @@ def _connect(path: Path) -> tuple[duckdb.DuckDBPyConnection, str | None]:
         log.discard_unless(damaged="WAL" in str(error))
         raise explain(error, path) from error
     try:
-        connection.execute(
-            "SET enable_progress_bar = false"
-        )  # `python -c` counts as a prompt and would show a progress bar
+        # `python -c` counts as a prompt and would show a progress bar
+        connection.execute("SET enable_progress_bar = false")
         return connection, log.check(connection)
     except duckdb.Error as error:
         connection.close()

@@ -42,14 +42,8 @@ EVENT = pa.schema([
     ("suggestion", pa.string()), ("probability", pa.float64()), ("classifier", pa.string()),
     ("happened", pa.timestamp("us")), ("stored", pa.timestamp("us"))])
 # fmt: on
-SAME = (
-    "weights_hash",
-    "layer",
-    "head",
-    "length",
-    "causal",
-    "tokens",
-)  # fields that are equal in all maps with the same ID
+# Fields that are equal in all maps with the same ID
+SAME = ("weights_hash", "layer", "head", "length", "causal", "tokens")
 _OPTIONAL = {"split", "seed"}
 _WHOLE = {column.name for column in (*EVENT, *MAP) if pa.types.is_integer(column.type)}
 _PROSE = {"note", "eye", "title"}  # free text; other text columns are names

@@ -105,15 +105,8 @@ def _checked(class_set: str, change: Row) -> tuple[Any, ...]:
 # ---------------------------------------------------------------- checks before storing
 
 
-_SAID = (
-    "annotator",
-    "kind",
-    "class_set",
-    "map_id",
-    "pass",
-    "class",
-    "undoes",
-)  # content of an event, equal if it is sent again
+# Content of an event, equal if it is sent again
+_SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
@@ -240,11 +233,8 @@ def _belongs(event: str, stored: Mapping[str, Any], row: Row) -> str:
     )
 
 
-OWN_BATCHES = (
-    "doubts-",
-    "retired-",
-    "file-",
-)  # batches of likely label errors, of labels retracted by admins, and of files
+# Batches of likely label errors, of labels retracted by admins, and of files
+OWN_BATCHES = ("doubts-", "retired-", "file-")
 _FACTS = "checkpoint, weights_hash, task, split, row_id, layer, head, length, causal, maximum"
 
 

@@ -113,9 +113,8 @@ _DISK = re.compile(
 _NO_LOCKS = re.compile(r"Could not set lock(?!.*lock is held in (?!PID 0\b))")  # DuckDB names the process that has one
 _RIGHTS = re.compile(r"Permission denied|Operation not permitted|Read-only|read-only")
 _TROUBLE = re.compile(rf"Could not |Cannot open file|Corrupt database file|{_QUOTA.pattern}|{_DISK.pattern}")
-LET_GO = re.compile(
-    r"already closed|No open result set"
-)  # DuckDB's message for: the cursor was closed, or its rows were dropped
+# DuckDB's message for: the cursor was closed, or its rows were dropped
+LET_GO = re.compile(r"already closed|No open result set")
 _HELD = re.compile(r"lock is held in (?P<program>.+?) \(PID (?P<pid>\d+)\)")
 
 

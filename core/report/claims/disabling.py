@@ -89,9 +89,10 @@ def greedy_by_gradient(evidence: Evidence, result: StepResult) -> Outcome | None
     if not contrasts or not sums or not sums[0].with_all > 0:
         return None
     (contrast,), full_difference = contrasts, sums[0].with_all
+    # What gradient keeps
     value, high, low = (
         None if end is None else -end / full_difference for end in (contrast.value, contrast.low, contrast.high)
-    )  # what gradient keeps
+    )
     if value is None:
         return None
     estimate = Estimate(value, low, high)

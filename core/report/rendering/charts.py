@@ -210,6 +210,7 @@ def _without_heads(mark: Mark) -> Mark | None:
 
 
 Placed = Callable[[Mark], Mark | None]
+# The function that places a mark, or leaves it out, and how many panels stand side by side
 ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
     ExhibitId.TABLE_1: (_by_score, 3),
     ExhibitId.DEPENDENCIES: (_by_dependency, 3),
@@ -217,7 +218,7 @@ ARRANGED: dict[ExhibitId, tuple[Placed, int]] = {
     ExhibitId.PRUNE: (lambda mark: replace(mark, panel="", line=mark.task), 2),
     ExhibitId.IMPORTANCE: (lambda mark: replace(mark, panel=mark.item, line=mark.task), 2),
     ExhibitId.SINK: (_without_heads, 1),
-}  # the function that places a mark, or leaves it out, and how many panels stand side by side
+}
 
 
 # ---------------------------------------------------------------- behind them
