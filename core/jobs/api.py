@@ -191,10 +191,8 @@ def partial_rows(db: Database, job: str) -> "pd.DataFrame":
     """Return the result rows of a job as a data frame; for a running job, those of its finished units."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
-    known = one_job(db, job)
-    if known.run:
-        return runs.study_rows(db, known.run)
-    return pd.DataFrame(runner(db).partial(job))
+    run = one_job(db, job).run
+    return pd.DataFrame(runs.run_rows(db, run) if run else runner(db).partial(job))
 
 
 def cancel(db: Database, job: str) -> None:

@@ -14,25 +14,14 @@ from ..studies.records import Result
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answer(Result):
-    """The response of a worker process to a task.
+class Answer(jobs.UnitEnd, Result):
+    """The response of a worker process to a task. `rows` are those of a unit or a summary.
 
-    Attributes:
-        rows: of a unit or a summary.
-        provenance: of the rows of a unit.
-        options: completed by defaults, after dividing a job.
-        error: message; None if the task succeeded.
-        deaths: number of workers that have died in this unit.
+    After dividing a job, `options` are the options completed by defaults, and `units` the units of the job.
     """
 
-    rows: Sequence[Row] | None = None
-    provenance: Row | None = None
     options: Row | None = None
     units: Sequence[Row] = ()
-    error: str | None = None
-    seconds: float = 0.0
-    worker: str = ""
-    deaths: int = 0
 
 
 ACTIVE = frozenset({"queued", "running"})

@@ -386,19 +386,7 @@ class Runner:
                 live.rows = live.rows if answer.rows is None else list(answer.rows)
                 live.pause_summaries(answer.seconds)
                 continue
-            store.store_outcome(
-                self._db,
-                known.job,
-                unit.position,
-                store.UnitEnd(
-                    rows=answer.rows or (),
-                    error=answer.error,
-                    seconds=answer.seconds,
-                    worker=answer.worker,
-                    provenance=answer.provenance,
-                    deaths=answer.deaths,
-                ),
-            )
+            store.store_outcome(self._db, known.job, unit.position, answer)
             if time.monotonic() > live.next_summary:
                 self._ask_summary(known, live, execution)
 

@@ -171,9 +171,8 @@ def record(
         for acted in sent.values():
             if acted.event in stored_before:
                 continue
-            if (
-                acted.kind in TAKES_BACK
-            ):  # an undo counts in the project of the label that it retracts, whatever the event says
+            if acted.kind in TAKES_BACK:
+                # An undo counts in the project of the label that it retracts, whatever the event says
                 acted = replace(acted, project=answer_of.get(acted.undoes, ""))
             if acted.project:
                 answer_of[acted.event] = acted.project

@@ -25,13 +25,13 @@ WARNED_OUTSIDE, WARNED_UNSURE = (0.05, 0.15)
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
     """Load a stored pattern classifier. Raises InputError if it was trained on another class set than `class_set`."""
-    stored = classifiers.stored_classifier(db, name)
-    if class_set is not None and stored.class_set != class_set:
+    stored = classifiers.one_classifier(db, name)
+    if class_set is not None and stored["class_set"] != class_set:
         raise InputError(
             f'The classifier must be trained on the class set "{class_set}"; this classifier is trained on '
-            f'"{stored.class_set}". Choose another classifier.'
+            f'"{stored["class_set"]}". Choose another classifier.'
         )
-    return patterns.training.Classifier.from_bytes(stored.weights)
+    return patterns.training.Classifier.from_bytes(stored["weights"])
 
 
 def snapshots(db: Database) -> Path:
@@ -51,17 +51,14 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
     """Return the options for a job that uses a stored pattern classifier, and save the classifier to a file for the
     job."""
-    stored = classifiers.stored_classifier(db, name)
-    file = snapshots(db) / f"classifier-{hashlib.sha256(stored.weights).hexdigest()[:16]}.safetensors"
+    stored = classifiers.one_classifier(db, name)
+    file = snapshots(db) / f"classifier-{hashlib.sha256(stored['weights']).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
     if not file.exists():
-        write_whole(file, stored.weights)
-    return {
-        "classifier": str(file),
-        "name": name,
-        "class_set": stored.class_set,
-        "confusions": stored.confusions,
-    } | options
+        write_whole(file, stored["weights"])
+    about = {"classifier": str(file), "name": name, "class_set": stored["class_set"]}
+    # [input, true class, predicted class] of held-out maps
+    return about | {"confusions": stored["scores"].get("confusions", [])} | options
 
 
 # ---------------------------------------------------------------- bundled classifiers

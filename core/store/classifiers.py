@@ -12,7 +12,7 @@ import pandas as pd
 from ..errors import InputError, StoreError
 from .bodies import misfit, sound
 from .database import Database
-from .rows import Row, now, to_json
+from .rows import Row, insert_row, now, to_json
 
 _JSON = ("recipe", "classes", "snapshot", "scores")
 _ABOUT = "classifier, class_set, title, kind, recipe, classes, labels, snapshot_hash, annotator, stored"
@@ -37,29 +37,21 @@ def save_classifier(db: Database, trained: Trained, *, classifier: str | None = 
     """Store a trained pattern classifier unless its ID is already stored, and return the ID."""
     name = classifier or uuid.uuid4().hex[:12]
     recipe, text = trained.recipe, to_json(list(trained.snapshot))
-    values = [
-        name,
-        trained.class_set,
-        trained.title or f"{recipe['kind']}, {len(trained.snapshot)} labels",
-        recipe["kind"],
-        to_json(dict(recipe)),
-        to_json(list(trained.classes)),
-        trained.weights,
-        len(trained.snapshot),
-        text,
-        hashlib.sha256(text.encode()).hexdigest(),
-        to_json(dict(trained.scores)),
-        trained.annotator,
-        now(),
-    ]
+    row = vars(trained) | {
+        "classifier": name,
+        "title": trained.title or f"{recipe['kind']}, {len(trained.snapshot)} labels",
+        "kind": recipe["kind"],
+        "recipe": to_json(dict(recipe)),
+        "classes": to_json(list(trained.classes)),
+        "labels": len(trained.snapshot),
+        "snapshot": text,
+        "snapshot_hash": hashlib.sha256(text.encode()).hexdigest(),
+        "scores": to_json(dict(trained.scores)),
+        "stored": now(),
+    }
     with db.write() as cursor:
         if not cursor.execute("SELECT 1 FROM classifier WHERE classifier = ?", [name]).fetchone():
-            cursor.execute(
-                """INSERT INTO classifier (classifier, class_set, title, kind, recipe, classes, weights,
-                   labels, snapshot, snapshot_hash, scores, annotator, stored)
-                   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
-                values,
-            )
+            insert_row(cursor, "classifier", row)
     return name
 
 
@@ -87,23 +79,6 @@ def one_classifier(db: Database, classifier: str) -> Row:
         if why := misfit("classifier", name, about[name]):
             raise StoreError(f"The classifier {about['title'][:60]!r} cannot be read: {why}. Train another one.")
     return about | {name: json.loads(about[name]) for name in _JSON}
-
-
-@dataclass(frozen=True)
-class StoredClassifier:
-    """The fields of a stored classifier that are needed to classify attention maps. `confusions` lists [input, true
-    class, predicted class] for held-out maps."""
-
-    class_set: str
-    weights: bytes
-    confusions: list[Any]
-
-
-def stored_classifier(db: Database, classifier: str) -> StoredClassifier:
-    """Return the fields of a stored classifier that are needed to classify attention maps. Raises StoreError if the ID
-    is unknown."""
-    about = one_classifier(db, classifier)
-    return StoredClassifier(about["class_set"], about["weights"], about["scores"].get("confusions", []))
 
 
 def class_set_of(db: Database, classifier: str) -> str | None:

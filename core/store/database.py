@@ -130,9 +130,8 @@ class Opening:
         while True:
             try:
                 return self.connection.close()
-            except (
-                duckdb.ResourceInUseException
-            ) as error:  # a cursor is in use; the cursors before it are closed by now
+            except duckdb.ResourceInUseException as error:
+                # A cursor is in use; the cursors before it are closed by now
                 if time.monotonic() > last:
                     raise StoreError(
                         f"The database {self.path} must be reopened after a failure, but another statement is "

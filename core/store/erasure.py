@@ -43,12 +43,6 @@ def erasures(db: Database) -> list[Erasure]:
     return [Erasure(*row) for row in cursor]
 
 
-def known_people(db: Database) -> list[str]:
-    """Return the names of all annotators who have stored labels."""
-    cursor = db.rows("SELECT DISTINCT annotator FROM label_event ORDER BY annotator")
-    return [name for (name,) in cursor]
-
-
 def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
     db.person.must("admin", "erase a person")
     with db.write() as cursor:

@@ -3,7 +3,6 @@
 DuckDB's COPY is off with external access, so tables are written and read through Arrow.
 """
 
-import contextlib
 import hashlib
 import hmac
 import json
@@ -32,7 +31,7 @@ from .database import Database
 from .findings import checked_maps, checked_picture
 from .label_checks import HEADS, check_class, check_name, checked_event, checked_map
 from .labels import CLASS_CHANGE_KINDS, known_names
-from .rows import Row, from_json, plain, quoted, to_json
+from .rows import Row, from_json, insert_arrow, plain, quoted, to_json
 from .runs import Provenance, one_run, record_run, run_rows, store_rows
 
 if TYPE_CHECKING:
@@ -352,31 +351,17 @@ def _read_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> int
         count = 0
         with open_file(file) as stream:
             for batch in pq.ParquetFile(stream).iter_batches(BATCH):
-                count += insert_arrow(cursor, name, pa.Table.from_batches([batch]))
+                rows = pa.Table.from_batches([batch])
+                listed = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [name])
+                check_columns(name, rows, [column for (column,) in listed.fetchall()])
+                check_rows(name, rows)
+                count += insert_arrow(cursor, name, rows)
     except (OSError, pa.ArrowException, duckdb.Error, ValueError, OverflowError) as error:
         raise InputError(
             f"Every table of an export must be a complete Parquet file; {file} cannot be read into {name} "
             f"({str(error).splitlines()[0][:120]}). Export the data again."
         ) from error
     return count
-
-
-def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> int:
-    """Append an Arrow table to a database table with the same column names, and return the number of rows.
-
-    Raises InputError if a column is unknown, or a row is invalid.
-    """
-    listed = cursor.execute("SELECT column_name FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
-    check_columns(table, rows, [name for (name,) in listed])
-    check_rows(table, rows)
-    columns = quoted(*rows.schema.names)
-    cursor.register("incoming", rows)
-    try:
-        cursor.execute(f"INSERT INTO {quoted(table)} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - quoted
-    finally:
-        with contextlib.suppress(duckdb.Error):  # after an error the transaction accepts no statement
-            cursor.unregister("incoming")
-    return rows.num_rows
 
 
 def _advance_sequences(cursor: duckdb.DuckDBPyConnection) -> None:

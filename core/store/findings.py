@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import InputError, StoreError
 from .bodies import NUMBER, known_keys, sound
 from .database import Database
-from .rows import from_json, marks, now, to_json
+from .rows import from_json, insert_row, now, to_json
 
 # ---------------------------------------------------------------- valid charts
 
@@ -175,14 +175,10 @@ def pin(db: Database, finding: Finding) -> str:
             f"A note must have at most {LONGEST_NOTE:,} characters; this note has {len(finding.note):,}. Shorten it."
         )
     name = uuid.uuid4().hex[:12]
-    values = [
-        name, finding.kind, finding.title, finding.note, finding.run, finding.about, finding.command,
-        finding.checkpoint, finding.weights_hash, to_json([number.__dict__ for number in finding.numbers]),
-        to_json(list(finding.pictures)), finding.maps, db.person.name or finding.annotator,
-        now(),
-    ]  # fmt: skip
+    row = vars(finding) | {"finding": name, "annotator": db.person.name or finding.annotator, "stored": now()}
+    row |= {"numbers": to_json([vars(number) for number in finding.numbers]), "pictures": to_json(finding.pictures)}
     with db.write() as cursor:
-        cursor.execute(f"INSERT INTO finding ({_COLUMNS}) VALUES ({marks(len(values))})", values)  # noqa: S608 - names and marks
+        insert_row(cursor, "finding", row)
     return name
 
 

@@ -11,7 +11,7 @@ import duckdb
 from ..errors import StoreError
 from .bodies import sound
 from .database import Database
-from .rows import Row, from_json, marks, now, quoted, to_json
+from .rows import Row, from_json, insert_row, now, to_json
 
 Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that identify the input, if any)
 
@@ -67,8 +67,7 @@ class StoredHypothesis:
 def batches(db: Database) -> list[StoredBatch]:
     """Return all batches of registered hypotheses, oldest first."""
     stored_batches = []
-    names = quoted(*_BATCH, "stored")
-    for fields in db.records(f"SELECT {names} FROM hypothesis_batch ORDER BY ordinal"):  # noqa: S608 - quoted
+    for fields in db.records("SELECT * EXCLUDE (ordinal) FROM hypothesis_batch ORDER BY ordinal"):
         if not sound("hypothesis_batch", f"the batch of hypotheses {fields['batch']}", fields):
             continue
         for name in ("thought", "judged"):
@@ -77,10 +76,6 @@ def batches(db: Database) -> list[StoredBatch]:
         fields["runs"] = tuple(from_json(fields["runs"]) or ())
         stored_batches.append(StoredBatch(**fields))
     return stored_batches
-
-
-_BATCH = ("batch", "checkpoint", "weights_hash", "thought", "judged", "thought_rows", "judged_rows", "number", "level",
-          "runs", "annotator")  # fmt: skip
 
 
 def earlier_batches(db: Database, weights_hash: str, judged_rows: Marks) -> int:
@@ -106,22 +101,13 @@ def add_batch(
     """Store a batch of hypotheses, and return the ID of the batch and the IDs of its hypotheses."""
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
-    values = [
-        name, batch.checkpoint, batch.weights_hash, to_json(batch.thought), to_json(batch.judged),
-        to_json(batch.thought_rows), to_json(batch.judged_rows), batch.number, batch.level,
-        to_json(batch.runs), db.person.name or batch.annotator, now(),
-    ]  # fmt: skip
+    row = vars(batch) | {"batch": name, "annotator": db.person.name or batch.annotator, "stored": now()}
+    row |= {column: to_json(row[column]) for column in ("thought", "judged", "thought_rows", "judged_rows", "runs")}
     with db.write() as cursor:
-        cursor.execute(
-            f"INSERT INTO hypothesis_batch ({quoted(*_BATCH)}, stored) VALUES ({marks(len(values))})",  # noqa: S608 - quoted
-            values,
-        )
+        insert_row(cursor, "hypothesis_batch", row)
         for identifier, (layer, head, predicate, parameters) in zip(ids, hypotheses, strict=True):
-            cursor.execute(
-                "INSERT INTO hypothesis (hypothesis, batch, layer, head, predicate, parameters) "
-                "VALUES (?, ?, ?, ?, ?, ?)",
-                [identifier, name, layer, head, predicate, to_json(parameters)],
-            )
+            about = {"hypothesis": identifier, "batch": name, "layer": layer, "head": head, "predicate": predicate}
+            insert_row(cursor, "hypothesis", about | {"parameters": to_json(parameters)})
     return name, ids
 
 
@@ -144,20 +130,8 @@ def hypotheses(db: Database) -> list[StoredHypothesis]:
         if criteria is None or not sound("hypothesis_event", f"a test of the hypothesis {one}", {"criteria": criteria}):
             run, criteria, imported = None, "[]", False
         named = tuple((name, value) for name, value in from_json(parameters))
-        stored_hypotheses.append(
-            StoredHypothesis(
-                one,
-                batch,
-                layer,
-                head,
-                predicate,
-                named,
-                withdrawn.get(one),
-                tuple(from_json(criteria)),
-                run,
-                imported,
-            )
-        )
+        tested = (withdrawn.get(one), tuple(from_json(criteria)), run, imported)
+        stored_hypotheses.append(StoredHypothesis(one, batch, layer, head, predicate, named, *tested))
     return stored_hypotheses
 
 
@@ -167,9 +141,7 @@ def withdraw(db: Database, hypothesis: str, note: str = "", *, annotator: str = 
     Raises StoreError if the ID is unknown, or the hypothesis has already been withdrawn.
     """
     db.person.must("annotator", "withdraw a hypothesis")
-    stored = next(
-        (hypothesis_row for hypothesis_row in hypotheses(db) if hypothesis_row.hypothesis == hypothesis), None
-    )
+    stored = next((known for known in hypotheses(db) if known.hypothesis == hypothesis), None)
     if stored is None:
         raise StoreError(
             f'A hypothesis must be given by its ID; got "{hypothesis[:60]}". Choose an ID that `hypothesis list` shows.'
@@ -188,9 +160,6 @@ def add_event(
     criteria: Sequence[Mapping[str, Any]] | None = None, note: str = "", annotator: str = "",
 ) -> None:  # fmt: skip
     """Store an event in the history of a hypothesis, such as a test or its withdrawal, in the caller's transaction."""
-    values = [hypothesis, kind, run, None if criteria is None else to_json(list(criteria)), note, annotator, now()]
-    cursor.execute(
-        "INSERT INTO hypothesis_event (hypothesis, kind, run, criteria, note, annotator, stored) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        values,
-    )
+    row = {"hypothesis": hypothesis, "kind": kind, "run": run, "note": note, "annotator": annotator, "stored": now()}
+    criteria_text = None if criteria is None else to_json(list(criteria))
+    insert_row(cursor, "hypothesis_event", row | {"criteria": criteria_text})

@@ -115,7 +115,7 @@ class UnitEnd:
     """The outcome of one unit of a job: its result rows or its error, and the number of worker processes that died
     while running it."""
 
-    rows: Sequence[Row] = ()
+    rows: Sequence[Row] | None = None
     error: str | None = None
     seconds: float = 0.0
     worker: str = ""
@@ -144,7 +144,7 @@ def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> No
         )
         bodies = (
             {"job": job, "position": position, "place": place, "body": to_json(row)}
-            for place, row in enumerate(outcome.rows)
+            for place, row in enumerate(outcome.rows or ())
         )
         insert(cursor, "job_row", _ROW, bodies)
 

@@ -39,6 +39,7 @@ from .labels import (
     add_history,
     add_maps,
     all_events,
+    annotators,
     class_history,
     maps_of,
     refusals,
@@ -331,8 +332,7 @@ def _notes(db: Database, rows: list[_Incoming]) -> list[str]:
     given = {str(row.row["annotator"]): str(row.event["annotator"]) for row in rows}
     merged = sorted(f"{said!r} as {name!r}" for said, name in given.items() if said != name)
     notes = [f"E-mail addresses are compared without case and spaces: {', '.join(merged)[:400]}."] if merged else []
-    people = db.rows("SELECT DISTINCT annotator FROM label_event")
-    sentence = say_alike((name for (name,) in people), among=set(given.values()))
+    sentence = say_alike(annotators(db), among=set(given.values()))
     return notes + ([sentence] if sentence else [])
 
 

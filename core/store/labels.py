@@ -28,7 +28,7 @@ from .label_checks import (
     time_of,
 )
 from .people import Person, person_name
-from .rows import FEW, Row, among, insert, marks, now, quoted, to_json
+from .rows import FEW, Row, among, insert, insert_row, now, quoted, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,10 +80,7 @@ def add_history(cursor: Any, class_set: str, history: Any) -> int:
     if rows[: len(there)] != there:
         return 0
     for row in rows[len(there) :]:
-        cursor.execute(
-            f"INSERT INTO class_event (class_set, {quoted(*_HISTORY)}) VALUES ({marks(1 + len(_HISTORY))})",  # noqa: S608 - our names
-            [class_set, *row],
-        )
+        insert_row(cursor, "class_event", {"class_set": class_set} | dict(zip(_HISTORY, row, strict=True)))
     return len(rows) - len(there)
 
 
@@ -384,10 +381,7 @@ def add_events(cursor: Any, rows: Sequence[Row]) -> int:
         insert(cursor, "label_event", EVENT, new)
         return len(new)
     for row in new:
-        cursor.execute(
-            f"INSERT INTO label_event ({quoted(*EVENT.names)}) VALUES ({marks(len(EVENT.names))})",  # noqa: S608 - our columns
-            [row[name] for name in EVENT.names],
-        )
+        insert_row(cursor, "label_event", {name: row[name] for name in EVENT.names})
     return len(new)
 
 
@@ -582,9 +576,6 @@ def class_events(db: Database) -> list[Row]:
 # ---------------------------------------------------------------- labels retracted by admins
 
 
-_ABOUT = "class_set, map_id, pass"
-
-
 def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> Saved:
     """Retract labels, skips, flags or notes of any annotator. Earlier decisions on the same maps become current again.
 
@@ -594,11 +585,10 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
     db.person.must("admin", "retract labels of others")
     if not why.strip():
         raise InputError("A reason is required to retract another annotator's label; got none. Enter a reason.")
-    cursor = db.rows(
-        f"SELECT event, {_ABOUT} FROM label_event WHERE event IN (SELECT unnest(?))",  # noqa: S608 - our columns
-        [list(events)],
+    stored = db.records(
+        "SELECT event, class_set, map_id, pass FROM label_event WHERE event IN (SELECT unnest(?))", [list(events)]
     )
-    facts = {event: tuple(about) for event, *about in cursor}
+    facts = {row.pop("event"): row for row in stored}
     batch = f"retired-{uuid.uuid4().hex}"
     rows = []
     for number, event in enumerate(dict.fromkeys(events), start=1):
@@ -607,12 +597,8 @@ def retire(db: Database, events: Sequence[str], *, annotator: str, why: str) -> 
                 f"Only stored label events can be retracted; got the ID {event[:60]!r}. Choose an ID from the output "
                 "of `labels export`."
             )
-        about = dict(zip(("class_set", "map_id", "pass"), facts[event], strict=True))
-        rows.append(
-            about
-            | {"batch": batch, "sequence": number, "kind": "retire", "undoes": event}
-            | {"annotator": annotator, "note": why}
-        )
+        about = {"batch": batch, "sequence": number, "kind": "retire", "undoes": event}
+        rows.append(facts[event] | about | {"annotator": annotator, "note": why})
     return record_events(db, rows)
 
 

@@ -185,9 +185,7 @@ def projects(db: Database) -> list[Project]:
 
 def one_project(db: Database, project: str) -> Project:
     """Return the labelling project with an ID. Raises InputError if the ID is unknown."""
-    for project_row in _read_projects(
-        db, project.encode(errors="replace").decode()
-    ):  # an unpaired surrogate is in no ID
+    for project_row in _read_projects(db, project.encode(errors="replace").decode()):  # no ID has unpaired surrogates
         return project_row
     raise InputError(
         f"A project must be listed on the Projects page; got {project[:60]!r}. Choose a project from this page."
@@ -477,12 +475,6 @@ def frozen_at(cursor: Any, project: str) -> int | None:
     project."""
     rows = cursor.execute(f"WITH {FROZEN} SELECT label FROM frozen WHERE project = ?", [project]).fetchall()  # noqa: S608 - ours
     return rows[0][0] if rows else None
-
-
-def frozen_now(db: Database, project: str) -> int | None:
-    """Return the position of the last label event that counts for a closed or archived project, or None for an active
-    project. A new database cursor is used."""
-    return frozen_at(db.cursor(), project)
 
 
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:

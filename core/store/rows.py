@@ -74,10 +74,21 @@ def among(column: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
     return f"{quoted(column)} IN (SELECT unnest(?))", [list(values)]
 
 
+def insert_row(cursor: Any, table: str, row: Row) -> None:
+    """Append one row to a database table. The keys of `row` are names of columns."""
+    cursor.execute(f"INSERT INTO {quoted(table)} ({quoted(*row)}) VALUES ({marks(len(row))})", list(row.values()))  # noqa: S608 - quoted
+
+
 def insert(cursor: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema, rows: Iterable[Row]) -> int:
-    """Append rows to a database table by matching column names, and return the number of rows."""
-    incoming = pa.Table.from_pylist(list(rows), schema=schema)
-    columns = quoted(*schema.names)
+    """Append rows to a database table, and return how many rows were appended. The keys of a row are names of columns
+    in `schema`."""
+    return insert_arrow(cursor, table, pa.Table.from_pylist(list(rows), schema=schema))
+
+
+def insert_arrow(cursor: duckdb.DuckDBPyConnection, table: str, incoming: pa.Table) -> int:
+    """Append an Arrow table to a database table that has columns with the same names, and return how many rows were
+    appended."""
+    columns = quoted(*incoming.schema.names)
     cursor.register("incoming", incoming)
     try:
         cursor.execute(f"INSERT INTO {quoted(table)} ({columns}) SELECT {columns} FROM incoming")  # noqa: S608 - quoted

@@ -15,7 +15,7 @@ from . import shipped_record
 from .bodies import misfit, sound
 from .database import Database
 from .findings import findings, unpin
-from .rows import Row, from_json, insert, marks, now, quoted, to_json
+from .rows import Row, from_json, insert, insert_arrow, insert_row, now, quoted, to_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,9 +97,7 @@ def put_back(db: Database, removed: Removed) -> None:
     db.person.must("annotator", "restore a result")
     with db.write() as cursor:
         for name, rows in removed.tables.items():
-            cursor.register("removed_rows", rows)
-            cursor.execute(f"INSERT INTO {quoted(name)} BY NAME SELECT * FROM removed_rows")  # noqa: S608 - quoted
-            cursor.unregister("removed_rows")
+            insert_arrow(cursor, name, rows)
 
 
 def _rows(db: Database, table: str, column: str, value: str) -> pa.Table:
@@ -159,15 +157,12 @@ def record_run(
 ) -> str:  # fmt: skip
     """Store a new run of a study without results, and return its ID."""
     run = run or uuid.uuid4().hex
-    fields = provenance.as_row()
-    values: list[Any] = [run, current_name(study), title or study]
-    values += [fields[name] for name in ("checkpoint", "weights_hash", "task", "split")]
-    values += [None if fields["row_ids"] is None else to_json(fields["row_ids"])]
-    values += [fields[name] for name in ("seed", "dtype", "operator", "device")]
-    moment = now()
-    values += [to_json(dict(options)), fields["code_version"], moment, moment if imported else None]
+    moment, row = now(), provenance.as_row()
+    row |= {"run": run, "study": current_name(study), "title": title or study, "options": to_json(dict(options))}
+    row |= {"row_ids": None if row["row_ids"] is None else to_json(row["row_ids"])}
+    row |= {"created": moment, "imported": moment if imported else None}
     with db.write() as cursor:
-        cursor.execute(f"INSERT INTO run ({_RUN}) VALUES ({marks(len(values))})", values)  # noqa: S608 - names and marks only
+        insert_row(cursor, "run", row)
     return run
 
 
@@ -270,13 +265,6 @@ def holder(db: Database, run: str) -> str:
     return db.id if own else shipped_record.version()
 
 
-def study_rows(db: Database, run: str) -> "pd.DataFrame":
-    """Return the result rows of a run as a data frame."""
-    import pandas as pd  # imported here because it takes 0.4 s at start
-
-    return pd.DataFrame(run_rows(db, run))
-
-
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
     """Return the ID of the newest local run of a study with the required provenance values, such as checkpoint=...;
     None if there is none."""
@@ -322,5 +310,5 @@ def delete_runs(db: Database, chosen: Sequence[str]) -> None:
     """Delete stored runs and their results."""
     db.person.must("admin", "delete runs")
     with db.write() as cursor:
-        for table in ("study_row", "head_score", "part_score", "run"):
+        for table in RUN_TABLES:
             cursor.execute(f"DELETE FROM {quoted(table)} WHERE run IN (SELECT unnest(?))", [list(chosen)])  # noqa: S608 - quoted

@@ -202,7 +202,7 @@ def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatc
     monkeypatch.setattr(scores, "FOLDER", tmp_path)
     known = runs.known_runs(db, "statistics")
     about = known[known["checkpoint"].str.startswith("atlas-encoder")].iloc[0]
-    rows = runs.study_rows(db, about["run"])
+    rows = pd.DataFrame(runs.run_rows(db, about["run"]))
     rows = rows[(rows["statistic"] != "place") & (rows["checkpoint"] == "atlas-encoder")]
     frame = scores.atlas(db, checkpoint="atlas-encoder", measure=False)
     frame = frame[frame["score"].str.startswith("statistics/") & ~frame["score"].str.contains("place")]

@@ -16,10 +16,10 @@ def test_a_name_is_replaced_in_the_options_of_its_own_jobs_and_runs(db):
     runs_of = {
         name: runs.record_run(db, "train-patterns", {"annotator": name}, Provenance()) for name in ("ada", "eve")
     }
-    assert erasure.known_people(db) == ["ada", "eve"]
+    assert labels.annotators(db) == ["ada", "eve"]
     found = erasure.erase_name(db, "ada", annotator="eve")
     assert (found.kind, found.pseudonym, found.events, found.annotator) == ("name", "erased-1", 1, "eve")
-    assert erasure.known_people(db) == ["erased-1", "eve"]
+    assert labels.annotators(db) == ["erased-1", "eve"]
     for name, now in (("ada", "erased-1"), ("eve", "eve")):
         job = jobs.one_job(db, asked[name])
         assert job["options"] == job["asked"] == {"annotator": now, "seed": 3}

@@ -69,7 +69,7 @@ def test_a_run_keeps_its_provenance_options_and_rows(db):
     runs.store_rows(db, run, rows)
     runs.store_rows(db, run, [{"token": "c"}])
     assert runs.run_rows(db, run) == [*rows, {"token": "c"}]
-    assert runs.study_rows(db, run)["token"].tolist()[1:] == ["b", "c"]
+    assert [row["token"] for row in runs.run_rows(db, run)][1:] == ["b", "c"]
     known = runs.one_run(db, run)
     assert known["options"] == {"task": "sst2", "limit": 3}
     assert known["row_ids"] == [3, 1, 2]

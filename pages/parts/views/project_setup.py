@@ -18,7 +18,6 @@ from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.patterns.class_sets import class_set_names
 from core.store import classifiers, erasure, labels, projects
 from core.store.database import Database
-from core.store.erasure import known_people
 from core.store.projects import Heading, project_counts
 from pages.parts.label.label_sheet import hints_of
 from pages.parts.label.label_tools import classes_now, say_imported, say_names_alike
@@ -192,7 +191,7 @@ def label_studio(db: Database, class_sets: list[str]) -> None:
 
 def erase_person(db: Database, by: str) -> None:
     """Erase the name or events of a person, after confirmation."""
-    name = st.selectbox("Person", erasure.known_people(db), index=None, key="erase_person")
+    name = st.selectbox("Person", labels.annotators(db), index=None, key="erase_person")
     kinds = {
         "only the name (labels stay under a pseudonym)": erasure.erase_name,
         "the name and all labels": erasure.erase_events,
@@ -244,7 +243,7 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
     recipe = _recipe(facts)
     rules = _rules(recipe.seed)
     with st.expander("Gold maps, exemplars and repeated maps"):
-        recipe, rules = _with_known_maps(recipe, rules, [name for name in known_people(db) if name])
+        recipe, rules = _with_known_maps(recipe, rules, [name for name in labels.annotators(db) if name])
     codebook = st.text_area("Instructions for annotators, in addition to the codebook", height=68, key="project_words")
     if st.button("Create project", type="primary", key="make_project"):
         with above, clear_errors():
