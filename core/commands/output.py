@@ -222,7 +222,8 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Open the database, or a temporary one if another process uses it. Also return a message about that process."""
+    """Open the database and return it with None. If another process uses it, return a temporary database and a message
+    about that process."""
     chosen = settings().database
     try:
         return Database(chosen), None
@@ -234,7 +235,7 @@ def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
 
 @contextmanager
 def database(*, held: Held = "refuse") -> Iterator[Database]:
-    """Open the database that the settings name, within the context.
+    """Return a context manager that opens the database that the settings name, and closes it at the end.
 
     `held` is what to do if another process holds it: "refuse" with LockedError, read a "copy" made by that process, or
     use an "empty" temporary database. Raises StoreError if the copy could not be made.

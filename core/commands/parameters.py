@@ -55,7 +55,8 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Return the function with the signature that typer reads, required parameters first."""
+    """Give a function the signature from which typer creates its command-line parameters, and return it. The parameters
+    are the declared `options` and those in `beside`."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 
@@ -78,7 +79,7 @@ def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
 
 
 def given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:
-    """Return the options given on the command line. Other options have their defaults."""
+    """Return the values of the options that were set on the command line. Options without a value are left out."""
     values = {name: typed.get(name) for name, option in options.items() if option.flag}
     return {name: value for name, value in values.items() if value is not None and value != []}
 

@@ -122,7 +122,8 @@ def evaluate(asked: EvaluatePatternsOptions, form: Form) -> None:
 
 
 def large_enough(maps: dict[str, "Map"], labels: list[GivenLabel]) -> tuple[list[GivenLabel], int]:
-    """Select the labels of large enough maps, and count the others. Raises InputError if no map is large enough."""
+    """Return the labels of the maps that are large enough to be classified, and the number of other labels. Raises
+    InputError if no map is large enough."""
     matched(maps, labels)
     least = patterns.suggestions.TOO_SMALL
     large = [label for label in labels if len(maps[label.key]) > least]
@@ -263,7 +264,8 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
 
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
-    """Return the class sets that have exactly these classes, bundled class sets first."""
+    """Return the names of the bundled class sets that consist of exactly these classes or, if there are none, of such
+    custom class sets."""
     shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped

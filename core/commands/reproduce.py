@@ -1,4 +1,7 @@
-"""`python -m core reproduce CHECKPOINT... --data DIR --out DIR`: reproduce the papers' figures and tables."""
+"""`python -m core reproduce CHECKPOINT... --data DIR --out DIR`: reproduce the papers' figures and tables.
+
+`python -m core analyse CHECKPOINT --task sst2`: run every study that applies to a checkpoint, as one job.
+"""
 
 import contextlib
 import time
@@ -12,16 +15,17 @@ from ..jobs import api
 from ..jobs.chain import JobRequest, run_in_turn
 from ..jobs.executors import JobPlacement
 from ..report import recorded_report, rendering, report
-from ..report.discoveries import together
+from ..report.analysis import JOB, plan_analysis
+from ..report.headlines import together
 from ..report.plan import ReportOptions
 from ..report.records import Records, records_of
 from ..report.rendering.words import About, numbers_of
 from ..store import exchange, runs, shipped_record
 from ..store.database import Database
 from ..store.rows import Row
-from ..studies.contract import Flag
-from ..studies.options import LARGEST_SEED
-from .output import Form, follow, open_or_beside, show_rows, tell
+from ..studies.contract import Flag, as_json
+from ..studies.options import LARGEST_SEED, Checkpoint, TaskName
+from .output import Form, database, follow, open_or_beside, ran, show_rows, tell
 from .parameters import FORMS, PLACES, of_record
 
 NO_LIMIT_AT_0 = ("limit", "sweep_limit", "train_limit", "dev_limit")
@@ -140,7 +144,7 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
         _end(asked, record, records, provenance, form, started)
         return
     options = asked.report
-    db, holder = open_or_beside(report.STUDY_NAME, asdict(options))
+    db, holder = open_or_beside(report.REPORT, asdict(options))
     try:
         api.runner(db, where)
         run = _make(db, options, anew=asked.anew, stored=asked.stored)
@@ -193,3 +197,54 @@ def _make(db: Database, options: ReportOptions, *, anew: bool, stored: bool) -> 
 def _watch(db: Database, job: str) -> None:
     with contextlib.suppress(JobError):  # the report shows the error, and the next step starts
         follow(db, job)
+
+
+# ---------------------------------------------------------------- analyse
+
+
+@dataclass(frozen=True)
+class AnalyseOptions:
+    """Options for analysing a checkpoint: which checkpoint, task and studies."""
+
+    checkpoint: Checkpoint = "atlas-encoder"
+    task: TaskName = "sst2"
+    data: Annotated[str | None, Flag("folder with the TSV files of the GLUE tasks (default: bundled samples)")] = None
+    study: Annotated[
+        list[str] | None,
+        Flag(
+            "name of a study to run; repeat the option for several studies (default: a quick plan of at most ten "
+            "minutes)"
+        ),
+    ] = None
+    all: Annotated[bool, Flag("run every study that applies to the model", name="--all")] = False
+    plan: Annotated[
+        bool, Flag("print the planned studies with their time and memory, but run nothing", name="--plan")
+    ] = False
+
+
+@of_record(AnalyseOptions, beside=FORMS | PLACES)
+def analyse(asked: AnalyseOptions, form: Form, where: JobPlacement) -> None:
+    """Run all studies that can measure a checkpoint on a task, or a selection of them, in one job.
+
+    The plan with the expected time and memory of each study is printed first. Each study is stored as its own result,
+    which the app's views show. The same command continues after an interruption.
+    """
+    with database() as db:
+        plan = plan_analysis(db, asked.checkpoint, asked.task, asked.data)
+    names = asked.study or ([planned.study for planned in plan.studies] if asked.all else plan.quick)
+    chosen = set(names)
+    rows = [
+        {"study": planned.study, "run": planned.study in chosen, "shows": planned.shows,
+         "seconds": None if planned.seconds is None else round(planned.seconds),
+         "megabytes": round(planned.memory / 1e6)}
+        for planned in plan.studies
+    ]  # fmt: skip
+    if asked.plan:
+        show_rows("analyse", {"checkpoint": plan.checkpoint, "task": plan.task}, rows, form)
+        return
+    options = plan.job(names)
+    minutes = max(1, round(plan.seconds(names) / 60))
+    tell(f"{len(options.studies)} of {len(rows)} studies: about {minutes} min.", err=True)
+    provenance, results = ran(JOB, as_json(options), where=where, title=plan.title(names))
+    shown = [{"study": row["study"], "result": row["says"]} for row in results] if form == "table" else results
+    show_rows(JOB, provenance, shown, form)

@@ -91,7 +91,7 @@ def pin_maps(
 
 @dataclass(frozen=True)
 class HeadFacts:
-    """The description, scores and hypotheses of an attention head that are saved with a finding."""
+    """The description, scores and hypotheses of an attention head that are saved with a finding about the head."""
 
     told: str
     scores: Sequence[Number]
@@ -124,7 +124,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 def command(run: Row) -> str:
     """Return the terminal command that reproduces a run, or "" if the run cannot be reproduced by a command."""
-    if run["study"] == report.STUDY_NAME:
+    if run["study"] == report.REPORT:
         return command_of(About.of(run).options)
     try:
         study = find_study(run["study"])

@@ -70,7 +70,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner of a database's jobs, at `place`. Unfinished jobs of ended processes become interrupted."""
+    """Return the runner that executes the jobs of a database, which is created on first use. `place` states where units
+    run from now on (None: as before). Unfinished jobs of ended processes are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:

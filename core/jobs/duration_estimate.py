@@ -45,8 +45,9 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """An estimate of how long a job will take. `rows` is the number of items to process (None if unknown), `counts` the
-    plural noun for these items, and `here` is True if the estimate is based on an earlier run in this database."""
+    """An estimate of how long a job will take, from an earlier run with the title `like` and the time `made`. `rows` is
+    the number of items to process (None: unknown), and `counts` the plural noun for them. `here` is False if that run
+    is bundled."""
 
     seconds: float
     rows: int | None

@@ -35,7 +35,8 @@ def complete(study: Study[Any, Any], options: Mapping[str, Any]) -> Row:
 
 
 def divide(name: str, options: Row) -> Outcome:
-    """Divide a job into units: {"options": options with defaults, "units": [{key, size, arguments}]}."""
+    """Divide a job into units of work. Return {"options": the options with defaults, "units": [{key, size,
+    arguments}]}."""
     study = find_study(name)
     chosen = study.read(options)
     check_paths(study, chosen)
@@ -55,7 +56,8 @@ def _as_rows(units: Sequence[Unit]) -> list[Row]:
 
 
 def more(name: str, options: Row, rows: list[Row]) -> Outcome:
-    """Return {"units": [...]} for the next round of a job from the results of finished units; empty if the job ends."""
+    """Return the units of the next round of a job as {"units": [...]}. `rows` are the results of all finished units.
+    The list is empty if there is no further round."""
     study = find_study(name)
     partials = [decode(study.partial, row[PARTIAL]) for row in rows]
     return {"units": _as_rows(study.more(study.read(options), partials))}

@@ -171,7 +171,8 @@ def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
 
 
 def people_table(judged: Truth, pace: pd.DataFrame) -> pd.DataFrame:
-    """Create a table with one row per annotator, least skilled first."""
+    """Create a table with one row per annotator, least skilled first. `judged` are the aggregated labels, and `pace` is
+    the table of labelling speeds."""
     first = pace[pace["pass"] == 1].set_index("annotator")
     rows = []
     for person in judged.people:

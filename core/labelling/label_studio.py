@@ -22,7 +22,7 @@ from ..patterns.raster import from_float16
 from ..patterns.snapshot import known_class_set
 from ..store.database import Database
 from ..store.label_checks import TAKES_BACK, time_of
-from ..store.label_files import MOST_ROWS, Imported, as_line, batch_of, exported, import_rows, read_bytes
+from ..store.label_files import MOST_ROWS, Imported, RefusedError, as_line, batch_of, exported, import_rows, read_bytes
 from ..store.labels import all_events
 from ..store.people import person_name
 from ..store.rows import Row, now
@@ -206,14 +206,10 @@ def import_studio(
                 [*dict.fromkeys([*imported.notes, *added.notes, *_said(news, names, entries)])],
             )
             if refused and not keep_rest:
-                raise _RefusedError
-    except _RefusedError:
+                raise RefusedError
+    except RefusedError:
         return Imported(total.rows, 0, 0, 0, total.refused)
     return total
-
-
-class _RefusedError(Exception):
-    """Rolls back the transaction if `keep_rest` is false."""
 
 
 def _keys(tasks: list[dict[str, Any]]) -> str:

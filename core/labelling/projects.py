@@ -11,9 +11,8 @@ from ..patterns.snapshot import current_labels, known_class_set
 from ..store import labels, projects
 from ..store.database import Database
 from . import assignment_service
-from .alike import alike_maps
 from .assignment import ORDERS, Rules
-from .queue import NEARLY_UNIFORM, Hints
+from .queue import NEARLY_UNIFORM, Hints, alike_maps
 
 MOST_K = 25  # annotators of a map
 

@@ -1,24 +1,27 @@
-"""The next map that a person labels outside a project: filters, orders, and suggestions of the classifier."""
+"""The next map that a person labels outside a project: filters, orders, and suggestions of the classifier; and groups
+of alike maps that a person can label together."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from ..codebook.measures import measured, sentences
+from ..codebook.measures import NEARLY_UNIFORM, measured, sentences
 from ..codebook.registry import dispute
 from ..errors import InputError
 from ..patterns.agreement import disputed
+from ..patterns.clusters import cluster_maps, components
 from ..patterns.raster import from_float16
+from ..patterns.shapes import shapes
 from ..patterns.snapshot import current_labels
 from ..store import labels
 from ..store.database import Database
 from ..store.rows import Row
 
 SURELY = 1.0  # the largest possible margin
-NEARLY_UNIFORM = 0.1  # largest weight of a map that appears blank on the absolute scale
 
 
 class Hint(NamedTuple):
@@ -62,8 +65,7 @@ def queue(db: Database, options: QueueOptions, hints: Hints | None = None) -> li
     by a hash of seed and map, stable when maps are added; "uncertain" by smallest classifier margin, maps without a
     suggestion last; "disagreement", maps with differing labels first; "adjudication", only those; "codebook", maps
     first whose label contradicts the measurements of the codebook; "clusters" as "random", because
-    `alike.alike_maps` groups the maps that are shown. Raises InputError for "uncertain" without a
-    classifier (`hints`).
+    `alike_maps` groups the maps that are shown. Raises InputError for "uncertain" without a classifier (`hints`).
     """
     chosen = _undecided(db, options, _filtered(labels.map_facts(db), options))
     shuffled = sorted(chosen, key=lambda name: hashlib.sha256(f"{options.seed}:{name}".encode()).digest())
@@ -156,3 +158,42 @@ def _undecided(db: Database, options: QueueOptions, facts: pd.DataFrame) -> list
     if options.review is not None:
         return [name for name in names if decisions.get(name) == options.review]
     return [name for name in names if name not in decisions]
+
+
+# ---------------------------------------------------------------- groups of alike maps
+
+
+GROUP = 24  # maps, at most
+SMALLEST = 3  # maps of a cluster
+AT_ONCE = 1000  # maps; Ward's clustering needs memory for all pairs
+
+
+def alike_maps(db: Database, names: Sequence[str]) -> list[list[str]]:
+    """Group stored attention maps by similarity, with at most GROUP maps per group.
+
+    More than AT_ONCE maps are clustered in random parts. Too few maps to cluster, and equal maps, are returned in
+    groups of one.
+    """
+    shuffled = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
+    found: list[list[str]] = []
+    for start in range(0, len(shuffled), AT_ONCE):
+        rows = labels.maps_of(db, shuffled[start : start + AT_ONCE])
+        statistics = shapes([from_float16(row["weights"], row["length"]) for row in rows])
+        try:
+            found += [[rows[k]["map_id"] for k in group] for group in groups(statistics)]
+        except InputError:
+            found += [[row["map_id"]] for row in rows]
+    return found
+
+
+def groups(statistics: np.ndarray) -> list[np.ndarray]:
+    """Group attention maps by the similarity of their statistics, and return the indices in each group."""
+    from scipy.cluster.hierarchy import leaves_list, ward  # 0.2 s of start-up
+
+    nearest = cluster_maps(statistics, smallest=SMALLEST).nearest
+    rank = np.argsort(leaves_list(ward(components(statistics))))
+    found = []
+    for cluster in range(nearest.max() + 1):
+        members = np.flatnonzero(nearest == cluster)
+        found += np.array_split(members[np.argsort(rank[members])], -(-len(members) // GROUP))
+    return found

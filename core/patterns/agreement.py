@@ -172,7 +172,8 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return the raters with whom the given rater can be compared, other annotators first."""
+    """Return all raters except `first`: other annotators come first, then other labelling passes of the same
+    annotator."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
     return sorted(rest, key=lambda rater: (whose[rater] == whose[first], PASS_WORD in rater))

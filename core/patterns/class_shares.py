@@ -164,7 +164,8 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """A chi-square fit of class shares to predicted classes, given the confusion probabilities of the classifier."""
+    """A fit of true class shares to the frequencies of predicted classes, by minimum chi-square, given the confusion
+    probabilities of the classifier."""
 
     observed: np.ndarray
     observed_errors: np.ndarray

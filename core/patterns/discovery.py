@@ -34,7 +34,8 @@ Distances = Float32[np.ndarray, "map map"]
 
 @dataclass(frozen=True)
 class Stability:
-    """The mean adjusted Rand index between clusterings of random halves. `low` and `high` hold 95 % of the values."""
+    """The mean adjusted Rand index between clusterings of random halves. 95 % of the values lie between `low` and
+    `high`."""
 
     value: float
     low: float

@@ -59,7 +59,8 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return a mask of the classes that have enough maps to be included in macro F1."""
+    """Return which classes are included in macro F1: those with at least FEWEST_MAPS maps, or all that occur if fewer
+    than two classes have so many."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0

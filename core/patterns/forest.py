@@ -38,7 +38,8 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Return synthetic attention maps for rare pattern classes, and the class of each map.
+    """Return synthetic attention maps for rare pattern classes, made from the given maps, and the class of each
+    synthetic map.
 
     Vertical+Diagonal combines a column map and a line; Block restricts any map to squares. `enough` is the number of
     maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
@@ -307,7 +308,8 @@ class Parts:
     soft: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples for a selection of attention maps."""
+        """Return the training examples of some attention maps. `places` are the indices of these maps, which are
+        renumbered from 0."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0

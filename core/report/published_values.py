@@ -1,4 +1,5 @@
-"""Published numbers of the papers: published_values.csv, one per line.
+"""Figures and tables of the sources (exhibits.toml, in their order), and their numbers (published_values.csv, one per
+line).
 
 Kovaleva et al. 2019: Table 1 (BERT-base; dev sets; F1/accuracy for MRPC and QQP, one number elsewhere; the STS-B column
 is headed "Acc" but can only be a correlation), whose column "pre-trained" probably has an untrained head; Fig 2 read
@@ -14,12 +15,14 @@ pass in which only the last layer reached the logits (see the docs of the Fine-t
 """
 
 import csv
+import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from ..attention import Head
-from .ids import Condition, ExhibitId, Item, Quantity
+from .ids import Condition, ExhibitId, Item, Part, Quantity
 
 PAPER, REPLICATION = "Kovaleva et al. 2019", "GPT-2 replication 2024"
 BERT, GPT2 = "bert-base-uncased", "gpt2"
@@ -37,6 +40,30 @@ FLAWS = {  # why a printed number cannot be compared with measurements
     "Universal Dependencies links it to its own noun",
     "other-trees": "the source scores the Penn Treebank in Stanford dependencies, and we score Universal Dependencies",
 }
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure or table in a source that the report compares with measured numbers."""
+
+    id: ExhibitId
+    title: str
+    source: str
+    section: str
+    parts: tuple[Part, ...]
+    chart: str
+    measured: str
+    quantity: str = ""
+    errors: Sequence[str] = ()
+    causal: Sequence[bool] = (False, True)
+
+
+@cache
+def exhibits() -> tuple[Exhibit, ...]:
+    """Return all figures and tables that the report reproduces, in the order of the report."""
+    declared = tomllib.loads(Path(__file__).with_name("exhibits.toml").read_text(encoding="utf-8"))["exhibit"]
+    parsed = ({"id": ExhibitId(table["id"]), "parts": tuple(map(Part, table["parts"]))} for table in declared)
+    return tuple(Exhibit(**table | ids) for table, ids in zip(declared, parsed, strict=True))
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,11 @@ from .claims.outcomes import UNTESTED, Outcome
 from .claims.registry import Claim, claims
 from .data import Data, Facts, facts_of, find_data, rows_in_both
 from .evidence import Evidence, Origin, StepResult
-from .exhibits import Exhibit, exhibits
 from .ids import Part
 from .measures.registry import MEASURES
 from .measures.scores import head_maps
 from .plan import COME_WITH, TUNED, ReportOptions, ReportStep, plan
-from .published_values import REPLICATION, figures
+from .published_values import REPLICATION, Exhibit, exhibits, figures
 from .records import REPORT, ClaimRecord, Records, StepRecord, ValueRecord, rows_of
 from .verdicts import MeasurementContext, paired
 
@@ -84,9 +83,6 @@ def _is_like(result: StepResult, run: Row, settings: Mapping[str, int | str]) ->
 def _resolved(folder: Any) -> str | None:
     """Return the folder of the examples as a normalised path."""
     return None if folder is None else str(Path(str(folder)).expanduser().resolve())
-
-
-STUDY_NAME = REPORT
 
 
 @dataclass(frozen=True)
@@ -248,7 +244,7 @@ def _seeds(claim: Claim, outcome: Outcome) -> int | None:
 def keep(db: Database, options: ReportOptions, records: Records) -> str:
     """Store a report as a run, unless it equals the newest stored report. Return the ID of the run."""
     rows, chosen = rows_of(records), plain(asdict(options))
-    newest = runs.latest_run(db, STUDY_NAME)
+    newest = runs.latest_run(db, REPORT)
     if newest and one_run(db, newest).options == chosen and runs.run_rows(db, newest) == rows:
         return newest
     names = ", ".join(options.checkpoints)
@@ -256,6 +252,6 @@ def keep(db: Database, options: ReportOptions, records: Records) -> str:
     weights = ", ".join(filter(None, map(present_weights, options.checkpoints))) or None
     provenance = runs.Provenance(names, weights, ", ".join(tasks) or None, split="dev", seed=options.seed)
     with db.write():
-        run = runs.record_run(db, STUDY_NAME, chosen, provenance, title=f"Report on {names}")
+        run = runs.record_run(db, REPORT, chosen, provenance, title=f"Report on {names}")
         runs.store_rows(db, run, rows)
     return run

@@ -48,7 +48,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """States on which checkpoint and tasks some numbers were measured. If a number is missing, `missing` states why."""
+    """The circumstances of measured numbers: the checkpoint, the tasks measured on GLUE's own dev examples
+    (`official`), and the reason why a number is missing (`missing`)."""
 
     checkpoint: str
     official: tuple[str, ...] = ()
@@ -93,8 +94,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair each measured number with the published number of the same task, item and condition. `missing` gives, for
-    each task, the reason why numbers were not measured."""
+    """Pair each measured number with the published number of the same task, item and condition. `missing` has the
+    reason by task why published numbers have no measured counterpart."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

@@ -146,7 +146,8 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report to the log and to the active `collecting` context that invalid rows were ignored."""
+    """Report that invalid rows were ignored. The message `text` is logged, and added to the list of the active
+    `collecting` context."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -160,7 +161,8 @@ def left_out() -> bool:
 
 
 def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
-    """Return whether all JSON columns of a table row are valid. An invalid row is reported as ignored, under `name`."""
+    """Return whether all JSON columns of a table row are valid. If not, report that the row was ignored; `name`
+    describes the row in the message."""
     for column, text in row.items():
         if (table, column) in BODIES and (why := misfit(table, column, text)):
             leave_out(f"Left out {name}: {why}. Delete it, or import it again from a sound export.")
@@ -169,5 +171,6 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return a copy of a stored dictionary without the keys that this version of the program does not know."""
+    """Return a copy of a stored dictionary that has only the keys in `keys`, which this version of the program
+    knows."""
     return {name: value for name, value in row.items() if name in keys}

@@ -15,8 +15,8 @@ from .rows import now, quoted
 
 @dataclass(frozen=True)
 class Erasure:
-    """A record of the erasure of a person's data. `kind` is "name" or "events", `pseudonym` is the new name, and
-    `events` is the number of changed rows."""
+    """A record of the erasure of a person's data. `kind` is "name" if only the name was replaced, and "events" if
+    labels were also deleted. `pseudonym` is the new name, and `events` the number of rows by or about the person."""
 
     kind: str
     pseudonym: str

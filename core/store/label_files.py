@@ -115,7 +115,7 @@ def write_rows(file: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def as_line(row: Mapping[str, Any]) -> str:
-    """Return an exported label event as one line of JSON without missing values."""
+    """Return a label event as one line of JSON for an export. Fields without a value are left out."""
 
     def text(value: Any) -> str:
         return value.isoformat() if isinstance(value, datetime) else base64.b64encode(value).decode()
@@ -210,10 +210,10 @@ def import_rows(
                     ))  # fmt: skip
                 first_lines.setdefault(key, row.number)
             if refused and not keep_rest:
-                raise _RefusedError
+                raise RefusedError
             events = [row.event for row in _without(good, refused)]
             new = add_events(cursor, events)
-    except _RefusedError:
+    except RefusedError:
         return Imported(number, 0, 0, 0, sorted(refused))
     return Imported(number, new, len(events) - new, maps, sorted(refused), _notes(db, rows))
 
@@ -323,8 +323,8 @@ def _usable(line: Any, defaults: Row, batch: str, number: int) -> _Incoming:
     return _Incoming(number, event, row, by_hand)
 
 
-class _RefusedError(Exception):
-    """Rolls back the transaction if `keep_rest` is false."""
+class RefusedError(Exception):
+    """Exception that rolls back an import if a row is invalid and `keep_rest` is False."""
 
 
 def _notes(db: Database, rows: list[_Incoming]) -> list[str]:

@@ -250,7 +250,7 @@ def store_maps(db: Database, maps: Iterable[Mapping[str, Any]]) -> int:
 
 
 def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
-    """Insert validated attention maps that are not stored yet, and return their number."""
+    """Insert attention maps into the database, and return how many were inserted. The maps must be valid and new."""
     texts = [
         row
         | {"tokens": to_json(row["tokens"]), "separators": to_json(row["separators"]), "stored": row["stored"] or now()}
@@ -260,7 +260,7 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
-    """Return the stored metadata of attention maps, as a dictionary by map ID."""
+    """Return the metadata of stored attention maps that all maps with the same ID must share, by map ID."""
     stored = cursor.execute(
         f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",

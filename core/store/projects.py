@@ -355,7 +355,8 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the latest row positions in the project tables, given the positions that a reader has processed."""
+    """Return the positions of the newest rows in the project tables. `since` are the positions up to which a reader has
+    read already."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -368,8 +369,8 @@ def marks(cursor: Any, since: Marks) -> Marks:
 
 
 def marks_after_own(cursor: Any, since: Marks) -> Marks:
-    """Return the latest row positions in the project tables after a transaction. The transaction must have added only
-    assignments and labels."""
+    """Return the positions of the newest rows in the project tables after a transaction that added only assignments and
+    labels. `since` are the positions before the transaction."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal), $ordinal),

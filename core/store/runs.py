@@ -48,7 +48,8 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Return how many stored head scores of a checkpoint name were computed with other or unknown weights."""
+    """Count the stored head scores under the name of a checkpoint that were computed with other weights than `weights`
+    (a hash), or with unknown weights. Return 0 if `weights` is None."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
            WHERE checkpoint = $checkpoint AND $weights IS NOT NULL AND weights_hash IS DISTINCT FROM $weights""",
@@ -260,14 +261,15 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return a cache key for the rows of a run. It changes whenever the rows could have changed."""
+    """Return a cache key for the rows of a run: the ID of the database that stores the run, otherwise a key that
+    changes whenever the bundled results change."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """Return the ID of the newest local run of a study with the required provenance values, such as checkpoint=...;
-    None if there is none."""
+    """Return the ID of the newest run of a study that was not imported and has the values in `where`, such as
+    checkpoint="gpt2". Return None if there is no such run."""
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():

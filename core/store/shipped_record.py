@@ -150,7 +150,12 @@ def _as_made(folder: Path, hashes: tuple[tuple[str, str], ...], form: str, *chan
 
 
 def hash_of(file: Path) -> str:
-    """Return the SHA-256 hash of a file."""
+    """Return the SHA-256 hash of a file as hex digits. It is computed again only if the file has changed."""
+    return _hash(file, file.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=16)
+def _hash(file: Path, changed: int) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 import pandas as pd
 
 from core import config
-from core.atlas.scores import run_here, score_row, scores_of
-from core.atlas.shipped_scores import FILE, file_hash
+from core.atlas.scores import FILE, run_here, score_row, scores_of
+from core.store.shipped_record import hash_of
 from core.studies.lookup import find_study
 
 LOOKING = (
@@ -78,7 +78,7 @@ def measured(asked: list[tuple[str, dict[str, object]]], called: str, only: list
 
 def _rows(name: str, study: object, given: dict[str, object], called: str) -> Rows:
     source = f"shipped with the Atlas, {datetime.now(UTC):%Y-%m-%d}"
-    weights = file_hash(config.BUNDLED_MODELS / called / "model.safetensors")
+    weights = hash_of(config.BUNDLED_MODELS / called / "model.safetensors")
     about = {"checkpoint": called, "weights_file": weights, "code": config.code_version()}
     options = study.read(given)
     rows = [asdict(score_row(name, row, source)) | about for row in scores_of(run_here(study, options))]

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from core import config
 from core.__main__ import app
-from core.atlas import scores, shipped_scores
+from core.atlas import scores
 from core.atlas.scores import score_row
-from core.store import runs
+from core.store import runs, shipped_record
 from core.store.backup import back_up_now
 from core.store.database import Database
 from core.store.runs import Provenance
@@ -139,7 +139,7 @@ def test_the_view_answers_in_sql_from_a_copy_that_is_only_read(db, tmp_path):
 
 
 def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
-    weights = shipped_scores.file_hash(shipped_scores.config.BUNDLED_MODELS / "atlas-encoder" / "model.safetensors")
+    weights = shipped_record.hash_of(config.BUNDLED_MODELS / "atlas-encoder" / "model.safetensors")
     row = {
         "checkpoint": "atlas-encoder",
         "weights_file": weights,
@@ -156,14 +156,14 @@ def test_what_ships_fills_in_what_the_store_lacks(db, tmp_path, monkeypatch):
     rows = [row | {"score": key, "source": "shipped"} for key in ("statistics/previous", "statistics/next")]
     file = tmp_path / "scores.parquet"
     pd.DataFrame(rows).to_parquet(file)
-    monkeypatch.setattr(shipped_scores, "FILE", file)
+    monkeypatch.setattr(scores, "FILE", file)
     monkeypatch.setattr(scores, "FOLDER", tmp_path)
     monkeypatch.setattr(config, "RECORD", tmp_path / "no-record")
     stored(db, "statistics", [head(0.5)], checkpoint="atlas-encoder", weights_hash=weights)
     frame = scores.atlas(db, checkpoint="atlas-encoder", task="sst2", measure=False).set_index("score")
     assert frame["value"].to_dict() == {"statistics/previous": 0.5, "statistics/next": 0.1}
     pd.DataFrame([one | {"weights_file": "of other weights"} for one in rows]).to_parquet(file)
-    assert shipped_scores.rows("atlas-encoder").empty
+    assert scores.bundled_rows("atlas-encoder").empty
 
 
 QUESTIONS = re.findall(
@@ -198,7 +198,7 @@ def test_what_the_docs_ask_in_sql_is_answered_from_a_copy_that_is_only_read(db, 
 
 @pytest.mark.skipif(not (config.RECORD / "run.parquet").is_file(), reason="no record ships")
 def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatch, tmp_path):
-    monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
+    monkeypatch.setattr(scores, "FILE", tmp_path / "none.parquet")
     monkeypatch.setattr(scores, "FOLDER", tmp_path)
     known = runs.known_runs(db, "statistics")
     about = known[known["checkpoint"].str.startswith("atlas-encoder")].iloc[0]
@@ -220,7 +220,7 @@ def test_recorded_scores_are_those_that_the_other_pages_open_with(db, monkeypatc
 @pytest.mark.thorough
 def test_the_command_measures_where_nothing_is_stored(monkeypatch, tmp_path):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "none.duckdb"))
-    monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
+    monkeypatch.setattr(scores, "FILE", tmp_path / "none.parquet")
     monkeypatch.setattr(scores, "FOLDER", tmp_path)
     monkeypatch.setattr(scores, "STUDIES", ("statistics",))
     monkeypatch.setattr(scores, "LIMIT", 4)

@@ -10,8 +10,8 @@ from tests.store.labelling import a_map, event
 
 FILE = '''"""Two classes of encoders' maps, as an example."""
 
-from core.codebook import drawing
 from core.codebook.classes import ClassSet, Codebook, PatternClass
+from core.codebook.sets import background, line, normalised
 
 
 def _disputes(name, measures, sentences):
@@ -19,7 +19,7 @@ def _disputes(name, measures, sentences):
 
 
 def _draw(rng, name, length):
-    return drawing.normalised(drawing.background(rng, length) + (name == "line") * 3 * drawing.line(rng, length))
+    return normalised(background(rng, length) + (name == "line") * 3 * line(rng, length))
 
 
 CLASS_SET = ClassSet(

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import core.__main__
 from core.errors import InputError
-from core.report.exhibits import exhibits
+from core.report.published_values import exhibits
 from core.report.rendering.words import About, command_of
 from core.store import jobs, runs
 from core.store.database import Database

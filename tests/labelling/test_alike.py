@@ -8,9 +8,9 @@ import pytest
 
 from core.errors import InputError
 from core.labelling import assignment_service
-from core.labelling.alike import GROUP, alike_maps, groups
 from core.labelling.assignment import Rules
 from core.labelling.projects import ProjectRecipe, make_project
+from core.labelling.queue import GROUP, alike_maps, groups
 from core.patterns.shapes import shapes
 from core.patterns.snapshot import bundled_snapshot
 from core.store import labels

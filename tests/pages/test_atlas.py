@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from core.atlas import scores, shipped_scores
+from core.atlas import scores
 from core.atlas.scores import run_here
 from core.attention import Head
 from core.models.present import present_weights
@@ -58,7 +58,7 @@ def stored(db, study, statistic, values, **about):
 @pytest.fixture
 def filled(tmp_path, monkeypatch):
     monkeypatch.setenv("ATLAS_DB", str(tmp_path / "atlas.duckdb"))
-    monkeypatch.setattr(shipped_scores, "FILE", tmp_path / "none.parquet")
+    monkeypatch.setattr(scores, "FILE", tmp_path / "none.parquet")
     monkeypatch.setattr(scores, "FOLDER", tmp_path)
     resources.database.clear()
     db, chance = resources.database(), np.random.default_rng(0)

@@ -7,10 +7,10 @@ from core.report.claims import changes, disabling, heads_and_layers, maps, score
 from core.report.claims.maps import made_by_blocks, no_effect, no_op
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
 from core.report.claims.registry import claims
-from core.report.exhibits import exhibits
 from core.report.measures.registry import MEASURES
 from core.report.measures.scores import removable
 from core.report.plan import PART_STEPS
+from core.report.published_values import exhibits
 from core.report.readings import prune_curves
 from tests.report.evidence_made import CHECKPOINT, evidence, found, head_rows, layer_rows, sweep_rows
 

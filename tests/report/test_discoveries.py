@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import norm
 
 from core.report.claims.outcomes import UNTESTED
-from core.report.discoveries import p_of, together
+from core.report.headlines import p_of, together
 from core.report.records import ClaimRecord
 
 BLANK = ClaimRecord("cls-early", "features", "", "", "", "", "a", None, "holds", "", 9, None)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from core.report.discoveries import DECIDED, power, was_tested
+from core.report.headlines import DECIDED, power, was_tested
 from core.report.records import ClaimRecord
 from tests import record_report
 

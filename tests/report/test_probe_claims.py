@@ -4,7 +4,7 @@ import pytest
 
 from core.report.claims import probes
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
-from core.report.measures import probes as measures
+from core.report.measures import scores as measures
 from tests.report.evidence_made import evidence, found
 
 

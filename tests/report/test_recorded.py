@@ -12,8 +12,8 @@ from core import config
 from core.errors import InputError
 from core.report import recorded_report, report
 from core.report.claims.registry import claims
-from core.report.exhibits import exhibits
 from core.report.plan import CUT_WORDS
+from core.report.published_values import exhibits
 from core.report.records import StepRecord, records_of
 from core.report.rendering import charts, html
 from core.store import shipped_record

@@ -37,7 +37,7 @@ KNOWN = {
     **dict.fromkeys(
         [
             ("core/atlas/example.py", "_read"), ("core/atlas/scores.py", "_rows"),
-            ("core/atlas/shipped_scores.py", "_hash"), ("core/atlas/shipped_scores.py", "_read"),
+            ("core/atlas/scores.py", "_read"),
             ("core/codebook/registry.py", "border_maps"), ("core/codebook/registry.py", "_stored"),
             ("core/config.py", "code_version"), ("core/drawing/page.py", "controls_style"),
             ("core/drawing/page.py", "style"), ("core/drawing/payload.py", "workbench_style"),
@@ -47,10 +47,10 @@ KNOWN = {
             ("core/patterns/classifier_registry.py", "bundled_about"),
             ("core/patterns/classifier_registry.py", "bundled_weights"),
             ("core/patterns/classifier_registry.py", "bundled_classifier"),
-            ("core/report/claims/registry.py", "claims"), ("core/report/exhibits.py", "exhibits"),
+            ("core/report/claims/registry.py", "claims"), ("core/report/published_values.py", "exhibits"),
             ("core/report/published_values.py", "figures"), ("core/report/rendering/html.py", "html_of"),
             ("core/store/migrations/__init__.py", "known"), ("core/store/shipped_record.py", "_examples"),
-            ("core/store/shipped_record.py", "_runs"), ("core/store/shipped_record.py", "hash_of"),
+            ("core/store/shipped_record.py", "_runs"), ("core/store/shipped_record.py", "_hash"),
             ("core/store/shipped_record.py", "_rows"),
             ("core/studies/comparison/development.py", "bundled_curves"),
             ("core/studies/lookup.py", "study_modules"),

@@ -7,7 +7,7 @@ import typer
 
 from core import __main__ as main
 from core import config
-from core.atlas import shipped_scores
+from core.atlas import scores as atlas_scores
 from core.store import exchange, jobs, runs, shipped_record
 from core.store.database import Database
 from core.store.runs import Provenance
@@ -88,6 +88,6 @@ def test_a_command_of_a_former_name_is_there_and_not_listed():
 
 @pytest.mark.parametrize("checkpoint", [config.ENCODER, config.DECODER, config.CLASSIFIER])
 def test_no_bundled_score_of_a_head_bears_a_former_name(checkpoint):
-    scores = shipped_scores.rows(checkpoint)["score"].str.partition("/")[0]
+    scores = atlas_scores.bundled_rows(checkpoint)["score"].str.partition("/")[0]
     assert len(scores)
     assert not CURRENT_NAMES.keys() & set(scores)

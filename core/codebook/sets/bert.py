@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import drawing
 from ..classes import Border, ClassSet, Codebook, PatternClass
 from ..measures import (
     BESIDE,
@@ -21,6 +20,7 @@ from ..measures import (
     line_said,
     measured,
 )
+from . import Random, background, columns, halves, line, normalised
 
 NAME = "bert"
 
@@ -59,17 +59,17 @@ def _explains(measures: CodebookMeasures, key: str) -> str:
     )
 
 
-def _draw(rng: drawing.Random, name: str, length: int) -> Map:
-    noise = drawing.background(rng, length)
+def _draw(rng: Random, name: str, length: int) -> Map:
+    noise = background(rng, length)
     if name == "vertical":
-        return drawing.normalised(noise + 2 * drawing.columns(rng, length))
+        return normalised(noise + 2 * columns(rng, length))
     if name == "diagonal":
-        return drawing.normalised(noise + 3 * drawing.line(rng, length))
+        return normalised(noise + 3 * line(rng, length))
     if name == "vertical+diagonal":
-        return drawing.normalised(noise + 2 * drawing.columns(rng, length) + 3 * drawing.line(rng, length))
+        return normalised(noise + 2 * columns(rng, length) + 3 * line(rng, length))
     if name == "block":
-        return drawing.normalised(0.05 * noise + drawing.halves(rng, length))
-    return drawing.normalised(noise + (rng.random((length, length)) > 0.93) * rng.uniform(0, 1, (length, length)))
+        return normalised(0.05 * noise + halves(rng, length))
+    return normalised(noise + (rng.random((length, length)) > 0.93) * rng.uniform(0, 1, (length, length)))
 
 
 def _inside(weights: Map, separators: Sequence[int], causal: bool) -> float:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .. import drawing
 from ..classes import Border, ClassSet, Codebook, PatternClass
 from ..measures import BESIDE, HALF, MARK, SHORT, STRONG, CodebookMeasures, Map, cut_of, line_said, measured
+from . import Random, background, normalised
 
 NAME = "gpt2"
 
@@ -28,20 +28,20 @@ def _explains(measures: CodebookMeasures, key: str) -> str:
     return columns * bool(measures.longest) + line_said(measures.line)
 
 
-def _draw(rng: drawing.Random, name: str, length: int) -> Map:
-    noise = drawing.background(rng, length)
+def _draw(rng: Random, name: str, length: int) -> Map:
+    noise = background(rng, length)
     if name == "diagonal":
-        return drawing.normalised(noise + 3 * np.eye(length, k=-int(rng.integers(0, 2))), causal=True)
+        return normalised(noise + 3 * np.eye(length, k=-int(rng.integers(0, 2))), causal=True)
     if name == "majority":
         picture = np.zeros((length, length))
         picture[:, : length // 3] = 1
-        return drawing.normalised(0.1 * noise + picture, causal=True)
+        return normalised(0.1 * noise + picture, causal=True)
     if name == "block":
         picture = np.zeros((length, length))
         for start in (length // 4, 3 * length // 5):
             picture[:, start : start + 3] = 1
-        return drawing.normalised(0.3 * noise + picture, causal=True)
-    return drawing.normalised(noise, causal=True)
+        return normalised(0.3 * noise + picture, causal=True)
+    return normalised(noise, causal=True)
 
 
 def _on_first_token(weights: Map, separators: Sequence[int], causal: bool) -> float:

@@ -59,10 +59,8 @@ def fine_tuning_keeps_heads(evidence: Evidence, result: StepResult) -> Outcome |
         return None
     shares = [seed.same_place / seed.heads for seed in seeds]
     heads, luck = share_interval(float(np.mean(shares)), seeds[0].heads), luck_of(shares)
-    kept_share, decision = (
-        as_share(with_luck(heads, luck)),
-        decided_with(heads, luck, MOST, more_rows=False),
-    )
+    kept_share = as_share(with_luck(heads, luck))
+    decision = decided_with(heads, luck, MOST, more_rows=False)
     sentence = (
         f"{percent(kept_share)} of {seeds[0].heads} heads have their counterpart in the same position, and "
         f"{100 * np.mean([seed.matched / seed.heads for seed in seeds]):.0f} % have one in any position. Seeds: "

@@ -47,8 +47,8 @@ def shares_stay(evidence: Evidence, result: StepResult) -> Outcome | None:
     most = max(range(len(moved)), key=lambda k: abs(changes[k].value))
     sentence = (
         f"Among {len(moved)} classes, {moved[most].name} changes most: {points(changes[most])}, with an interval "
+        f"that holds jointly for all classes. {_how(result, changes[most], moved[most].joint)}"
     )
-    sentence += f"that holds jointly for all classes. {_how(result, changes[most], moved[most].joint)}"
     return found_by(result, within(changes, SHARE_MARGIN), sentence, moved[most].inputs)
 
 

@@ -169,8 +169,8 @@ def _of_the_same_word(result: StepResult, task: str, heads: set[str]) -> Outcome
     share = Estimate(above / len(words), sure / len(words), 1 - never / len(words))
     sentence = (
         f"{sure} of the {len(words)} heads that matter for both tasks ({', '.join(sorted(words))}) attend to the "
+        f"same word in the other sentence, and {len(words) - sure - never} are undecided."
     )
-    sentence += f"same word in the other sentence, and {len(words) - sure - never} are undecided."
     return found_by(result, decided(share, MOST_HEADS), sentence, len(words), task)
 
 
@@ -185,9 +185,9 @@ def adjectives_matter(evidence: Evidence, result: StepResult) -> Outcome | None:
     change = Estimate(contrast.value or 0.0, contrast.low, contrast.high)
     sentence = (
         "Cutting links between nouns and adjectives changes the logit difference more than cutting links between "
+        f"nouns and prepositions, by {said(change, 2)} logits ({contrast.first_moves:.2g} compared with "
+        f"{contrast.other_moves:.2g}). {contrast.links} links of each kind were cut in {contrast.n} examples."
     )
-    sentence += f"nouns and prepositions, by {said(change, 2)} logits ({contrast.first_moves:.2g} compared with "
-    sentence += f"{contrast.other_moves:.2g}). {contrast.links} links of each kind were cut in {contrast.n} examples."
     return found_by(result, decided(change), sentence, contrast.n)
 
 
@@ -232,8 +232,8 @@ def some_head_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     sentence = (
         f"{on_rows(result)}The {'most significant' if clear else 'largest'} gain among {len(head_changes)} heads is "
         f"that without {best.name}: "
+        f"{points(change)} (p {best.p:.2g}, corrected by max-T)."
     )
-    sentence += f"{points(change)} (p {best.p:.2g}, corrected by max-T)."
     if held is not None:
         sentence += (
             f" If the head is selected on half of the examples, the change on the other half is {points(held.gain)}."

@@ -93,8 +93,8 @@ def fifth_layer_helps(evidence: Evidence, result: StepResult) -> Outcome | None:
     word = FAILS if gain.word == FAILS or (first_decision.word == HOLDS and gain.word != HOLDS) else word
     sentence = (
         f"Ablating layer {fifth[0] + 1} of {depth} changes the score by {points(fifth[1])}, and ablating layer 1 by "
+        f"{points(first[1])}. The largest gain is that without layer {best[0] + 1}: {points(best[1])}."
     )
-    sentence += f"{points(first[1])}. The largest gain is that without layer {best[0] + 1}: {points(best[1])}."
     times = gain.times if word == UNDECIDED else None
     return found_by(result, Decision(word, times, gain.statistic, 0.0), sentence, result.n)
 

@@ -306,8 +306,8 @@ def only_the_sink(evidence: Evidence) -> list[Outcome]:
     high = sum(decided(weight, HIGH).word == HOLDS for weight in weights)
     sentence = (
         f"The mean weight over heads is {said(means[0])}. Without the first position, it is {said(means[1])}, and "
+        f"{high} of {len(weights)} heads are significantly above {HIGH}."
     )
-    sentence += f"{high} of {len(weights)} heads are significantly above {HIGH}."
     return [found_by(without_first, enough_heads(weights, HIGH, ALMOST_ALL), sentence, frames.summary.n)]
 
 
@@ -374,8 +374,8 @@ def early_and_late(evidence: Evidence, result: StepResult) -> Outcome | None:
     (early, late), (sep_late, sep_early) = pairs
     sentence = (
         f"The weight on [CLS] is {said(early, 2)} in early and {said(late, 2)} in late layers. The weight on [SEP] is "
+        f"{said(sep_early, 2)} in early and {said(sep_late, 2)} in late layers."
     )
-    sentence += f"{said(sep_early, 2)} in early and {said(sep_late, 2)} in late layers."
     return found_by(result, decision, sentence, result.n)
 
 
@@ -470,11 +470,9 @@ def separator_or_punctuation(evidence: Evidence, result: StepResult) -> Outcome 
     rival = max(rivals, key=lambda name: means[name].value)
     sentence = (
         f"The weight is {said(means['separator'], 2)} on [SEP] and {said(means['punctuation'], 2)} on punctuation. "
-    )
-    sentence += (
         f"The claim names {'punctuation' if claimed == 'punctuation' else '[SEP]'}. The largest weight on another "
+        f"feature is {said(means[rival], 2)} ({rival})."
     )
-    sentence += f"feature is {said(means[rival], 2)} ({rival})."
     decision = apart_over_seeds([seed_weights[claimed]], [seed_weights[name] for name in rivals])
     return found_by(result, decision, sentence, result.n, seeds=len(seeds) if result.step.options.compare else None)
 
@@ -600,8 +598,8 @@ def _late_stripes(result: StepResult, untuned: str) -> tuple[Estimate, str] | No
     share = Estimate(named / len(words), sure / len(words), 1 - never / len(words))
     sentence = (
         f"{named} of {len(words)} heads with a stripe in the last third of the layers have the largest stripe at "
+        f"[SEP] or punctuation ({sure} significantly), and {others} elsewhere ({never} significantly)."
     )
-    sentence += f"[SEP] or punctuation ({sure} significantly), and {others} elsewhere ({never} significantly)."
     return share, sentence
 
 

@@ -7,7 +7,7 @@ from ...studies.tuning.records import BestLayer, Transferred
 from ..estimates import mean_over
 from ..evidence import Evidence, StepResult
 from ..ids import Part
-from ..measures.probes import LINEAR
+from ..measures.scores import LINEAR
 from .outcomes import (
     UNTESTED,
     Outcome,
@@ -108,8 +108,8 @@ def middle_transfers(evidence: Evidence, result: StepResult) -> Outcome | None:
     if best is not None:
         sentence += (
             f" Layer {best.layer} of {best.layers} is best on half of the examples, and on the other half it is "
+            f"{points(best.estimate)} above the last layer."
         )
-        sentence += f"{points(best.estimate)} above the last layer."
     return found_by(result, apart([middle], [first, last]), sentence, layers[0].n)
 
 
@@ -139,8 +139,8 @@ def a_third_can_go(evidence: Evidence, result: StepResult) -> Outcome | None:
     change = point.change_estimate
     sentence = (
         f"Pruning {PRUNED:.0%} of the weights changes the score by {points(change)}. A constant prediction scores "
+        f"{_shown(point)}."
     )
-    sentence += f"{_shown(point)}."
     return found_by(result, no_loss([change]), sentence, point.n)
 
 

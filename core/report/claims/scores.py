@@ -364,7 +364,7 @@ def dominance_shrinks(evidence: Evidence) -> list[Outcome]:
         if raw is not None and effective is not None:
             sentence = (
                 f"The mean weight on these tokens is {said(raw, 2)} in raw attention and {said(effective, 2)} in "
+                "effective attention."
             )
-            sentence += "effective attention."
             outcomes.append(found_by(result, apart([raw], [effective]), sentence, result.n, task))
     return outcomes or untested(evidence, Part.EFFECTIVE)

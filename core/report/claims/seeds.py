@@ -83,7 +83,7 @@ def compared(tuning: FinetunedTask, upper: str, lower: str) -> Decision | None:
 
 
 def welch(first: Luck, other: Luck) -> Luck:
-    """Compute the error that random seeds add to a difference of two means, by Welch's method."""
+    """Compute the error that random seeds add to the difference between two means over seeds, by Welch's method."""
     squares = [luck.spread**2 / luck.seeds for luck in (first, other)]
     if not any(squares):
         return Luck()

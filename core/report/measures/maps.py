@@ -32,7 +32,7 @@ def layers_of(estimates: Iterable[Estimate | None], like: Measured, subject: str
 
 
 def condition_of(evidence: Evidence, checkpoint: str | None) -> Condition:
-    """Return whether a result row concerns the checkpoint of the report or a checkpoint fine-tuned from it."""
+    """Return BEFORE for the checkpoint of the report itself, and TUNED for a checkpoint that was fine-tuned from it."""
     return Condition.BEFORE if checkpoint == evidence.checkpoint else Condition.TUNED
 
 
@@ -134,7 +134,8 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the scores of a feature in the last layer: how much the token used for classification attends to it."""
+    """Return the scores of the heads in the last layer that state how much the token used for classification attends to
+    a feature."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores

@@ -11,7 +11,7 @@ from ..estimates import share_interval
 from ..evidence import Evidence
 from ..ids import Condition, ExhibitId, Item, Part, Quantity
 from ..verdicts import Measured
-from . import maps, probes, scores
+from . import maps, scores
 
 # -------------------- The classifier that ships for decoders' maps, and the labels it learned from, beside what
 
@@ -64,6 +64,6 @@ MEASURES: dict[ExhibitId, Callable[[Evidence], list[Measured]]] = {
     ExhibitId.STATISTICS: maps.statistics,
     ExhibitId.DEPENDENCIES: maps.dependencies,
     ExhibitId.EFFECTIVE: maps.effective,
-    ExhibitId.PROBES: probes.probes,
-    ExhibitId.SUBNETWORKS: probes.subnetworks,
+    ExhibitId.PROBES: scores.probes,
+    ExhibitId.SUBNETWORKS: scores.subnetworks,
 }

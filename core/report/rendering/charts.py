@@ -10,8 +10,8 @@ import pandas as pd
 from ...attention import Head
 from ...codebook.registry import COLOURS
 from ...tasks.glue import task_name
-from ..exhibits import Exhibit
 from ..ids import ExhibitId
+from ..published_values import Exhibit
 from ..records import Records, ValueRecord
 from .words import short
 

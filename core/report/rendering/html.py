@@ -24,8 +24,8 @@ from ...tasks.glue import task_name
 from ...writing import write_whole
 from ..claims.outcomes import UNTESTED, OutcomeWord
 from ..claims.registry import claim
-from ..discoveries import together
-from ..exhibits import Exhibit, exhibits
+from ..headlines import together
+from ..published_values import Exhibit, exhibits
 from ..records import ClaimRecord, Records, ValueRecord, rows_of
 from .charts import chart_of
 from .words import About, command_of, numbers_of, short

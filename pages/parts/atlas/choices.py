@@ -7,7 +7,6 @@ import streamlit as st
 
 from core import config
 from core.atlas import scores as atlas
-from core.atlas import shipped_scores
 from core.atlas.head import CLASS_SHARE, classes
 from core.config import settings
 from core.models.present import present_weights
@@ -70,7 +69,7 @@ def say_left_out(checkpoint: str) -> None:
 
 def _mark() -> tuple[object, ...]:
     """Return a value that changes whenever stored or bundled scores change."""
-    places = (settings().database, config.RECORD, shipped_scores.FILE)
+    places = (settings().database, config.RECORD, atlas.FILE)
     return (*map(str, places), *atlas_stamp(resources.database()))
 
 

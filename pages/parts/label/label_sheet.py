@@ -19,8 +19,7 @@ from core.codebook.classes import TOO_SMALL, ClassSet
 from core.codebook.measures import measured
 from core.codebook.registry import explained
 from core.drawing.payload import as_bytes, packed
-from core.labelling.alike import alike_maps
-from core.labelling.queue import Hint, QueueOptions, dispute_of, progress
+from core.labelling.queue import Hint, QueueOptions, alike_maps, dispute_of, progress
 from core.patterns.classifier_registry import open_classifier
 from core.patterns.raster import from_float16
 from core.patterns.snapshot import present_names

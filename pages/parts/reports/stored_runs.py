@@ -10,7 +10,7 @@ import streamlit as st
 
 from core.findings import figures
 from core.report.headlines import headline
-from core.report.report import STUDY_NAME
+from core.report.records import REPORT
 from core.store import runs
 from core.store.rows import Row, from_json
 from core.studies.attention.records import Score
@@ -191,7 +191,7 @@ def heads_of(rows: Sequence[Row]) -> list[Score]:
 def _headline(run: str, task: str | None, holder: str) -> Headline:
     stored = stored_run(run)
     rows = stored.result_rows
-    run_headline = headline(stored.study, rows if stored.study == STUDY_NAME else _on(task, rows))
+    run_headline = headline(stored.study, rows if stored.study == REPORT else _on(task, rows))
     return replace(run_headline, sentence=sampled(run_headline.sentence)) if stored.sampled else run_headline
 
 

@@ -8,8 +8,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.errors import AtlasError, StoreError
 from core.labelling import assignment_service
-from core.labelling.alike import alike_maps
 from core.labelling.assignment import AnnotatorStatus, Choice
+from core.labelling.queue import alike_maps
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database

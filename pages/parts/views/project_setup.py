@@ -10,11 +10,11 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.labelling import assignment_service
-from core.labelling.alike import GROUP
 from core.labelling.assignment import ORDERS, AnnotatorStatus, Rules
 from core.labelling.foreign_maps import import_maps
 from core.labelling.label_studio import export_studio, import_studio
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
+from core.labelling.queue import GROUP
 from core.patterns.class_sets import class_set_names
 from core.store import classifiers, erasure, labels, projects
 from core.store.database import Database
