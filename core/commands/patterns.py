@@ -201,8 +201,8 @@ def class_set_with(source: str) -> str:
 def trained_without(source: str) -> "Classifier":
     """Train a pattern classifier on the bundled labels from all sources of a class set except one."""
     class_set = class_set_with(source)
-    rows = map_rows(config.ANNOTATIONS / source)
-    checkpoints = {row["checkpoint"] for row in rows}
+    lines = lines_of(read_text(config.ANNOTATIONS / source / "maps.jsonl"))
+    checkpoints = {json.loads(line)["checkpoint"] for line in lines}
     with database(held="empty") as db:
         bundled_labels(db, class_set)
         labelled = snapshot(db, class_set)
@@ -219,11 +219,6 @@ def trained_without(source: str) -> "Classifier":
             [heads[k] for k in chosen],
         ),
     )
-
-
-def map_rows(folder: Path) -> list[Row]:
-    """Read the metadata of the attention maps in a folder of bundled labels, one row per map."""
-    return [json.loads(line) for line in lines_of(read_text(folder / "maps.jsonl"))]
 
 
 def as_record(result: "Evaluated") -> Row:
@@ -407,10 +402,11 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
     """Measure how frequent each attention pattern is among the maps of a task (Kovaleva et al., Fig. 2). The shares are
     also corrected for errors of the classifier."""
     with database(held="copy") as db:
+        glue = settings().glue
         name = asked.classifier or keep_best_known(db, asked.class_set or class_set_of(asked.checkpoints[0]))
         options = classifying_options(
             db, name, checkpoints=asked.checkpoints, task=asked.task, limit=asked.limit, split=asked.split,
-            data=asked.data or settings_glue(), seed=asked.seed,
+            data=asked.data or (glue and str(glue)), seed=asked.seed,
         )  # fmt: skip
     class_set = options.get("class_set")
     if asked.class_set and class_set != asked.class_set:
@@ -422,12 +418,6 @@ def shares(asked: Sharing, form: Form, where: JobPlacement) -> None:
     shown = rows if form == "json" else [row for row in rows if row.get(ClassShare.BY) in ClassShare.KINDS]
     about = {key: value for key, value in provenance.items() if key != "options"}
     show_rows("shares", about | {"classifier": name, "class_set": class_set}, shown, form)
-
-
-def settings_glue() -> str | None:
-    """Return the GLUE folder set in the environment, as text or None."""
-    folder = settings().glue
-    return None if folder is None else str(folder)
 
 
 def class_set_of(checkpoint: str) -> str:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ..attention import AttentionMaps, Head
 from ..config import command_line
@@ -135,13 +134,12 @@ def command(run: Row) -> str:
     except AtlasError:  # stored by an earlier version, or the study no longer exists
         return ""
     usual = {name: field.default for name, field in declared(study.options).items()}
-    kept = [(name, value) for name, value in options.items() if not _usual(value, usual.get(name))]
-    words = [f"--set={name}={json.dumps(value, ensure_ascii=False)}" for name, value in kept]
+    words = [
+        f"--set={name}={json.dumps(value, ensure_ascii=False)}"
+        for name, value in options.items()
+        if json.dumps(value, default=str) != json.dumps(usual.get(name), default=str)
+    ]
     return command_line("jobs", "start", run["study"], *words)
-
-
-def _usual(value: Any, default: Any) -> bool:
-    return json.dumps(value, default=str) == json.dumps(default, default=str)
 
 
 def about(run: Row) -> str:

@@ -96,7 +96,7 @@ def votes_of(db: Database, class_set: str, project: str | None = None, *, map_id
     """
     if project is None:
         return current_labels(db, class_set, map_id=map_id)
-    current = current_labels(db, class_set, map_id=map_id, last=projects.frozen_at(db.cursor(), project))
+    current = current_labels(db, class_set, map_id=map_id, last=projects.frozen_now(db, project))
     votes = projects.project_labels(db, project, purpose=None)
     votes = votes[(votes.kind == "label") & votes.purpose.isin(["label", "repeat"])]
     if map_id is not None:

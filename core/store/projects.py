@@ -478,6 +478,12 @@ def frozen_at(cursor: Any, project: str) -> int | None:
     return rows[0][0] if rows else None
 
 
+def frozen_now(db: Database, project: str) -> int | None:
+    """Return what `frozen_at` returns for a project, read with a new cursor: the position of the last label event that
+    a closed or archived project includes, or None for an active project."""
+    return frozen_at(db.cursor(), project)
+
+
 def projects_with(cursor: Any, class_set: str, map_id: str) -> list[str]:
     """Return the IDs of all open or paused projects that use the given class set and include the given attention map
     among the maps to label."""

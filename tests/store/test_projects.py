@@ -30,11 +30,11 @@ def test_labels_after_a_closing_do_not_count_until_the_project_is_open_again(db)
         ordinals.append(newest)
         projects.change_project(db, project, kind, annotator="ada")
         expected = {"pause": None, "close": newest, "open": None, "archive": ordinals[-2:][0]}[kind]
-        assert projects.frozen_at(db.cursor(), project) == expected, kind
-        assert projects.frozen_at(db.cursor(), other) is None
+        assert projects.frozen_now(db, project) == expected, kind
+        assert projects.frozen_now(db, other) is None
         assert projects.projects_with(db.cursor(), SET, "m1") == ([project, other] if expected is None else [other])
     labels.record_events(db, [event(9)])
-    assert projects.frozen_at(db.cursor(), project) == ordinals[-2] > 0
+    assert projects.frozen_now(db, project) == ordinals[-2] > 0
     assert projects.projects_with(db.cursor(), SET, "m2") == []
 
 

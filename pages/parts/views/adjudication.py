@@ -53,7 +53,7 @@ def show(tools: DeltaGenerator) -> None:
         show_bundled_disputes(db, class_set, named=shows_names)
         return
     db.person.must("annotator", "decide on maps")
-    if project is not None and projects.frozen_at(db.cursor(), project) is not None:
+    if project is not None and projects.frozen_now(db, project) is not None:
         st.info(
             "This project is closed, so no decisions can be made. To decide on its maps, open it again under "
             "*Projects > Setup*.",
