@@ -249,7 +249,8 @@ def keep_to_folders() -> None:
 
 
 def roots(*, to_write: bool = False) -> tuple[Path, ...]:
-    """Return the resolved folders in which users may name files; for reading, these include the app's data folders."""
+    """Return the folders, with links resolved, in which users may choose files. For reading, these include the app's
+    data folders."""
     chosen = settings()
     own = [chosen.runs, chosen.snapshots, *(chosen.folders or ())]
     if not to_write:
@@ -280,7 +281,8 @@ def is_folder(path: str | Path) -> bool:
 
 
 def is_database(path: Path) -> bool:
-    """Return whether a path is the database under any name, or a file next to it with the same prefix."""
+    """Return whether a path leads to the database, even through a link, or to a file next to it whose name begins like
+    that of the database."""
     database = settings().database.expanduser().resolve()
     if path.name.casefold().startswith(database.name.casefold()) and _is_same(path.parent, database.parent):
         return True  # letter case is ignored, as some file systems do

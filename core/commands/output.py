@@ -19,7 +19,7 @@ from rich.text import Text
 
 from .. import scoring
 from ..config import MOST_WORKERS, settings
-from ..errors import CLOSED, INTERRUPTED, InputError, JobError
+from ..errors import CLOSED, INTERRUPTED, JobError
 from ..jobs import api
 from ..jobs.executors import JobPlacement
 from ..store import backup, exchange, jobs, runs
@@ -27,7 +27,6 @@ from ..store.database import Database
 from ..store.recovery import LockedError
 from ..store.rows import Row, plain
 from ..studies.imports import read_rows
-from ..studies.options import LARGEST_SEED
 
 TOO_FEW = "too few"
 FLIPS = "too few flips"
@@ -38,21 +37,6 @@ CANCELLED_WITHIN = 5.0  # time limit for another process to accept a request
 Held = Literal["refuse", "copy", "empty"]
 Form = Literal["table", "json", "csv", "latex"]
 Checkpoint = Annotated[str, typer.Argument(help="checkpoint: bundled name, local folder or hub ID")]
-Data = Annotated[
-    str | None,
-    typer.Option(
-        help='folder with the TSV files of the GLUE tasks, or "hub" to download them (default: bundled samples)'
-    ),
-]
-Split = Annotated[str, typer.Option(help="split of the task from which examples are taken: dev or train")]
-Limit = Annotated[
-    int | None, typer.Option(min=0, help="number of examples per task, sampled with the seed; 0 uses all")
-]
-SEEDS: dict[str, int] = {"min": 0, "max": LARGEST_SEED}
-Seed = Annotated[
-    int,
-    typer.Option(**SEEDS, help="seed for sampling examples, null distributions, permutations and bootstrap intervals"),
-]
 Json = Annotated[
     bool, typer.Option("--json", help="print the result as one JSON object with the keys study, provenance and rows")
 ]
@@ -86,14 +70,6 @@ def tell_json(value: Any) -> None:
 
 class StoppedError(SystemExit):
     """An exception that ends the program after Ctrl-C, when a message has already been printed."""
-
-
-def form_of(as_json: bool, csv: bool, latex: bool) -> Form:
-    """Return the requested output format. Raises InputError if several formats are requested."""
-    chosen: list[Form] = [name for name, on in (("json", as_json), ("csv", csv), ("latex", latex)) if on]  # type: ignore[misc]
-    if len(chosen) > 1:
-        raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Remove all but one.")
-    return chosen[0] if chosen else "table"
 
 
 def show_rows(study: str, provenance: Row, rows: Sequence[Row], form: Form = "table") -> None:
@@ -172,12 +148,6 @@ def cell(value: Any) -> Text:
         value = value.isoformat(sep=" ", timespec="seconds")
     text = f"{value:.4g}" if isinstance(value, float) else str(value)
     return Text(without_controls(text, kept=""))
-
-
-def place(cluster: str | None, workers: int | None) -> JobPlacement:
-    """Return where jobs run. The cluster and the number of workers default to those in the settings."""
-    chosen = settings()
-    return JobPlacement(max(1, workers or chosen.workers), cluster or chosen.cluster)
 
 
 def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tuple[Row, list[Row]]:

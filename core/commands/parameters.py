@@ -9,10 +9,12 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import typer
 
+from ..config import settings
+from ..errors import InputError
 from ..jobs.executors import JobPlacement
 from ..store.rows import Row
 from ..studies.contract import Declared, declared, read_options
-from .output import Cluster, Csv, Form, Json, Latex, Workers, form_of, place
+from .output import Cluster, Csv, Form, Json, Latex, Workers
 
 FORMS: dict[str, Any] = {"as_json": Json, "csv": Csv, "latex": Latex}
 PLACES: dict[str, Any] = {"cluster": Cluster, "workers": Workers}
@@ -70,12 +72,17 @@ def _signed(run: Callable[..., None], parameters: list[inspect.Parameter]) -> Ca
 
 def form_typed(typed: Mapping[str, Any]) -> Form:
     """Return the output format requested on the command line. Raises InputError if several are requested."""
-    return form_of(*(bool(typed.get(name)) for name in FORMS))
+    chosen: list[Form] = [name.removeprefix("as_") for name in FORMS if typed.get(name)]  # type: ignore[misc]
+    if len(chosen) > 1:
+        raise InputError(f"Only one output format can be given; got --{' and --'.join(chosen)}. Remove all but one.")
+    return chosen[0] if chosen else "table"
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
-    """Return where jobs run (on local workers or on a cluster), as set by the options on the command line."""
-    return place(*(typed.get(name) for name in PLACES))
+    """Return where jobs run (on local workers or on a cluster), as set by the options on the command line, otherwise by
+    the settings."""
+    chosen = settings()
+    return JobPlacement(max(1, typed.get("workers") or chosen.workers), typed.get("cluster") or chosen.cluster)
 
 
 def given(options: dict[str, Declared], typed: dict[str, Any]) -> Row:

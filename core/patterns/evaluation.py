@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Float64, Int
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """Return a 95 % bootstrap interval over groups, with a correction for a small number of groups. The result is an
-    array [2, *rest] of lower and upper bounds.
+    """Return the 95 % bootstrap interval of a statistic, corrected for a small number of resampled groups, as an array
+    [2, *rest] of lower and upper bounds. `drawn` has the statistic of each bootstrap sample.
 
     Percentiles are expanded for few groups (Hesterberg 2015), to 1.6 % for 20 groups; for one group, the interval is
     the range.

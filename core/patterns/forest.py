@@ -72,7 +72,8 @@ def _normalised(weights: np.ndarray) -> Map:
 
 
 def cropped(rng: Random, weights: Map, length: int) -> Map:
-    """Crop an attention map to `length` tokens at the beginning, middle and end. Rows still sum to 1."""
+    """Shorten an attention map to `length` tokens: the first token, a random run of neighbouring tokens, and the last
+    token. Rows of the result sum to 1. A map that is short enough is returned unchanged."""
     if len(weights) <= length:
         return weights
     start = 1 + int(rng.integers(len(weights) - length + 1))
@@ -512,7 +513,8 @@ class _HeldOut:
     truth: Probabilities
 
     def of(self, both: bool) -> Probabilities:
-        """Return the class probabilities of the random forest or, if `both` and there are further models, of all."""
+        """Return the class probabilities from the random forest alone or, if `both` is True and there are further
+        models, from all models together."""
         return self.of_all if both and self.of_all is not None else self.of_forest
 
 

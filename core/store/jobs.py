@@ -16,7 +16,6 @@ from .rows import Row, from_json, insert, now, quoted, to_json
 if TYPE_CHECKING:
     import pandas as pd
 
-STATES = ("queued", "running", "done", "failed", "cancelled", "interrupted")
 _UNIT = pa.schema(
     [
         ("job", pa.string()),

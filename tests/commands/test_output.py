@@ -15,7 +15,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 import core.__main__
-from core.commands import output
+from core.commands import output, parameters
 from core.errors import InputError, JobError
 from core.jobs import api
 from core.jobs.executors import JobPlacement
@@ -111,9 +111,9 @@ def test_a_table_spells_out_what_would_steer_a_terminal_and_is_not_cut_when_pipe
 
 
 def test_one_form_at_a_time():
-    assert output.form_of(False, False, True) == "latex"
+    assert parameters.form_typed({"latex": True}) == "latex"
     with pytest.raises(InputError, match="Only one output format can be given; got --json and --csv"):
-        output.form_of(True, True, False)
+        parameters.form_typed({"as_json": True, "csv": True})
 
 
 @pytest.mark.thorough
@@ -219,7 +219,7 @@ def test_a_job_that_fails_raises_its_own_sentence(tmp_path, monkeypatch):
     with pytest.raises(
         JobError, match=r"1 of 2 units of work failed\. The first error is: ValueError: unit 1 is unlucky"
     ):
-        output.ran(TINY, {"count": 2, "fail": [1], "folder": str(tmp_path)}, where=output.place(None, 1))
+        output.ran(TINY, {"count": 2, "fail": [1], "folder": str(tmp_path)}, where=JobPlacement(1))
 
 
 def test_export_and_import_from_the_terminal(tmp_path):

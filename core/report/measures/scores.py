@@ -197,8 +197,8 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return two fractions of pruned heads: the last one before the score is significantly lower, and the first one at
-    which it is."""
+    """Return two fractions of pruned heads: the largest one before the score becomes significantly lower, and the
+    smallest one at which the score is significantly lower."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
