@@ -13,8 +13,8 @@ from ..store.rows import Row
 from ..studies.contract import Study
 from ..studies.headline import Headline
 from ..studies.lookup import find_study
+from .claims import claim
 from .claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, Decision, OutcomeWord
-from .claims.registry import claim
 from .records import REPORT, ClaimRecord, records_of
 
 SEVERAL: dict[str, str] = {HOLDS: "hold", FAILS: "do not hold"}  # outcomes as verbs in the plural

@@ -17,12 +17,12 @@ from ..studies.stored_runs import one_run
 from ..studies.tuning import finetune
 from ..tasks.glue import SPLIT, WORDS
 from ..tuning.recipe import Recipe
+from .claims import Claim, claims
 from .claims.outcomes import UNTESTED, Outcome
-from .claims.registry import Claim, claims
 from .data import Data, Facts, facts_of, find_data, rows_in_both
 from .evidence import Evidence, Origin, StepResult
 from .ids import Part
-from .measures.registry import MEASURES
+from .measures import MEASURES
 from .measures.scores import head_maps
 from .plan import COME_WITH, TUNED, ReportOptions, ReportStep, plan
 from .published_values import REPLICATION, Exhibit, exhibits, figures

@@ -10,7 +10,7 @@ from typing import Any
 
 from core import __version__, config
 from core.report import recorded_report, report
-from core.report.claims.registry import claim
+from core.report.claims import claim
 from core.report.headlines import DECIDED, has_headline, headline, together, was_tested
 from core.report.rendering.html import cell
 from core.report.rendering.words import needed_of

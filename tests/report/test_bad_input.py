@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from core.report.claims import claim
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
-from core.report.claims.registry import claim
 from core.report.data import Facts, find_data, rows_in_both
 from core.report.rendering.words import numbers_of
 from core.report.report import evidence_of, outcomes

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from core.report.claims import scores
+from core.report.claims import claim, scores
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, UNTESTED
-from core.report.claims.registry import claim
 from core.report.ids import Part
 from core.report.report import outcomes, stored_beside
 from tests.report.evidence_made import CHECKPOINT, evidence, found

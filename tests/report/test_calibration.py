@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from core.report.claims import TESTS, claim, claims
 from core.report.claims.outcomes import UNDECIDED
-from core.report.claims.registry import TESTS, claim, claims
 from tests.simulations import claim_worlds, claims_page, planted_claims
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "claims.md"

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.report.claims import changes, maps
+from core.report.claims import changes, claim, maps
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED
-from core.report.claims.registry import claim
 from core.report.claims.seeds import decided_over_seeds
 from core.report.rendering.words import numbers_of
 from core.report.report import outcomes

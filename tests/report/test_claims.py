@@ -3,11 +3,10 @@
 import pytest
 
 from core.interval import Estimate
-from core.report.claims import changes, disabling, heads_and_layers, maps, scores
+from core.report.claims import changes, claims, disabling, heads_and_layers, maps, scores
 from core.report.claims.maps import made_by_blocks, no_effect, no_op
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED, apart, decided, exists, no_loss
-from core.report.claims.registry import claims
-from core.report.measures.registry import MEASURES
+from core.report.measures import MEASURES
 from core.report.measures.scores import removable
 from core.report.plan import PART_STEPS
 from core.report.published_values import exhibits

@@ -6,11 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from core.report import published_values
-from core.report.claims.registry import claims
+from core.report import measures, published_values
+from core.report.claims import claims
 from core.report.claims.scores import GAINED
 from core.report.ids import ExhibitId
-from core.report.measures import registry
 from core.report.published_values import PAPER, printed
 from core.tasks.glue import TASKS
 from tests.report.evidence_made import CHECKPOINT, evidence, found
@@ -140,8 +139,8 @@ def test_the_replications_classifier_stands_beside_the_one_that_ships():
         name: evidence(found("shares", [row | {"classifier": name}], "rte"), causal=True)
         for name in ("bundled-gpt2-0a1b2c3d", "mine")
     }
-    assert registry.classifier(by["mine"]) == []
-    ours = {one.item: one for one in registry.classifier(by["bundled-gpt2-0a1b2c3d"])}
+    assert measures.classifier(by["mine"]) == []
+    ours = {one.item: one for one in measures.classifier(by["bundled-gpt2-0a1b2c3d"])}
     printed_there = {one.item: one.value for one in published_values.figures() if one.exhibit == ExhibitId.CLASSIFIER}
     assert ours.keys() == printed_there.keys()
     assert {item.text: value for item, value in printed_there.items()} == {

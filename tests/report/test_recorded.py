@@ -11,7 +11,7 @@ import core.__main__
 from core import config
 from core.errors import InputError
 from core.report import recorded_report, report
-from core.report.claims.registry import claims
+from core.report.claims import claims
 from core.report.plan import CUT_WORDS
 from core.report.published_values import exhibits
 from core.report.records import StepRecord, records_of

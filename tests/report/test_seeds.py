@@ -5,9 +5,8 @@ import pytest
 from scipy import stats
 
 from core.interval import Estimate
-from core.report.claims import heads_and_layers
+from core.report.claims import claim, heads_and_layers
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED, gains
-from core.report.claims.registry import claim
 from core.report.claims.seeds import Luck, decided_with, luck_of, welch, with_luck
 from core.report.rendering.words import needed_of, numbers_of
 from core.report.report import outcomes

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from core.report.claims.registry import claims
+from core.report.claims import claims
 from tests.simulations.claim_worlds import PLANTED, WORLDS
 
 WEIGHT, RATE, HEADS, COSINE = "attention weight", "share of examples or words", "share of heads", "cosine"

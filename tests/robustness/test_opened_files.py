@@ -47,7 +47,7 @@ KNOWN = {
             ("core/patterns/classifier_registry.py", "bundled_about"),
             ("core/patterns/classifier_registry.py", "bundled_weights"),
             ("core/patterns/classifier_registry.py", "bundled_classifier"),
-            ("core/report/claims/registry.py", "claims"), ("core/report/published_values.py", "exhibits"),
+            ("core/report/claims/__init__.py", "claims"), ("core/report/published_values.py", "exhibits"),
             ("core/report/published_values.py", "figures"), ("core/report/rendering/html.py", "html_of"),
             ("core/store/migrations/__init__.py", "known"), ("core/store/shipped_record.py", "_examples"),
             ("core/store/shipped_record.py", "_runs"), ("core/store/shipped_record.py", "_hash"),

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import binom
 
+from core.report.claims import claim
 from core.report.claims.outcomes import FAILS, HOLDS, UNDECIDED
-from core.report.claims.registry import claim
 from core.report.evidence import Evidence
 from tests.report.evidence_made import evidence, found, head_rows
 from tests.simulations import planted_claims as planted

@@ -3,7 +3,7 @@
 import re
 
 from core import __version__
-from core.report.claims.registry import claims
+from core.report.claims import claims
 from tests.simulations.claim_worlds import DRAWS, PLANTED, limit
 
 START = """# Claims

@@ -15,7 +15,7 @@ OTHER = {
     "core/__main__.py": "commands, two of which share the name of the study that they run",
     "core/capture/interventions.py": "operators and ways to change a run: what stands in for a head",
     "core/tuning/saved_checkpoints.py": "keys of what training wrote, and their types",
-    "core/report/claims/registry.py": "ids of the report's claims",
+    "core/report/claims/__init__.py": "ids of the report's claims",
 }
 
 

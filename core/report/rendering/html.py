@@ -22,8 +22,8 @@ from ...drawing.payload import workbench_style
 from ...errors import StoreError
 from ...tasks.glue import task_name
 from ...writing import write_whole
+from ..claims import claim
 from ..claims.outcomes import UNTESTED, OutcomeWord
-from ..claims.registry import claim
 from ..headlines import together
 from ..published_values import Exhibit, exhibits
 from ..records import ClaimRecord, Records, ValueRecord, rows_of

@@ -14,8 +14,8 @@ from core.config import command_line, settings
 from core.jobs import chain
 from core.jobs.duration_estimate import estimate_duration
 from core.report import report
+from core.report.claims import claim
 from core.report.claims.outcomes import FAILS, HOLDS, KNOWN_ERROR, UNDECIDED, UNTESTED
-from core.report.claims.registry import claim
 from core.report.headlines import together
 from core.report.plan import DEFAULTS, PART_STEPS, ReportOptions, ReportStep
 from core.report.published_values import Exhibit
