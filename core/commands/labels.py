@@ -250,9 +250,5 @@ def erase_command(
     with database() as db:
         erased = (erasure.erase_events if events else erasure.erase_name)(db, name, annotator="terminal")
     sentence = f"The name has been replaced by {erased.pseudonym} in {erased.events} rows."
-    _say(
-        "labels-erase",
-        [vars(erased)],
-        form,
-        sentence + f"{sentence} Earlier copies (backups, exports) still contain it.",
-    )
+    sentence += " Earlier copies (backups, exports) still contain it."
+    _say("labels-erase", [vars(erased)], form, sentence)

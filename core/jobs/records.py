@@ -77,7 +77,7 @@ class DividedUnit(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class JobUnit(DividedUnit):
-    """A unit of work in a job that has not finished yet. `position` is its index among all units of the job."""
+    """A unit of work that a job still has to run. `position` is its index among all units of the job."""
 
     position: int
     attempts: int
@@ -114,7 +114,7 @@ def progress(db: Database, job: str) -> JobProgress:
 
 
 def open_units(db: Database, job: str) -> list[JobUnit]:
-    """Return the units of a job that have not finished yet, in order."""
+    """Return the units of a job that have not run yet or are to run again, in order."""
     return JobUnit.among(jobs.open_units(db, job))
 
 

@@ -99,7 +99,8 @@ def ever_registered(db: Database, weights_hash: str) -> int:
 def add_batch(
     db: Database, batch: StoredBatch, hypotheses: Sequence[tuple[int, int, str, tuple[tuple[str, str], ...]]]
 ) -> tuple[str, list[str]]:
-    """Store a batch of hypotheses, and return the ID of the batch and the IDs of its hypotheses."""
+    """Store a batch of hypotheses (layer, head, predicate, parameters), and return the ID of the batch and the IDs of
+    its hypotheses."""
     db.person.must("annotator", "register a hypothesis")
     name, ids = uuid.uuid4().hex[:12], [uuid.uuid4().hex[:12] for _ in hypotheses]
     row = vars(batch) | {"batch": name, "annotator": db.person.name or batch.annotator, "stored": now()}

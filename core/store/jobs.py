@@ -98,8 +98,8 @@ def interrupt_running(db: Database) -> int:
 
 
 def open_units(db: Database, job: str) -> list[Row]:
-    """Return the unfinished units of a job in order, as dictionaries with position, key, size, arguments and
-    attempts."""
+    """Return the units of a job that have not run yet or are to run again, in order, as dictionaries with position,
+    key, size, arguments and attempts."""
     units = db.records(
         f"""SELECT position, key, size, arguments, coalesce(attempts, 0) AS attempts FROM job_unit
             LEFT JOIN ({_NEWEST}) USING (position)
@@ -111,8 +111,8 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """The outcome of one unit of a job: its result rows or its error, and the number of worker processes that died
-    while running it."""
+    """The outcome of one unit, which is a part of the work of a job: result rows or an error, and how many worker
+    processes died while running the unit."""
 
     rows: Sequence[Row] | None = None
     error: str | None = None
@@ -123,7 +123,8 @@ class UnitEnd:
 
 
 def store_outcome(db: Database, job: str, position: int, outcome: UnitEnd) -> None:
-    """Store the outcome of one unit of a job. Units that have finished are not changed."""
+    """Store the outcome of one unit of a job. Nothing is stored if the unit has already been completed without an
+    error."""
     error, state = outcome.error, "failed" if outcome.error else "done"
     with db.write() as cursor:
         done = cursor.execute(

@@ -112,7 +112,8 @@ def whole_numbers(row: Mapping[str, Any]) -> Row:
 
 
 def check_annotator(name: str) -> None:
-    """Raise InputError if the name of an annotator contains no visible characters."""
+    """Raise InputError if the name of an annotator is not allowed as a name (see `check_name`), or has no visible
+    characters."""
     _fitting(pa.field("annotator", pa.string()), name, "a label", least=0)
     if not looks_like(name):
         raise InputError("The name of an annotator must have visible letters; got none. Enter your name.")
@@ -235,12 +236,14 @@ def say_alike(names: Iterable[str], among: Collection[str] | None = None) -> str
 
 
 def check_name(what: str, value: Any, subject: str) -> None:
-    """Raise InputError if a text is too long or contains no visible characters. None is allowed."""
+    """Raise InputError if a text is not allowed as a name: if it is too long, is not in Unicode form NFC, or contains
+    invisible characters. None is allowed."""
     _fitting(pa.field(what, pa.string()), value, subject, least=0)
 
 
 def check_class(class_set: str, name: str, **shown: str | None) -> None:
-    """Raise InputError if a field of a pattern class is too long, or if its colour is not in the format #rrggbb."""
+    """Raise InputError if a field of a pattern class is not allowed: a text that is too long, a colour that is not in
+    the format #rrggbb, or a key that is not a digit."""
     for what, value in {"class set": class_set, "name": name, **shown}.items():
         _fitting(pa.field(what, pa.string()), value, f"the class {name[:40]!r}", least=0)
     colour, key = shown.get("colour"), shown.get("key")

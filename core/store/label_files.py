@@ -172,7 +172,8 @@ def import_rows(
     keep_rest: bool = True,
     defaults: Mapping[str, Any] | None = None,
 ) -> Imported:
-    """Import label events. Each one is JSON text, a dictionary, or the error that occurred when it was read."""
+    """Import label events. Each item of `incoming` is one event as JSON text or as a dictionary, or the error that
+    occurred when it was read."""
     db.person.must("admin", "import labels")
     rows, refused, number = [], [], 0
     for number, given in enumerate(incoming, start=1):
