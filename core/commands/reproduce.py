@@ -18,7 +18,7 @@ from ..report import recorded_report, rendering, report
 from ..report.analysis import JOB, plan_analysis
 from ..report.headlines import together
 from ..report.plan import ReportOptions
-from ..report.records import Records, records_of
+from ..report.records import REPORT, Records, records_of
 from ..report.rendering.words import About, numbers_of
 from ..store import exchange, runs, shipped_record
 from ..store.database import Database
@@ -144,7 +144,7 @@ def reproduce(asked: ReproduceOptions, form: Form, where: JobPlacement) -> None:
         _end(asked, record, records, provenance, form, started)
         return
     options = asked.report
-    db, holder = open_or_beside(report.REPORT, asdict(options))
+    db, holder = open_or_beside(REPORT, asdict(options))
     try:
         api.runner(db, where)
         run = _make(db, options, anew=asked.anew, stored=asked.stored)

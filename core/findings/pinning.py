@@ -9,7 +9,7 @@ from ..config import command_line
 from ..drawing.packing import Grid, pack
 from ..drawing.page import MapsSource
 from ..errors import AtlasError
-from ..report import report
+from ..report.records import REPORT
 from ..report.rendering.words import About, command_of
 from ..store import findings, runs
 from ..store.database import Database
@@ -123,7 +123,7 @@ def pin_head(db: Database, head: Head, source: MapsSource, facts: HeadFacts, rem
 
 def command(run: Row) -> str:
     """Return the terminal command that reproduces a run, or "" if the run cannot be reproduced by a command."""
-    if run["study"] == report.REPORT:
+    if run["study"] == REPORT:
         return command_of(About.of(run).options)
     try:
         study = find_study(run["study"])

@@ -20,7 +20,7 @@ from core.report.headlines import together
 from core.report.plan import DEFAULTS, PART_STEPS, ReportOptions, ReportStep
 from core.report.published_values import Exhibit
 from core.report.published_values import exhibits as every_exhibit
-from core.report.records import ClaimRecord, Records, ValueRecord, records_of
+from core.report.records import REPORT, ClaimRecord, Records, ValueRecord, records_of
 from core.report.rendering.charts import chart_of
 from core.report.rendering.html import html_of, parquet_files
 from core.report.rendering.words import About, command_of, needed_of, numbers_of, short
@@ -332,7 +332,7 @@ def results(mode: str) -> None:
     """Show a stored report: its claims as a grid, or the document with all figures and tables."""
     db = resources.database()
     with shown_result(
-        report.REPORT,
+        REPORT,
         NO_REPORT,
         question="Which claims of the papers hold for the models of this report?",
         label="report",
@@ -367,5 +367,5 @@ def show(tools: DeltaGenerator) -> None:
     with clear_errors():
         results(mode)
     if now is None or now.over:
-        with drawer("Create a report for your checkpoints", report.REPORT):
+        with drawer("Create a report for your checkpoints", REPORT):
             start()
