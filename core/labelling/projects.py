@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
+from ..codebook.measures import NEARLY_UNIFORM
 from ..errors import InputError
 from ..patterns.snapshot import current_labels, known_class_set
 from ..store import labels, projects
 from ..store.database import Database
 from . import assignment_service
 from .assignment import ORDERS, Rules
-from .queue import NEARLY_UNIFORM, Hints, alike_maps
+from .queue import Hints, alike_maps
 
 MOST_K = 25  # annotators of a map
 
