@@ -246,7 +246,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence on how many scores `atlas` leaves out because their weights may differ; "" if none."""
+    """Return a sentence on how many stored scores `atlas` leaves out because their weights differ or are unknown; "" if
+    none."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""

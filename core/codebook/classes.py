@@ -64,7 +64,7 @@ class Border:
 
     @property
     def told(self) -> str:
-        """Return the rule that separates two classes, and whether each map in its figure has its own colours."""
+        """Return the text of the rule, with a note if each map in the figure of the rule has its own colour scale."""
         return f"{self.rule} In the figure, each map has its own colour scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:

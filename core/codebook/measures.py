@@ -21,7 +21,8 @@ Map = Float[np.ndarray, "query key"]
 
 @dataclass(frozen=True)
 class Column:
-    """Strongest column of a map: key (from 0), mean weight, fractions of rows at FAINT or more and STRONG or more."""
+    """The strongest column of an attention map: its key (from 0), its mean weight, and the fractions of rows in which
+    its weight is at least FAINT (`faint_rows`) and at least STRONG (`strong_rows`)."""
 
     key: int
     weight: float

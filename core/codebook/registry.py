@@ -33,7 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Return how many maps with unanimous labels are on the correct side of the threshold; "" without a threshold."""
+    """Return a sentence on how many maps with unanimous labels are on the correct side of a threshold; "" without
+    one."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -117,8 +118,8 @@ def borders(class_set: str) -> list[Border]:
 
 
 def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences: int) -> str | None:
-    """Return why the codebook doubts the class of a map with these measures, or None. `sentences` counts those of the
-    input."""
+    """Return the reason why the measures of a map contradict its class according to the codebook, or None if they do
+    not. `sentences` is the number of sentences in the input."""
     codebook = codebook_of(class_set)
     return codebook.disputes(name, measures, sentences) if codebook else None
 

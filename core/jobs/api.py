@@ -122,7 +122,8 @@ def started_by(study: str) -> str:
 
 
 def must_start(db: Database, job: str, doing: str) -> None:
-    """Raise RightsError unless the current user may start, cancel and resume jobs of the same study as a job."""
+    """Raise RightsError unless the current user may start, cancel and resume jobs of the study that this job runs.
+    `doing` names the action in the message."""
     try:
         study = one_job(db, job).study
     except JobError:  # reported by the next step

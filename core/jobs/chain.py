@@ -29,7 +29,8 @@ class JobRequest:
 
 @dataclass(frozen=True)
 class Ended:
-    """The outcome of one job in a sequence of jobs: a run ID or an error. `kept`: an earlier run was reused."""
+    """The outcome of one job in a sequence of jobs: a run ID or an error. `kept` is True if an earlier run was
+    reused."""
 
     run: str | None
     error: str = ""

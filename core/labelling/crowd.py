@@ -113,7 +113,7 @@ def truth_of(db: Database, class_set: str, method: Method, project: str | None =
 
 @dataclass(frozen=True)
 class Advice:
-    """Advice on whether a learned aggregation of these labels is better than most votes.
+    """Advice on whether a learned aggregation of labels, such as Dawid-Skene, is better than majority voting.
 
     Attributes:
         labels: median number of labels of an annotator.
@@ -161,7 +161,8 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Decide whether a learned aggregation of these labels is better than most votes."""
+    """Advise whether a learned aggregation of these labels, such as Dawid-Skene, is likely to be better than majority
+    voting, by how much the annotators differ."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)
