@@ -352,7 +352,7 @@ def swept_rows(
 
 
 def near_claims(options: DisableOptions, merged: Ablations) -> tuple[int, ...]:
-    """Find the ablation targets that must be recomputed in float32, because their effects may be significant."""
+    """Return the indices of the ablation targets to recompute in float32, because their effects may be significant."""
     if not merged.in_float32:
         return ()
     table = _Table(options, task_of(options.task), merged)
@@ -435,12 +435,10 @@ class _Table:
         """Return the change of a metric for each target, in the number format on which its p is based."""
         gold = self.swept.gold
         intervals = effects.metric_intervals(name, gold, self.swept.plain, self.changed)
-        if self.in_float32 is None:
-            return intervals
-        again, (plain, changed) = np.flatnonzero(self.again), self.in_float32
-        exact = effects.metric_intervals(name, gold, plain, changed[again])
-        for k, interval in zip(again, exact, strict=True):
-            intervals[k] = interval
+        if self.in_float32 is not None:
+            again, (plain, changed) = np.flatnonzero(self.again), self.in_float32
+            for k, exact in zip(again, effects.metric_intervals(name, gold, plain, changed[again]), strict=True):
+                intervals[k] = exact
         return intervals
 
     def _flipped(self, k: int) -> tuple[int | None, float | None]:

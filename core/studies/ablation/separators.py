@@ -29,8 +29,6 @@ from .knockout import layers_of
 from .records import SeparatorLayer, Unmodified, cut_headline
 from .setup import ExampleOptions
 
-FACTS = ("gradient_separator", "gradient_other", "ratio", "ratio_low", "ratio_high")  # unknown without separators
-
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class SeparatorsOptions(ExampleOptions):
@@ -128,7 +126,7 @@ def gradient_facts(merged: Slopes, layer: int) -> Row:
     """Summarise one layer: loss gradients for separators and other tokens, and the share of attention on separators."""
     is_finite = np.isfinite(merged.to_separator[layer])
     if not is_finite.any():
-        return dict.fromkeys(FACTS)
+        return {}
     separator, other, weight, norm = (
         column[layer, is_finite] for column in (merged.to_separator, merged.to_other, merged.weight, merged.norm)
     )

@@ -428,7 +428,7 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate, such as the strongest edges, as (order, number of edges, random draw or layer)."""
+    """List the circuits to evaluate, as (how their edges are chosen, number of edges, number of the draw or layer)."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]

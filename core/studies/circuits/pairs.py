@@ -227,10 +227,10 @@ def measured(
 def label_differences(
     opened: "Opened", rows: "list[TaskRow]", plain: "Tensor", changed: "Tensor"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Compute the logit difference per example without ablation [example] and under each ablation [target, example].
+    """Compute the logit of the gold label minus that of its strongest rival, without ablation [example] and under each
+    ablation [target, example].
 
-    m is the logit of the gold label minus that of its strongest rival without ablation, so it is linear in the logits.
-    For a score task, m is the score.
+    The rival is chosen without ablation, so the difference is linear in the logits. For a score, it is the score.
     """
     plain_logits, changed_logits = plain.double().numpy(), changed.double().numpy()
     if opened.task.is_score:

@@ -274,23 +274,19 @@ class Why(Study[WhyOptions, WhyPartial]):
         for row in each(own[own["score"].str.startswith("score share/")].head(1)):
             unknown = row["baseline"] != row["baseline"]
             with_random_weights = "" if unknown else f" (random weights: {row['baseline']:.2f})"
-            told.append(
-                (
-                    "The largest share of the variance in the attention scores of this head comes from "
-                    f"{row['score'].rpartition('/')[2]}: {number(row)}{with_random_weights}.",
-                    row,
-                )
+            text = (
+                "The largest share of the variance in the attention scores of this head comes from "
+                f"{row['score'].rpartition('/')[2]}: {number(row)}{with_random_weights}."
             )
+            told.append(Fact(self.name, text, row["source"]))
         for row in each(own[own["score"].str.startswith("composition/") & (own["value"] >= WORTH) & (own["low"] > 0)]):
             earlier, _, side = row["score"].rpartition("/")[2].partition(" in the ")
-            told.append(
-                (
-                    f"The output of {earlier} contributes {number(row)} of the variance in the attention scores of "
-                    f"this head on the {side} side.",
-                    row,
-                )
+            text = (
+                f"The output of {earlier} contributes {number(row)} of the variance in the attention scores of this "
+                f"head on the {side} side."
             )
-        return [Fact(self.name, text, row["source"]) for text, row in told]
+            told.append(Fact(self.name, text, row["source"]))
+        return told
 
     def headline(self, rows: Sequence[Row]) -> Headline:
         scores = [score for score in SortScore.among(rows) if score.statistic == "score share"]

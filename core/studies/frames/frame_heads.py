@@ -107,7 +107,7 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many each rule excluded. A sentence counts for the first rule only."""
+    """The selected sentences, and how many each rule excluded. A sentence counts for the first rule that it fails."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
@@ -442,7 +442,7 @@ STUDY = FrameHeads()
 
 
 def read(options: FrameHeadsOptions) -> FrameReading:
-    """Read annotated sentences from JSON lines, from a file, or from the bundled file."""
+    """Read annotated sentences from JSON lines in the options, from a file, or from the bundled file."""
     if options.rows:
         return parse_rows(options.rows)
     file = config.inside(options.sentences or BUNDLED)
