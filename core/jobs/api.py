@@ -18,10 +18,9 @@ from ..store import exchange, runs
 from ..store import jobs as store
 from ..store.database import Database
 from ..studies import preflight
-from ..studies.contract import Study, as_json, identity
+from ..studies.contract import Study, as_json, identity, provenance_of_run
 from ..studies.imports import check_run
 from ..studies.lookup import find_study
-from ..studies.provenance import provenance_of_run
 from ..studies.stored_runs import standing
 from ..tasks.own import absolute
 from .executors import JobPlacement

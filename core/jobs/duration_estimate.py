@@ -22,10 +22,10 @@ from ..models.weights import tensors_in
 from ..store import jobs as store
 from ..store import runs
 from ..store.database import Database
+from ..studies.contract import provenance_of_run
 from ..studies.hypotheses import measure_heads
 from ..studies.hypotheses.measure_heads import ROW_SECONDS
 from ..studies.lookup import find_study
-from ..studies.provenance import provenance_of_run
 from ..studies.records import Result
 from ..tasks.glue import read_rows
 from ..tasks.own import is_own

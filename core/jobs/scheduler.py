@@ -21,9 +21,8 @@ from ..store.backup import answer_requests
 from ..store.database import Database
 from ..store.exchange import runs_folder
 from ..store.rows import Row
-from ..studies.contract import Finished
+from ..studies.contract import Finished, provenance_of_run
 from ..studies.lookup import find_study
-from ..studies.provenance import provenance_of_run
 from ..studies.stored_runs import one_run
 from ..studies.transport import decode
 from .executors import JobPlacement, Pool

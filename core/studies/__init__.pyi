@@ -15,12 +15,9 @@ from . import outcomes as outcomes
 from . import patterns as patterns
 from . import preflight as preflight
 from . import probing as probing
-from . import provenance as provenance
 from . import records as records
-from . import score_records as score_records
 from . import stored_runs as stored_runs
 from . import tagging as tagging
 from . import transport as transport
 from . import tuning as tuning
-from . import units as units
 from . import worker_cache as worker_cache

@@ -1,4 +1,4 @@
-"""The interface of a study: its options, units of work, partial results, result records and stored rows.
+"""The interface of a study: its options, units of work, partial results, provenance, result records and stored rows.
 
 A study module exports `STUDY`, an instance of a subclass of `Study`. Its options are a frozen pydantic dataclass. Each
 field has a type, a default and, if the command line can set it, a `Flag` with a help text. The command
@@ -18,7 +18,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from typing import Any, ClassVar, Generic, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -28,9 +28,13 @@ from ..store.database import Database
 from ..store.rows import Row, plain
 from ..store.runs import Provenance
 from ..study_names import current_name
+from ..tuning.recipe import Seeds
 from .headline import Fact, Headline, HeadScores
 from .merging import merged
 from .records import Result, records_among
+
+if TYPE_CHECKING:
+    from ..models.checkpoint import Checkpoint
 
 READ_FROM = ("data", "treebank", "train", "pairs_file", "sentences", "classifier", "snapshot")  # options with paths
 WRITTEN_TO = ("out", "log")
@@ -273,6 +277,120 @@ def identity(study: str, options: Any) -> str:
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     text = json.dumps([current_name(study), plain(named)], sort_keys=True, ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+# ---------------------------------------------------------------- arguments of units of work
+
+
+@dataclass(frozen=True)
+class ExampleUnit:
+    """A unit of work on some examples of a task.
+
+    Attributes:
+        positions: of the examples in the task.
+        step: step of a study with several steps, such as "attribution".
+        targets: numbers of the ablation targets, edges or fits; empty for all.
+        groups: numbers of sets of heads.
+        round: from 0.
+        price: penalty for each open gate, in units of the loss.
+    """
+
+    positions: tuple[int, ...]
+    step: str = ""
+    targets: tuple[int, ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+    round: int = 0
+    price: float = 0.0
+
+
+@dataclass(frozen=True)
+class ChunkUnit:
+    """A unit of work on the inputs from `start` to `stop` of a task, treebank split or list, for one checkpoint."""
+
+    checkpoint: str
+    inputs: str
+    start: int
+    stop: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.checkpoint}|{self.inputs}|{self.start}"
+
+
+@dataclass(frozen=True)
+class NamedUnit:
+    """A unit of work on one named item, such as an ablation method, a property or a snapshot.
+
+    Attributes:
+        source: weights that are measured.
+        label: name in the results.
+        number: position in the list of items, from 0.
+        order, packed: for a unit of another study in a joint job, its position there and its arguments as JSON.
+    """
+
+    name: str
+    source: str = ""
+    label: str = ""
+    number: int = 0
+    order: int = 0
+    packed: str = ""
+
+
+@dataclass(frozen=True)
+class TrainingUnit:
+    """A unit of work that trains one model.
+
+    Attributes:
+        kind: of the fit, if a study has several.
+        source: initial weights.
+        seeds: for the weights of the output head, the sample of examples and the order of batches.
+        fold: number of the fold that is left out, from 0.
+        split: what the folds divide, or what is compared when weights are pruned.
+        share: fraction of the training examples, or of the pruned weights, 0 to 1; None for all.
+        frozen: number of frozen layers.
+        kept: components that are not pruned.
+        targets: numbers of the ablation targets that are recomputed in float32.
+    """
+
+    task: str = ""
+    kind: str = ""
+    source: str = "pretrained"
+    seeds: Seeds = Seeds.all(0)  # noqa: RUF009 - frozen
+    fold: int = 0
+    split: str = ""
+    share: float | None = None
+    frozen: int = 0
+    kept: tuple[str, ...] = ()
+    targets: tuple[int, ...] = ()
+
+
+# ---------------------------------------------------------------- provenance of results
+
+
+def provenance(
+    checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
+) -> Provenance:
+    """Return the provenance of results on some examples. None fields are filled from the options of the run.
+
+    `dtype` is required if it differs from that of the checkpoint, and `split` if the options have none.
+    """
+    return Provenance(
+        weights_hash=checkpoint.weights_hash,
+        row_ids=tuple(row_ids),
+        device=str(checkpoint.device),
+        dtype=dtype or checkpoint.dtype,
+        split=split,
+    )
+
+
+def provenance_of_run(options: Mapping[str, Any], said: Mapping[str, Any]) -> Provenance:
+    """Combine the options of a run and the provenance of its units of work into the provenance of the run."""
+    named = {name: options.get(name) for name in ("checkpoint", "task", "split", "seed", "dtype", "operator")}
+    for name in ("checkpoint", "task"):
+        several = options.get(f"{name}s")
+        if named[name] is None and isinstance(several, (list, tuple)):
+            named[name] = ", ".join(map(str, several))
+    return Provenance().with_changes({k: v for k, v in (named | dict(said)).items() if v is not None})
 
 
 # ---------------------------------------------------------------- one declaration, seen from a page or a terminal

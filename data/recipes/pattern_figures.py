@@ -42,8 +42,8 @@ from core.patterns.suggestions import UNSURE, Judgement, judged
 from core.patterns.training import Classifier, ClassifierRecipe, Known, fit
 from core.store.database import Database
 from core.store.rows import Row
+from core.studies.contract import TrainingUnit
 from core.studies.patterns.train_patterns import TrainPatternsOptions, split_of
-from core.studies.units import TrainingUnit
 from data.recipes.disputed_sheets import first_labels
 from data.recipes.paired_sheets import folder_maps
 

@@ -17,7 +17,7 @@ from core.store import runs, shipped_record
 from core.store.backup import back_up_now
 from core.store.database import Database
 from core.store.runs import Provenance
-from core.studies.score_records import label_of
+from core.studies.lookup import label_of
 
 NAME = "some-checkpoint"
 

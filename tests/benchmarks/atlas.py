@@ -22,7 +22,7 @@ from core.store import runs
 from core.store.database import Database
 from core.store.runs import Provenance
 from core.studies.attention.gallery import input_scores
-from core.studies.score_records import find_score
+from core.studies.lookup import find_score
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding, seconds
 from tests.pages.browsing import PATIENCE, browsing, serving, visit
 

@@ -28,11 +28,10 @@ from core.studies.attention import (
 from core.studies.attention.measures import FeatureFinder, special_positions
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.records import DependencyScore
-from core.studies.contract import Unit
+from core.studies.contract import ChunkUnit, Unit
 from core.studies.lookup import find_study
 from core.studies.tagging import open_pipeline
 from core.studies.transport import decode, encode
-from core.studies.units import ChunkUnit
 from core.tasks.features import feature_of
 from core.tasks.language import TaggedSentence, TaggedWord
 from tests.capture.conftest import tiny

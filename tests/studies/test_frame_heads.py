@@ -19,7 +19,7 @@ from core.scoring.link_contrasts import LinkEnds, MeanContrasts
 from core.scoring.link_contrasts import Pieces as WordPieces
 from core.scoring.link_tests import exchange_draws, place_draws
 from core.scoring.links import Looked, QueryResiduals, exchange_groups, shifted
-from core.studies.contract import Unit
+from core.studies.contract import ExampleUnit, Unit
 from core.studies.frames import frame_heads
 from core.studies.frames.frame_heads import (
     STUDY,
@@ -33,7 +33,6 @@ from core.studies.frames.frame_heads import (
     score_sentences,
     unpacked,
 )
-from core.studies.units import ExampleUnit
 from tests.studies.figures import figures
 
 pytestmark = pytest.mark.skipif(

@@ -11,7 +11,7 @@ from core.capture.running import capture
 from core.errors import InputError
 from core.scoring.registry import MAP_SCORES
 from core.studies.attention.gallery import ENDS, chosen, input_scores
-from core.studies.score_records import find_score
+from core.studies.lookup import find_score
 from tests.capture.conftest import tiny
 
 TEXTS = ["the old dog", "a dog", "the old engine ran all night", "did the dog hear it ?", "she saw the man stop"] * 4

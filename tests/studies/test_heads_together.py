@@ -11,8 +11,7 @@ from core.errors import InputError
 from core.report.headlines import headline
 from core.studies.ablation import setup
 from core.studies.circuits import gates, pairs, shapley
-from core.studies.contract import Unit
-from core.studies.units import ExampleUnit
+from core.studies.contract import ExampleUnit, Unit
 from tests.studies.planted import CARRIER, TWIN, save_planted, write_rows
 from tests.studies.through_json import rows_of
 

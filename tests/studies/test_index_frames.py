@@ -14,10 +14,9 @@ from core.jobs.executors import JobPlacement
 from core.store import runs
 from core.store.database import Database
 from core.store.frames import Search, find_annotations, indexed_releases
-from core.studies.contract import Finished, Unit
+from core.studies.contract import ChunkUnit, Finished, Unit
 from core.studies.frames.frame_heads import Filter, FrameHeadsOptions, chosen, select
 from core.studies.frames.index_frames import STUDY, UNITS_A_SLICE, IndexFramesOptions
-from core.studies.units import ChunkUnit
 from tests.frames.conftest import _INDEXES, unpack
 
 

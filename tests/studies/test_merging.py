@@ -13,6 +13,7 @@ from core.scoring.intervals import Means
 from core.studies import lookup
 from core.studies.ablation import setup
 from core.studies.attention import inputs
+from core.studies.contract import ChunkUnit
 from core.studies.merging import (
     AllOf,
     MergedBy,
@@ -25,7 +26,6 @@ from core.studies.merging import (
     Summed,
     merged,
 )
-from core.studies.units import ChunkUnit
 from tests.studies.planted import save_planted, write_rows
 from tests.studies.through_json import rows_of
 

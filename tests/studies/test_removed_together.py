@@ -16,8 +16,7 @@ from core.studies.circuits.gates import PRICES, GatePartial
 from core.studies.circuits.gates import STUDY as GATES
 from core.studies.circuits.pairs import STUDY as PAIRS
 from core.studies.circuits.shapley import STUDY as SHAPLEY
-from core.studies.contract import Unit
-from core.studies.units import ExampleUnit
+from core.studies.contract import ExampleUnit, Unit
 from core.tasks.glue import TaskRow, task_of
 from tests.studies.figures import figures
 

@@ -7,8 +7,7 @@ import pytest
 from core.errors import InputError
 from core.studies.ablation.records import OPERATORS
 from core.studies.attention.roles import ROLE_SCORES
-from core.studies.lookup import find_study, study_modules
-from core.studies.score_records import find_score, in_order, label_of, meaning_of
+from core.studies.lookup import find_score, find_study, in_order, label_of, meaning_of, study_modules
 
 SCORES = {f"{study}/{score.name}": score for study in study_modules() for score in find_study(study).head_scores}
 NEEDS = {"weights", "values", "tokens", "tags", "links", "labels", "gradients", "classifier", "tuned"}

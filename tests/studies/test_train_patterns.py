@@ -11,7 +11,7 @@ from core.patterns.classifier_registry import open_classifier, training_options
 from core.store import classifiers, labels
 from core.store.database import Database
 from core.store.label_files import export_labels
-from core.studies.contract import Finished, Unit
+from core.studies.contract import Finished, TrainingUnit, Unit
 from core.studies.patterns import train_patterns
 from core.studies.patterns.records import Calibration, ClassScore, Confusion, HeldOutMap
 from core.studies.patterns.train_patterns import (
@@ -24,7 +24,6 @@ from core.studies.patterns.train_patterns import (
     scored,
 )
 from core.studies.patterns.trained_classifier import headline
-from core.studies.units import TrainingUnit
 from tests.codebook.drawn_maps import synthetic_maps
 from tests.store.labelling import a_map, event
 from tests.studies.through_json import rows_of

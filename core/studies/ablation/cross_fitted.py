@@ -17,13 +17,12 @@ from ... import capture
 from ...errors import check_choice
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ..contract import Flag, Unit
+from ..contract import ExampleUnit, Flag, TrainingUnit, Unit
 from ..headline import Headline
 from ..merging import PerExample, Positions, SortedBy
 from ..options import Dtype
 from ..outcomes import outcomes
 from ..records import Result
-from ..units import ExampleUnit, TrainingUnit
 from . import cross_fitting, disable, setup
 from .records import (
     AblatedTarget,

@@ -14,10 +14,9 @@ import pydantic.dataclasses
 
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ..contract import Flag, Unit
+from ..contract import Flag, TrainingUnit, Unit
 from ..headline import Headline
 from ..options import Dtype
-from ..units import TrainingUnit
 from . import cross_fitting, prune, setup
 from .records import CrossFittedPart, PruneStep
 

@@ -19,13 +19,12 @@ from ...tasks.glue import Task, task_of
 from ...tasks.metrics import majority, metrics
 from ...tuning.recipe import Seeds as RunSeeds
 from ...tuning.recipe import check_initialisation
-from ..contract import Unit
+from ..contract import TrainingUnit, Unit
 from ..headline import Headline, defined
 from ..merging import MergedBy, PerExample, Positions, Smallest, Summed
 from ..options import Initialisations, Seeds
 from ..tuning.finetune import TunedRun, scores_of, table_scores
 from ..tuning.records import TunedRunScore, TunedScore, finetuned_task
-from ..units import TrainingUnit
 from . import cross_fitting, setup
 
 

@@ -16,13 +16,11 @@ from ...tasks.glue import Task, TaskRow, must_have_labels, read_rows, task_of
 from ...tasks.metrics import majority
 from ...tuning.recipe import Recipe, Seeds
 from ...tuning.saved_checkpoints import shown_folder, training_log
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, Need, Study, TrainingUnit, Unit, provenance
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from ..outcomes import metrics_of
-from ..provenance import provenance
 from ..tuning import finetune
 from ..tuning.finetune import FinetuningRun
-from ..units import TrainingUnit
 from .records import CrossFittedPart
 
 

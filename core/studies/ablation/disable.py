@@ -22,12 +22,11 @@ from ...interval import Interval, estimate_of
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, read_rows, task_of
-from ..contract import Flag, Unit
+from ..contract import ExampleUnit, Flag, Unit
 from ..headline import Fact, Headline, HeadScores
 from ..merging import Largest, MergedBy, OfFirst, PerExample, Positions
 from ..outcomes import Metrics, changed_metric, metrics_before, metrics_of, outcomes
 from ..records import Result
-from ..units import ExampleUnit
 from . import setup
 from .records import (
     EFFECTS_ON_METRIC,

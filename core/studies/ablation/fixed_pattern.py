@@ -18,16 +18,14 @@ from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ...tuning.recipe import Recipe
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, Need, Study, TrainingUnit, Unit, provenance
 from ..headline import Headline, percent
 from ..options import Checkpoint, Data, Out, Preset, Seeds, Settings, TunedTasks
 from ..outcomes import metrics_of
-from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
 from ..tuning.finetune import TunedRuns, table_scores
 from ..tuning.records import FixedPatternChange, TunedRunScore, TunedScore
-from ..units import TrainingUnit
 from . import setup
 
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ from ...scoring import effects
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
-from ..contract import Flag, Unit
+from ..contract import ExampleUnit, Flag, Unit
 from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number
 from ..merging import PerExample, Positions, Summed
 from ..options import Split
 from ..outcomes import metrics_of, outcomes
 from ..records import Result
-from ..units import ExampleUnit
 from . import setup
 from .records import MICHEL, ImportantHead, RankCorrelation
 from .setup import AblationOptions

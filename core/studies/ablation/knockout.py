@@ -19,12 +19,11 @@ from ... import capture, studies
 from ...errors import check_choice
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
-from ..contract import Flag, Unit
+from ..contract import ExampleUnit, Flag, Unit
 from ..headline import Headline
 from ..merging import PerExample, Positions
 from ..outcomes import metrics_before, prediction_changes
 from ..records import Result
-from ..units import ExampleUnit
 from . import setup
 from .records import EdgeCut, LinkContrast, Unmodified, cut_headline
 from .setup import ExampleOptions

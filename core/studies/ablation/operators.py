@@ -19,14 +19,12 @@ from ...scoring.effects import max_t, mean_intervals
 from ...scoring.rank_agreement import operators_agree
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, NamedUnit, Need, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Headline, percent, plural
 from ..merging import AllOf, OfFirst, PerExampleFirst, Positions
 from ..options import Limit
 from ..outcomes import Metrics
-from ..provenance import provenance
 from ..records import Result
-from ..units import NamedUnit
 from . import setup
 from .records import OperatorAgreement, OperatorEffect, Unmodified, effect_scores
 from .setup import AblationOptions

@@ -19,11 +19,10 @@ from ...scoring.recovered_share import FLOOR, recovered_share
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
-from ..contract import Flag, Unit
+from ..contract import ExampleUnit, Flag, Unit
 from ..headline import SIGNIFICANT, Headline, percent, plural
 from ..merging import PerExample, Positions
 from ..options import Limit
-from ..units import ExampleUnit
 from . import setup
 from .perturb import DEFAULT, made_of
 from .records import Patched

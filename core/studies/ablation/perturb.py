@@ -19,12 +19,11 @@ from ...scoring.corrections import holm_adjusted
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, task_of
 from ...tasks.perturbations import PERTURBATIONS, PerturbationChoice, perturb
-from ..contract import Flag, Unit
+from ..contract import ExampleUnit, Flag, Unit
 from ..headline import Headline, percent
 from ..merging import PerExample, Positions
 from ..outcomes import Metrics, metrics_before, prediction_changes
 from ..records import Result
-from ..units import ExampleUnit
 from . import setup
 from .records import Perturbation, Unmodified
 from .setup import ExampleOptions

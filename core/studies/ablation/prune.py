@@ -18,12 +18,10 @@ from ...interval import Interval
 from ...scoring import effects
 from ...store.rows import Row
 from ...tasks.glue import SPLIT, Task, TaskRow, task_of
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, NamedUnit, Need, Study, Unit, provenance
 from ..headline import Headline, defined, percent
 from ..outcomes import metrics_of, outcomes
-from ..provenance import provenance
 from ..records import picked
-from ..units import NamedUnit
 from . import setup
 from .importance import Normalize, Reading
 from .records import PruneStep

@@ -25,16 +25,14 @@ from ...scoring.corrections import CONFIDENCE, holm_adjusted
 from ...store.rows import Row
 from ...tasks.glue import read_rows, task_of
 from ...tuning.recipe import Recipe, Seeds
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, Need, Study, TrainingUnit, Unit, provenance
 from ..headline import SIGNIFICANT, Headline, defined, head_interval
 from ..merging import SortedBy
 from ..options import Checkpoint, Data, Out, Preset, Seed, Settings, TaskName
 from ..outcomes import metrics_of
-from ..provenance import provenance
 from ..records import Result
 from ..tuning import finetune
 from ..tuning.finetune import TunedRun, run_key
-from ..units import TrainingUnit
 from . import setup
 from .records import SEED_WORDS, HeadOverlap, SeededRun, SeedSource, SeedSpread, StableHead
 from .setup import ExampleOptions

@@ -18,12 +18,12 @@ from ...interval import finite
 from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
+from ..contract import ExampleUnit
 from ..headline import Headline
 from ..merging import PerExample, Positions
 from ..options import Limit
 from ..outcomes import metrics_before, prediction_changes
 from ..records import Result
-from ..units import ExampleUnit
 from . import setup
 from .knockout import layers_of
 from .records import SeparatorLayer, Unmodified, cut_headline

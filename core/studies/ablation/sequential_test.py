@@ -23,13 +23,11 @@ from ...scoring.corrections import ALPHA
 from ...scoring.sequential_test import FIRST, NextStep, Rules, Standings, next_step, standings, taken
 from ...store.rows import Row
 from ...tasks.glue import Task, TaskRow, task_of
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Need, Study, Unit, provenance
 from ..headline import Headline
 from ..options import Limit
 from ..outcomes import RANKING, Metric, Metrics, metrics_of
-from ..provenance import provenance
 from ..records import Result
-from ..units import ExampleUnit
 from . import setup
 from .records import InterimAnalysis, SequentialTestSummary, SequentialTestVerdict, effect_scores
 from .setup import AblationOptions, AblationTarget, groups_of, has_parts, targets_of, units_of_rows

@@ -15,10 +15,8 @@ from ...errors import InputError, check_choice
 from ...store.rows import Row
 from ...tasks.glue import SPLIT, Task, TaskRow, drawn, fingerprint, label_order, read_rows, task_of, unseen
 from ...tuning.saved_checkpoints import training_log
-from ..contract import Done, Need, Study, Unit
+from ..contract import Done, ExampleUnit, Need, Study, Unit, provenance
 from ..options import Classifier, Data, DrawnRows, Dtype, Limit, MeanBy, Reference, Seed, Split, TaskName
-from ..provenance import provenance
-from ..units import ExampleUnit
 
 if TYPE_CHECKING:
     from torch import Tensor

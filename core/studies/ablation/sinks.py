@@ -34,13 +34,11 @@ from ...scoring.registry import CLARK, HeadScore
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, read_rows, task_name, task_of
 from ..attention.records import Score
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Study, Unit, provenance
 from ..headline import Fact, Headline, HeadScores, head_interval
 from ..merging import OfFirst, PerExample, Positions
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
-from ..provenance import provenance
 from ..records import Figure, Result
-from ..units import ExampleUnit
 from .setup import ROWS_A_UNIT, units_of_rows
 
 LEAST, TIMES = 0.3, 2.0  # fraction of a head's attention; multiple of uniform attention

@@ -22,12 +22,10 @@ from ...reading import lines_of, read_text
 from ...scoring import effects
 from ...scoring.alignment import PositionTable, hits
 from ...store.rows import Row
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, Flag, NamedUnit, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Headline, percent
 from ..options import Checkpoint, Data, Dtype, Limit, Seed
-from ..provenance import provenance
 from ..records import Figure, Result
-from ..units import NamedUnit
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint as Opened

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from ... import studies
 from ...store.rows import Row
-from ..contract import Done, Study, Unit
-from ..provenance import provenance
+from ..contract import ChunkUnit, Done, Study, Unit, provenance
 from ..records import Result
-from ..units import ChunkUnit
 from .inputs import PASTED, AttendingOptions, SourceText, chunks, sources
 from .partials import InputOffset, Pieces, Sums
 from .records import S, outstanding

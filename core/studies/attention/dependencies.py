@@ -23,11 +23,9 @@ from ...store.rows import Row
 from ...tasks.conllu import GoldSentence, file_of, read_conllu
 from ...tasks.features import is_dependency
 from ...tasks.relations import Relation
-from ..contract import Done, Flag, Study, Unit
+from ..contract import ChunkUnit, Done, Flag, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Headline, defined, percent, plural
 from ..options import Checkpoint, Limit, Seed
-from ..provenance import provenance
-from ..units import ChunkUnit
 from .attending import at_head, contrasted
 from .inputs import ROWS_A_UNIT
 from .partials import InputOffset, Pieces, RelationSums

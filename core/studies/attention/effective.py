@@ -13,11 +13,10 @@ from ...scoring.definitions import TYPES
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ..contract import Unit
+from ..contract import ChunkUnit, Unit
 from ..headline import Headline, defined, percent
 from ..options import Limit
 from ..records import Result
-from ..units import ChunkUnit
 from .attending import Attending, of_heads
 from .inputs import AttendingOptions, SourceText
 from .partials import EffectiveSums, Pieces

@@ -10,9 +10,8 @@ from pydantic import BeforeValidator
 from ...errors import InputError
 from ...tasks.glue import read_rows, task_of
 from ...tasks.own import is_text_file, stretches
-from ..contract import Flag
+from ..contract import ChunkUnit, Flag
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed
-from ..units import ChunkUnit
 
 PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 256

@@ -39,12 +39,10 @@ from ...tasks.glue import TaskRow, task_of
 from ..ablation import setup
 from ..ablation.perturb import DEFAULT, made_of
 from ..ablation.setup import ExampleOptions
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Need, Study, Unit, provenance
 from ..headline import Headline
 from ..options import Limit
-from ..provenance import provenance
 from ..records import Result
-from ..units import ExampleUnit
 from .records import CircuitEdge, CircuitPair, CircuitSummary, EdgeMean, Faithfulness
 
 if TYPE_CHECKING:

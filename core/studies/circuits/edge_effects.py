@@ -17,11 +17,9 @@ from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
 from ..ablation import setup
 from ..ablation.setup import ExampleOptions
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Need, Study, Unit, provenance
 from ..headline import Headline, percent
 from ..options import Limit
-from ..provenance import provenance
-from ..units import ExampleUnit
 from . import circuit
 from .circuit import CircuitOptions, measured
 from .records import EdgeEffect

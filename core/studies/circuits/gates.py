@@ -28,13 +28,11 @@ from ...tasks.glue import TaskRow, task_of
 from ..ablation import setup
 from ..ablation.sequential_test import SHARE, constant_loss
 from ..ablation.setup import ExampleOptions
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Need, Study, Unit, provenance
 from ..headline import Headline
 from ..merging import PerExampleFirst, Positions
 from ..options import Limit
-from ..provenance import provenance
 from ..records import Result
-from ..units import ExampleUnit
 from .records import GatedHead, PricePoint, RankingCorrelation, TogetherCheck, tables_beside
 
 PRICES = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the margin: the path

@@ -22,13 +22,11 @@ from ...scoring.circuits import interactions
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
 from ..ablation import setup
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Need, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Headline
 from ..merging import PerExample, Positions
 from ..options import DrawnRows, Limit
-from ..provenance import provenance
 from ..records import Result
-from ..units import ExampleUnit
 from .records import HeadPair, PairSample, tables_beside
 
 if TYPE_CHECKING:

@@ -21,13 +21,11 @@ from ...scoring.circuits import antithetic_orders, sets_along, shapley_values
 from ...store.rows import Row
 from ...tasks.glue import TaskRow
 from ..ablation import setup
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Need, Study, Unit, provenance
 from ..headline import Headline, head_interval
 from ..merging import PerExample, Positions, Summed
 from ..options import DrawnRows, Limit
-from ..provenance import provenance
 from ..records import Result
-from ..units import ExampleUnit
 from .gates import agreement
 from .pairs import check_operator, label_differences
 from .records import (

@@ -19,12 +19,11 @@ from ...store.rows import Row
 from ...store.runs import Provenance
 from ...tasks.glue import task_of
 from ..attention.inputs import PASTED, AttendingOptions, SourceText, sources
-from ..contract import Done, Flag, Study, Unit
+from ..contract import ChunkUnit, Done, Flag, Study, Unit
 from ..headline import Headline
 from ..merging import MergedBy, Summed
 from ..options import Limit
 from ..records import Result
-from ..units import ChunkUnit
 from .records import Counterpart, CounterpartsSummary, Recurrence, RecurrenceSummary
 
 INPUTS, RANDOM = "inputs", "random"

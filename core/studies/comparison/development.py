@@ -23,14 +23,12 @@ from ...scoring.definitions import BOUNDS, CLASS_SHARE, STATISTICS, bound_of
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ..attention.inputs import PASTED, AttendingOptions, SourceText, sources
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, Flag, NamedUnit, Study, Unit, provenance
 from ..headline import Headline
 from ..merging import SortedBy
 from ..options import Limit
 from ..outcomes import share_intervals
-from ..provenance import provenance
 from ..records import Result
-from ..units import NamedUnit
 from .records import Beginning, CurvePoint, RoleBeginnings
 
 NAMES = ", ".join(STATISTICS)

@@ -25,13 +25,11 @@ from ...scoring.ratio_moments import RatioMoments
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ..attention.inputs import AttendingOptions, chunks, sources
-from ..contract import Done, Flag, Study, Unit
+from ..contract import ChunkUnit, Done, Flag, Study, Unit, provenance
 from ..headline import WORTH, Fact, Headline, HeadScores, each, number
 from ..merging import MergedBy, Summed
 from ..options import Limit
-from ..provenance import provenance
 from ..records import Figure, Result, stated
-from ..units import ChunkUnit
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -33,13 +33,11 @@ from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, read_rows, task_of
 from ..attention.records import Score
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Study, Unit, provenance
 from ..headline import Fact, Headline, HeadScores, each, head_interval
 from ..merging import OfFirst, Positions
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
-from ..provenance import provenance
 from ..records import Figure, Result
-from ..units import ExampleUnit
 
 ELHAGE = "Elhage et al. 2021"
 COPYING, RELATION = "copying", "relation"

@@ -50,12 +50,10 @@ from ...scoring.links import (
 )
 from ...scoring.registry import link_score
 from ...store.rows import Row
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, ExampleUnit, Flag, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number, percent
 from ..options import Checkpoint, Seed
-from ..provenance import provenance
 from ..records import Result
-from ..units import ExampleUnit
 from .records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
 
 if TYPE_CHECKING:

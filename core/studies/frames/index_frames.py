@@ -18,8 +18,7 @@ from ...frames.rows import write_rows
 from ...store import frames
 from ...store.database import Database
 from ...store.rows import Row
-from ..contract import Done, Finished, Flag, Study, Unit
-from ..units import ChunkUnit
+from ..contract import ChunkUnit, Done, Finished, Flag, Study, Unit
 from .records import NAMED_LINES, IndexedSlice
 
 UNITS_A_SLICE = 400  # lexical units; about a minute of NLTK's reader

@@ -8,11 +8,9 @@ from typing import Annotated, Any, Protocol, TypeVar
 from ...store.database import Database
 from ...store.rows import Row, plain
 from ...store.runs import Provenance, record_run, store_rows
-from ..contract import Study, Unit, as_json
+from ..contract import NamedUnit, Study, Unit, as_json, provenance_of_run
 from ..merging import SortedBy
-from ..provenance import provenance_of_run
 from ..transport import decode, encode
-from ..units import NamedUnit
 
 O = TypeVar("O")  # noqa: E741 - the options' type
 SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a run: the same in all of its units

@@ -16,13 +16,12 @@ from ...errors import AtlasError, InputError
 from ...store.database import Database
 from ...store.rows import Row, plain
 from ...store.runs import Provenance
-from ..contract import Done, Finished, Flag, Study, Unit, as_json
+from ..contract import Done, Finished, Flag, NamedUnit, Study, Unit, as_json
 from ..headline import Headline
 from ..lookup import find_study
 from ..options import Checkpoint
 from ..preflight import check_runnable
 from ..records import Result, stated
-from ..units import NamedUnit
 from .joint_job import JointJob, Parts, UnitPart, joint_units, keep_as_run, run_member, where_from
 
 # seconds for a row of the bundled classifier, 22.9 s for all units: 2 shared cores, 24 November 2026

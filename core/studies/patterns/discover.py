@@ -23,11 +23,10 @@ from ...scoring.intervals import wilson_interval
 from ...store.rows import Row
 from ...store.runs import Provenance
 from ...tasks.glue import read_rows, task_name
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, Flag, NamedUnit, Study, Unit
 from ..headline import Headline
 from ..options import Data, InputSplit, Limit, Seed, TaskName
 from ..records import Result
-from ..units import NamedUnit
 from .draw_maps import captured, plan
 from .records import ClusterExemplar, DiscoveredPatterns, PatternCluster
 

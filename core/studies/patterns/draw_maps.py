@@ -23,9 +23,8 @@ from ...store.database import Database
 from ...store.rows import Row
 from ...tasks.glue import read_rows, task_of
 from ..attention.inputs import Tasks
-from ..contract import Done, Finished, Study, Unit
+from ..contract import Done, ExampleUnit, Finished, Study, Unit
 from ..options import Checkpoint, Data, InputSplit, Seed
-from ..units import ExampleUnit
 from .records import DrawnMaps
 
 PASTED = "text"  # the "task" of sentences a person typed

@@ -20,13 +20,12 @@ from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.rows import Row
 from ...store.runs import Provenance
 from ...tasks.glue import TaskRow, read_rows, task_of
-from ..contract import Done, Study, Unit
+from ..contract import ChunkUnit, Done, Study, Unit
 from ..headline import Fact, Headline, HeadScores, each, percent
 from ..merging import AllOf, MergedBy, PerExampleFirst, Summed
 from ..options import Data, InputSplit, Limit, Seed, TaskName
 from ..outcomes import share_interval
 from ..records import picked
-from ..units import ChunkUnit
 from .records import ClassNote, ClassRow, ClassShare, HeadClass, HeadClassShare, MovedShare
 
 ROWS_A_UNIT = 50

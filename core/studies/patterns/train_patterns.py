@@ -21,10 +21,9 @@ from ...errors import InputError
 from ...patterns.snapshot import Snapshot, read
 from ...store.database import Database
 from ...store.rows import Row
-from ..contract import Done, Finished, Study, Unit
+from ..contract import Done, Finished, Study, TrainingUnit, Unit
 from ..options import Seed
 from ..records import Result
-from ..units import TrainingUnit
 from .records import (
     Calibration,
     ClassScore,

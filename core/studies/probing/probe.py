@@ -22,12 +22,10 @@ from ...scoring.shares import share_difference, share_of
 from ...store.rows import Row
 from ...tasks.conllu import GoldSentence, plain_relation, read_part
 from ...tasks.language import TaggedWord
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, Flag, NamedUnit, Study, Unit, provenance
 from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed
-from ..provenance import provenance
 from ..records import Result
-from ..units import NamedUnit
 from .records import MixingWeight, ProbedLayer
 from .syntax import RANDOM, TRAINED, Treebank, TreeLimit
 

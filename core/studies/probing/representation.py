@@ -19,10 +19,9 @@ from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
 from ...tasks.glue import read_rows, task_of
 from ..attention.records import LayerSimilarity
-from ..contract import Done, Study, Unit
+from ..contract import Done, Study, Unit, provenance
 from ..headline import Headline, percent
 from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
-from ..provenance import provenance
 from ..records import picked
 
 ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"

@@ -30,13 +30,11 @@ from ...tasks.glue import task_of
 from ...tasks.metrics import majority, metrics
 from ...tuning.recipe import Recipe
 from ...tuning.recipe import Seeds as RunSeeds
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, Need, Study, TrainingUnit, Unit, provenance
 from ..headline import Headline, defined, percent, points_more
 from ..options import Checkpoint, Data, Preset, Seeds, Settings, TaskName
 from ..outcomes import metrics_of
-from ..provenance import provenance
 from ..records import Result
-from ..units import TrainingUnit
 from .records import Subnetwork, SubnetworkComponent, SurvivorClass
 
 if TYPE_CHECKING:

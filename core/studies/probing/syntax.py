@@ -20,12 +20,10 @@ from ...attention import Head
 from ...scoring.shares import share_difference, share_of
 from ...store.rows import Row
 from ...tasks.conllu import LeftOut, plain_relation, read_part
-from ..contract import Done, Flag, Study, Unit
+from ..contract import Done, Flag, NamedUnit, Study, Unit, provenance
 from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed
-from ..provenance import provenance
 from ..records import Result, picked
-from ..units import NamedUnit
 from .records import (
     BestHeadTree,
     DrawnTree,

@@ -23,14 +23,12 @@ from ...tasks.glue import task_of
 from ...tasks.metrics import majority
 from ...tuning.recipe import Recipe
 from ...tuning.recipe import Seeds as RunSeeds
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, Need, Study, TrainingUnit, Unit, provenance
 from ..headline import Headline, defined, percent, points_more
 from ..options import Checkpoint, Data, Preset, Seeds, Settings, TunedTasks
 from ..outcomes import metrics_of
-from ..provenance import provenance
 from ..records import Result, picked
 from ..tuning.records import BestLayer, Transferred
-from ..units import TrainingUnit
 from .syntax import RANDOM, TRAINED
 
 if TYPE_CHECKING:

@@ -22,12 +22,11 @@ from ...store.runs import Provenance
 from ...tasks.glue import TaskRow, read_rows, task_of
 from ...tuning.saved_checkpoints import training_log
 from ..attention.records import ChangeScore
-from ..contract import Done, Flag, Study, Unit
+from ..contract import ChunkUnit, Done, Flag, Study, Unit
 from ..headline import Fact, Headline, HeadScores, defined, each, head_interval, number, percent
 from ..merging import MergedBy, Summed
 from ..options import Data, Dtype, Limit, Seed
 from ..records import picked
-from ..units import ChunkUnit
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint

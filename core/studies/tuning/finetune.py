@@ -28,12 +28,10 @@ from ...tuning.files import Live, read_live
 from ...tuning.recipe import Recipe, check_initialisation
 from ...tuning.recipe import Seeds as RunSeeds
 from ...tuning.saved_checkpoints import shown_folder, training_log
-from ..contract import Done, Flag, Need, Study, Unit
+from ..contract import Done, Flag, Need, Study, TrainingUnit, Unit, provenance
 from ..headline import Headline, defined
 from ..options import Checkpoint, Data, Initialisations, Out, Preset, Seeds, Settings, TunedTasks
-from ..provenance import provenance
 from ..records import picked
-from ..units import TrainingUnit
 from .records import TunedRunScore, TunedScore, constant_score, finetuned_task
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from core.attention import all_heads
 from core.store import runs
 from core.studies.attention.records import PlaceScore
 from core.studies.imports import read_rows
-from core.studies.score_records import label_of
+from core.studies.lookup import label_of
 from pages.parts.maps.maps_grid import drawing_component
 from pages.parts.reports.stored_runs import present_runs
 from pages.parts.shell import resources

@@ -12,7 +12,7 @@ from core.config import settings
 from core.models.present import present_weights
 from core.store.database import Database
 from core.store.runs import atlas_stamp
-from core.studies.score_records import in_order, label_of, meaning_of
+from core.studies.lookup import in_order, label_of, meaning_of
 from core.tasks.glue import TASKS
 from pages.parts.reports.stored_runs import rows_said
 from pages.parts.shell import context, resources, url

@@ -15,7 +15,7 @@ from core.atlas.head import nearest
 from core.attention import Head
 from core.errors import AtlasError
 from core.studies.comparison.records import Counterpart
-from core.studies.score_records import label_of
+from core.studies.lookup import label_of
 from pages.parts.atlas.choices import is_task
 from pages.parts.charts.curves import dumbbells
 from pages.parts.maps.maps_grid import drawing_component

@@ -220,7 +220,7 @@ def input_scores(name: str, texts: "tuple[tuple[str, str | None], ...]", key: st
 @st.cache_resource(show_spinner=False, max_entries=8)
 def _input_scores(name: str, texts: Any, key: str, stamp: int, _checkpoint: "Checkpoint") -> Any:
     encodings = [_checkpoint.encode(text, pair, max_length=PIECES_SHOWN) for text, pair in texts]
-    score = studies.score_records.find_score(key)
+    score = studies.lookup.find_score(key)
     return studies.attention.gallery.input_scores(_checkpoint, encodings, score, by_norms=key.startswith("norms/"))
 
 

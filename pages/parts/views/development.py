@@ -18,7 +18,7 @@ from core.studies.comparison.development import (
     spread_sentence,
 )
 from core.studies.comparison.records import Beginning, CurvePoint, RoleBeginnings
-from core.studies.score_records import label_of
+from core.studies.lookup import label_of
 from pages.parts.charts.encoding import SYMBOLS, Layers, colours_of
 from pages.parts.charts.heads import cell_of
 from pages.parts.reports.result_card import show_own_answer

@@ -24,8 +24,7 @@ from core.studies.circuits.records import CircuitEdge
 from core.studies.explanation import writes
 from core.studies.explanation.writes import Written
 from core.studies.headline import percent
-from core.studies.lookup import section_of
-from core.studies.score_records import find_score, label_of
+from core.studies.lookup import find_score, label_of, section_of
 from core.tasks.glue import drawn
 from pages.parts.atlas import choices
 from pages.parts.atlas.choices import is_task, pick_score

@@ -5,7 +5,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.store.rows import Row
-from core.studies.score_records import label_of
+from core.studies.lookup import label_of
 from pages.parts.atlas import analysing, atlas_view, choices, head_pictures
 from pages.parts.atlas.atlas_view import Axis, Plane, axis_of, kinds_of, show_atlas
 from pages.parts.atlas.measuring import offer_to_measure

@@ -10,8 +10,7 @@ import sys
 import numpy as np
 
 from core.studies.circuits.circuit import PAIRS_A_UNIT, STUDY, CircuitState
-from core.studies.contract import Unit
-from core.studies.units import ExampleUnit
+from core.studies.contract import ExampleUnit, Unit
 
 
 def main(out: str) -> None:
