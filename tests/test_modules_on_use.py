@@ -74,7 +74,7 @@ def names_of(module: Path) -> set[str]:
 
 
 def parts_of(node: ast.expr) -> list[str]:
-    """`studies.attention.passes.observe` by its names; [] of what is no such chain."""
+    """`studies.attention.measures.observe` by its names; [] of what is no such chain."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
         names.insert(0, node.attr)
@@ -111,12 +111,12 @@ def test_what_is_named_in_a_room_is_there(folder):
 
 def test_a_wrong_name_in_a_room_is_found():
     assert is_there(["capture", "running", "run"])
-    assert is_there(["studies", "attention", "passes", "observe"])
+    assert is_there(["studies", "attention", "measures", "observe"])
     for wrong in (
         "capture.running.nothing",
         "capture.nothing.run",
-        "studies.attention.passes.nothing",
+        "studies.attention.measures.nothing",
         "studies.attention.nothing.run",
-        "studies.nothing.passes.run",
+        "studies.nothing.measures.run",
     ):
         assert not is_there(wrong.split(".")), wrong

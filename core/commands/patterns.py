@@ -32,7 +32,7 @@ from ..studies.contract import Flag
 from ..studies.options import LARGEST_SEED, TaskName
 from ..studies.patterns import pattern_shares, train_patterns
 from ..studies.patterns.records import ClassScore, ClassShare, HeldOutScore
-from ..studies.patterns.trained_classifier import headline
+from ..studies.patterns.train_patterns import main_score
 from ..studies.stored_runs import StoredRun
 from .output import Form, database, ran, show_rows, tell, tell_json
 from .parameters import FORMS, PLACES, of_record
@@ -342,7 +342,7 @@ def train(asked: Training, form: Form, where: JobPlacement) -> None:
 
 def print_scores(class_set: str, rows: list[Row], provenance: Row, form: Form) -> None:
     """Print the summary of a trained classifier, and one row for each class."""
-    best = headline(rows)
+    best = main_score(rows)
     per_class = [
         {"class": score.name, "precision": score.precision, "recall": score.recall, "f1": score.f1,
          "support": score.support}

@@ -1,6 +1,6 @@
 """The studies, in one package per subject, and the code that all studies share.
 
-Modules are imported when they are first used: `from core import studies`, `studies.attention.passes.name`
+Modules are imported when they are first used: `from core import studies`, `studies.attention.measures.name`
 (docs/decisions/026).
 """
 

@@ -1,5 +1,4 @@
 from . import batches as batches
-from . import files as files
 from . import model as model
 from . import recipe as recipe
 from . import saved_checkpoints as saved_checkpoints

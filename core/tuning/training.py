@@ -16,25 +16,26 @@ import torch
 from torch import Tensor, nn
 
 from ..config import code_version
-from ..errors import AtlasError, InputError
+from ..errors import AtlasError, CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import padding_id
 from ..models.memory import arithmetic
 from ..reading import open_file
 from ..tasks.glue import Task
 from ..tasks.metrics import is_constant, metrics
+from ..writing import replacing
 from .batches import Example, batches, collate
-from .files import replace_folder, write_whole
 from .model import logits_of, loss_of, predictions
 from .recipe import Recipe
-from .saved_checkpoints import LOG
+from .saved_checkpoints import LOG, replace_folder
 
 # ---------------------------------------------------------------- state of an unfinished run
 
 
 def save_state(path: Path, state: dict[str, Any]) -> None:
     """Save the state of a training run to a file atomically."""
-    write_whole(path, lambda part: torch.save(state, part))
+    with replacing(path, CheckpointError) as part:
+        torch.save(state, part)
 
 
 def load_state(path: Path, identity: str) -> dict[str, Any] | None:

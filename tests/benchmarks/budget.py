@@ -9,7 +9,8 @@ import torch
 
 from core.capture.running import run
 from core.models.opening import open_checkpoint
-from core.studies.attention import budget, passes
+from core.studies.attention import budget
+from core.studies.attention.measures import observe
 from core.studies.tagging import open_pipeline, tag
 from tests.benchmarks.features import ROUNDS, ROWS, _sources, _timed
 
@@ -30,7 +31,7 @@ def main() -> dict[str, object]:
             tag(texts, pipeline)
 
         bare.append(_timed(pass_alone))
-        whole.append(_timed(lambda of=fresh, measure=measure: passes.observe(checkpoint, of, sources, [measure])))
+        whole.append(_timed(lambda of=fresh, measure=measure: observe(checkpoint, of, sources, [measure])))
     return {
         "rows": ROWS,
         "bare_seconds": median(bare),

@@ -19,8 +19,9 @@ import torch
 
 from core.capture.running import run
 from core.models.opening import open_checkpoint
-from core.studies.attention import features, passes, relations, statistics
+from core.studies.attention import features, relations, statistics
 from core.studies.attention.inputs import SourceText
+from core.studies.attention.measures import observe
 from core.studies.tagging import open_pipeline, tag
 from core.tasks.glue import read_rows
 
@@ -51,9 +52,9 @@ def _grown(count: int) -> int:
     checkpoint, pipeline = open_checkpoint("atlas-encoder"), open_pipeline()
     texts = [f"{row.text} {k}" for k in range(count // ROWS + 1) for row in _sources()][:count]
     sources = [SourceText(k, str(k), text, None) for k, text in enumerate(texts)]
-    passes.observe(checkpoint, pipeline, sources[:64], _measures(checkpoint))  # warm
+    observe(checkpoint, pipeline, sources[:64], _measures(checkpoint))  # warm
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    passes.observe(checkpoint, pipeline, sources, _measures(checkpoint))
+    observe(checkpoint, pipeline, sources, _measures(checkpoint))
     return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
 
 
@@ -86,7 +87,7 @@ def main(*, bundled: bool) -> dict[str, object]:
             "encode": lambda: [checkpoint.encode(text) for text in texts],
             "forward": lambda: run(checkpoint, encodings, []),
             "tagging": lambda known=known: tag(texts, known),
-            "everything": lambda fresh=fresh: passes.observe(checkpoint, fresh, sources, _measures(checkpoint)),
+            "everything": lambda fresh=fresh: observe(checkpoint, fresh, sources, _measures(checkpoint)),
         }.items():
             times.setdefault(name, []).append(_timed(work))
     seconds = {name: median(found) for name, found in times.items()}

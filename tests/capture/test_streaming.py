@@ -26,7 +26,7 @@ from core.scoring.links import WEIGHTINGS, Looked, PairScores, Placement, QueryR
 from core.scoring.mean_patterns import MeanPatterns
 from core.scoring.statistics import HeadStatistics
 from core.scoring.tokens import LinkedWords, RelationAttention
-from core.studies.attention.passes import Prepared
+from core.studies.attention.measures import Prepared
 from core.studies.attention.roles import RoleMeasure
 from core.studies.frames.frame_heads import Sinkless
 from tests.capture.conftest import DECODERS, TEXT, TRANSLATORS, built, tiny

@@ -14,8 +14,9 @@ from core.models.checkpoint import Checkpoint
 from core.models.opening import open_checkpoint
 from core.scoring.heads import SpecialPositions
 from core.scoring.statistics import HeadStatistics
-from core.studies.attention import features, passes, relations, statistics
+from core.studies.attention import features, relations, statistics
 from core.studies.attention.inputs import SourceText
+from core.studies.attention.measures import observe
 from core.studies.tagging import open_pipeline, tag
 from core.tasks.glue import read_rows
 from tests.benchmarks.capture import PageScores, SegmentedNames, random_encoding
@@ -155,6 +156,6 @@ def features_ratio(device: torch.device, rows: int) -> float:
         measures = [
             module.STUDY.measure(module.STUDY.options(), checkpoint) for module in (features, relations, statistics)
         ]
-        passes.observe(checkpoint, open_pipeline(), sources, measures)
+        observe(checkpoint, open_pipeline(), sources, measures)
 
     return seconds(everything, device, rounds=1) / seconds(bare, device, rounds=1)

@@ -11,7 +11,7 @@ from core.store import runs
 from core.studies.tuning import change, finetune
 from core.studies.tuning.finetune import live_file
 from core.studies.tuning.records import TunedScore
-from core.tuning.files import Live
+from core.tuning.saved_checkpoints import Live
 from pages.parts.shell import shell
 from pages.parts.tuning import table_one
 from tests.capture.conftest import tiny

@@ -8,8 +8,7 @@ import pytest
 from core import patterns
 from core.patterns.snapshot import OWN_COPIES, Snapshot, bundled_snapshot, read, with_bundled, write
 from core.studies.contract import TrainingUnit
-from core.studies.patterns.train_patterns import Predictions, of_own, scored
-from core.studies.patterns.trained_classifier import ON, ON_OWN
+from core.studies.patterns.train_patterns import ON, ON_OWN, Predictions, of_own, scored
 
 MINE = "all-MiniLM-L6-v2"  # a checkpoint whose bundled labels play one's own here
 

@@ -22,9 +22,8 @@ from core.patterns.classifier_registry import bundled_weights
 from core.scoring.definitions import STATISTICS
 from core.scoring.rollout import rollout
 from core.studies.attention.inputs import SourceText
-from core.studies.attention.measures import StatisticsMeasure
+from core.studies.attention.measures import StatisticsMeasure, observe
 from core.studies.attention.partials import InputOffset
-from core.studies.attention.passes import observe
 from core.studies.frames.frame_lookup import LinkReading, headline, look_up
 from pages.parts.shell import resources
 from pages.parts.widgets import context_bar

@@ -17,9 +17,8 @@ from core.models.checkpoint import Checkpoint
 from core.models.classifier import random_copy
 from core.scoring.corrections import batch_level, holm
 from core.studies.attention.inputs import SourceText
-from core.studies.attention.measures import FeatureMeasure, features_again
+from core.studies.attention.measures import FeatureMeasure, features_again, observe
 from core.studies.attention.partials import InputOffset
-from core.studies.attention.passes import observe
 from core.studies.hypotheses.hypothesis import Batch, criteria_of, input_marks
 from core.studies.hypotheses.predicates import LEAST_WEIGHT, Hypothesis, checked
 from core.studies.hypotheses.readings import beyond, effect_estimate

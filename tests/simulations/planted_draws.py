@@ -18,8 +18,8 @@ from core.models.checkpoint import Checkpoint
 from core.scoring.intervals import Means
 from core.studies.attention import features, relations, roles, statistics
 from core.studies.attention.inputs import PASTED
+from core.studies.attention.measures import Prepared
 from core.studies.attention.partials import InputOffset, RoleSums, Sums
-from core.studies.attention.passes import Prepared
 from core.studies.merging import merged
 from tests.simulations import planted_attention as planting
 

@@ -21,11 +21,10 @@ from core.studies.attention import (
     features,
     inputs,
     measures,
-    passes,
     relations,
     statistics,
 )
-from core.studies.attention.measures import FeatureFinder, special_positions
+from core.studies.attention.measures import FeatureFinder, Prepared, observe, special_positions
 from core.studies.attention.partials import InputOffset
 from core.studies.attention.records import DependencyScore
 from core.studies.contract import ChunkUnit, Unit
@@ -135,7 +134,7 @@ def test_features_are_found_by_characters_and_not_by_spelling(pipeline):
     encoding = checkpoint.encode(text)
     words = [TaggedWord("her", 12, 15, "PRP", "PRON", "obj", 2)]
     words += [TaggedWord("dog", 4, 7, "NN", "NOUN", "nsubj", 2), TaggedWord("saw", 8, 11, "VBD", "VERB", "root", 2)]
-    one = passes.Prepared(0, encoding, (TaggedSentence(text, tuple(words)),))
+    one = Prepared(0, encoding, (TaggedSentence(text, tuple(words)),))
     features = [feature_of(name) for name in ("pronoun", "start", "separator", "first")]
     marks = FeatureFinder(features).find(one).carried
     assert set(np.flatnonzero(marks[0])) == set(encoding.pieces(12, 15))
@@ -182,7 +181,7 @@ def test_differences_of_two_checkpoints_are_paired(pipeline):
     for seed in (0, 1):
         checkpoint = tiny("bert", seed=seed)
         measure = features.STUDY.measure(options, checkpoint)
-        passes.observe(checkpoint, pipeline, inputs.sources(options, inputs.PASTED), [measure])
+        observe(checkpoint, pipeline, inputs.sources(options, inputs.PASTED), [measure])
         seen.append(measure.sums(InputOffset(str(seed), inputs.PASTED, 0)))
     left, right = (
         {(score.layer, score.head, score.statistic): score.value for score in features.scores_of(sums)} for sums in seen

@@ -17,9 +17,8 @@ from core.store.database import Database
 from core.store.jobs import UnitEnd, add_job, add_units, store_outcome
 from core.store.runs import Provenance, record_run, runs
 from core.studies.attention.inputs import SourceText
-from core.studies.attention.measures import FeatureMeasure, RelationMeasure
+from core.studies.attention.measures import FeatureMeasure, RelationMeasure, observe
 from core.studies.attention.partials import InputOffset
-from core.studies.attention.passes import observe
 from core.studies.contract import as_json
 from core.studies.hypotheses import hypothesis, registering
 from core.studies.hypotheses.hypothesis import STUDY, Batch, RowChoice, criteria_of, input_marks

@@ -20,10 +20,10 @@ from core.studies.patterns.train_patterns import (
     answers_of,
     curve,
     details,
+    main_score,
     of_checkpoints,
     scored,
 )
-from core.studies.patterns.trained_classifier import headline
 from tests.codebook.drawn_maps import synthetic_maps
 from tests.store.labelling import a_map, event
 from tests.studies.through_json import rows_of
@@ -84,7 +84,7 @@ def run_all(options):
 def test_a_training_is_scored_on_unseen_heads_kept_and_opened_again(db):
     label_everything(db)
     options, rows = run_all(training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4))
-    best = headline(rows)
+    best = main_score(rows)
     assert best.maps == best.n_labels == 40
     assert best.on == "unseen heads", "the headline: a head's maps are alike, so on seen heads its name is enough"
     for row in rows:
@@ -163,7 +163,7 @@ def test_only_random_maps_without_a_suggestion_are_scored_but_all_are_trained_on
     _, rows = run_all(
         training_options(db, label_snapshot.snapshot(db, "bert"), kind="baseline", folds=4, curve=False, beside=False)
     )
-    best = headline(rows)
+    best = main_score(rows)
     assert (best.maps, best.n_labels) == (40, 41)
 
 

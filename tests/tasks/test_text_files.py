@@ -8,7 +8,7 @@ import pytest
 from core.errors import InputError
 from core.models.opening import open_checkpoint
 from core.studies.attention.inputs import SourceText, chunks
-from core.studies.attention.passes import in_windows
+from core.studies.attention.measures import in_windows
 from core.studies.attention.statistics import STUDY, StatisticsOptions
 from core.tasks import own
 from core.tasks.own import absolute

@@ -13,10 +13,9 @@ from core.errors import CheckpointError
 from core.models.opening import open_checkpoint
 from core.tasks.glue import TASKS
 from core.tuning.batches import encode
-from core.tuning.files import Live, read_live
 from core.tuning.model import initialised, logits_of
 from core.tuning.recipe import Recipe
-from core.tuning.saved_checkpoints import tuned_checkpoints
+from core.tuning.saved_checkpoints import Live, read_live, tuned_checkpoints
 from core.tuning.training import Fit, load_state, save_state, save_tuned
 from tests.capture.conftest import tiny
 from tests.tuning.conftest import rows

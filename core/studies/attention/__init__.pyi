@@ -8,7 +8,6 @@ from . import inputs as inputs
 from . import measures as measures
 from . import norms as norms
 from . import partials as partials
-from . import passes as passes
 from . import records as records
 from . import redundancy as redundancy
 from . import relations as relations

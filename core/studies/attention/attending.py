@@ -15,7 +15,7 @@ from .records import S, outstanding
 
 if TYPE_CHECKING:
     from ...scoring.intervals import StatisticEstimate
-    from .passes import Measurement
+    from .measures import Measurement
 
 A = TypeVar("A", bound=AttendingOptions)
 T = TypeVar("T", bound=Sums)
@@ -34,7 +34,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
         """Measure attention on some inputs. By default, the model runs once on every input."""
-        studies.attention.passes.observe(checkpoint, pipeline, inputs, [measure])
+        studies.attention.measures.observe(checkpoint, pipeline, inputs, [measure])
 
     def scores(self, options: A, sums: T) -> Sequence[Result]:
         """Compute the scores of one checkpoint and task from sums over all inputs."""
@@ -52,7 +52,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         checkpoint = studies.worker_cache.get_checkpoint(chunk.checkpoint, dtype=options.dtype)
         inputs = sources(options, chunk.inputs)[chunk.start : chunk.stop]
         measure, at = self.measure(options, checkpoint), InputOffset(chunk.checkpoint, chunk.inputs, chunk.start)
-        pipeline = studies.attention.passes.pipeline_for(measure, options.pipeline)
+        pipeline = studies.attention.measures.pipeline_for(measure, options.pipeline)
         self.observe(measure, checkpoint, pipeline, inputs)
         return Done(self._seen(options, measure, at), provenance(checkpoint, [source.row_id for source in inputs]))
 

@@ -71,7 +71,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         return studies.attention.measures.EffectiveMeasure(checkpoint)
 
     def observe(self, measure: Any, checkpoint: Any, pipeline: Any, inputs: Sequence[SourceText]) -> None:
-        measure.measure(studies.attention.passes.prepare(checkpoint, None, inputs))
+        measure.measure(studies.attention.measures.prepare(checkpoint, None, inputs))
 
     def scores(self, options: EffectiveOptions, sums: EffectiveSums) -> list[Result]:
         whole, scores = sums.means.result(), list[Result]()

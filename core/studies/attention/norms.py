@@ -120,9 +120,9 @@ class NormMeasure:
 
     def observe(self, pipeline: Any, inputs: Sequence[SourceText]) -> None:
         """Measure norm-based attention. Raises InputError if the model family does not expose value vectors."""
-        for start in range(0, len(inputs), studies.attention.passes.ROWS_A_CHUNK):
-            prepared = studies.attention.passes.prepare(
-                self.checkpoint, pipeline, inputs[start : start + studies.attention.passes.ROWS_A_CHUNK]
+        for start in range(0, len(inputs), studies.attention.measures.ROWS_A_CHUNK):
+            prepared = studies.attention.measures.prepare(
+                self.checkpoint, pipeline, inputs[start : start + studies.attention.measures.ROWS_A_CHUNK]
             )
             observers = [*self.features.take(prepared), self.statistics.statistics_of(prepared)]
             types = [list(studies.attention.measures.token_types(ready.encoding).values()) for ready in prepared]

@@ -45,7 +45,7 @@ from .records import RoleScore
 if TYPE_CHECKING:
     from ...capture.running import Observer
     from ...models.checkpoint import Checkpoint
-    from .passes import Prepared
+    from .measures import Prepared
 
 
 OLSSON = "Olsson et al. 2022"

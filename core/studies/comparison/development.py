@@ -175,7 +175,7 @@ def map_scores(
 ) -> tuple[dict[str, Ends], int]:
     """Compute every score for every head. Return means and intervals [layer, head], and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
-    studies.attention.passes.observe(checkpoint, None, inputs, [measure])
+    studies.attention.measures.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
     ends = {name: tuple(end[..., places.index(name)] for end in (whole.value, whole.low, whole.high)) for name in names}
     return ends, int(whole.n.max())

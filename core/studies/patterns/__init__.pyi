@@ -4,4 +4,3 @@ from . import map_classification as map_classification
 from . import pattern_shares as pattern_shares
 from . import records as records
 from . import train_patterns as train_patterns
-from . import trained_classifier as trained_classifier

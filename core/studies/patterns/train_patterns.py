@@ -7,7 +7,7 @@ random and labelled without a suggestion are scored; all are used for training.
 
 import base64
 import json
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ import pydantic.dataclasses
 from ... import config, patterns
 from ...errors import InputError
 from ...patterns.snapshot import Snapshot, read
+from ...store import classifiers
 from ...store.database import Database
 from ...store.rows import Row
 from ..contract import Done, Finished, Study, TrainingUnit, Unit
@@ -34,12 +35,15 @@ from .records import (
     HeldOutScore,
     LearningPoint,
 )
-from .trained_classifier import ON, ON_OWN, RECIPE, keep_classifier
 
 if TYPE_CHECKING:
     from ...patterns.evaluation import Scores
 
 
+RECIPE = ("kind", "epochs", "batch", "rate", "class_weights", "falling", "size", "folds", "seed")
+ON = {"checkpoints": "unseen checkpoints", "heads": "unseen heads", "fold": "unseen inputs"}  # the headline first
+ON_OWN = "unseen inputs, your maps"  # beside bundled ones
+SCORES = ("scores", "checkpoint", "class", "confusion", "calibration", "curve")
 QUICK = "trees"  # fitted in seconds, so every training leaves checkpoints out
 CURVE = (0.25, 0.5, 0.75)  # shares of the training inputs of a fold
 CURVE_FOLDS = 2
@@ -279,14 +283,44 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         return results + [FinalClassifier(**vars(final), n_labels=labels) for final in merged.finals]
 
     def keep(self, db: Database, run: Finished[TrainPatternsOptions, Trained]) -> None:
-        options = run.options
-        keep_classifier(
+        """Store the trained classifier under the ID of the run. Raises InputError if training has not finished."""
+        options, rows, snapshot = run.options, run.rows, read(run.options.snapshot)
+        final = FinalClassifier.among(rows)
+        if not final:
+            raise InputError(
+                "Training must be finished before the classifier is stored; this training was stopped earlier. "
+                "Resume the training."
+            )
+        best = main_score(rows)
+        scores: Row = {
+            "on": best.on,
+            "macro_f1": best.macro_f1,
+            "low": best.low,
+            "high": best.high,
+            "n": best.maps,
+            "newest": snapshot.newest,
+            "rows": [row for row in rows if row.get("part") in SCORES],
+            "confusions": _confusions(rows, snapshot.classes),
+            "maps": [
+                {"map_id": result.map_id, "truth": result.truth, "predicted": result.predicted}
+                for result in HeldOutMap.among(rows)
+            ],
+        }
+        for every in HeldOutAnswers.among(rows):
+            columns = {"map_ids": every.map_ids, "groups": every.groups, "truth": every.truth, "on": every.answers}
+            scores["held_out"] = columns
+        classifiers.save_classifier(
             db,
-            run.rows,
-            options.recipe(),
-            read(options.snapshot),
-            name=run.run[:12],
-            annotator=options.annotator,
+            classifiers.Trained(
+                snapshot.class_set,
+                base64.b64decode(final[0].weights),
+                annotator=options.annotator,
+                recipe=options.recipe(),
+                classes=snapshot.classes,
+                scores=scores,
+                snapshot=snapshot.events,
+            ),
+            classifier=run.run[:12],
         )
 
 
@@ -447,3 +481,26 @@ def answers_of(parts: Mapping[str, Sequence[Predictions]]) -> HeldOutAnswers:
         }
     groups, truth = zip(*facts.values(), strict=True)
     return HeldOutAnswers(map_ids=list(facts), groups=groups, truth=truth, answers=answers)
+
+
+# ---------------------------------------------------------------- the stored classifier
+
+
+def main_score(rows: Iterable[Row]) -> HeldOutScore:
+    """Return the main score of a classifier: on held-out checkpoints, otherwise on heads, otherwise on inputs."""
+    scored = {score.on: score for score in HeldOutScore.among(rows) if score.part == "scores"}
+    for name in ON.values():
+        if name in scored:
+            return scored[name]
+    raise InputError(
+        "Results of the cross-validation need at least one finished fold; no fold has finished yet. Wait for the "
+        "first fold."
+    )
+
+
+def _confusions(rows: list[Row], classes: tuple[str, ...]) -> list[list[list[int]]]:
+    """Return the confusion matrices on held-out maps [input, true, predicted], which correct class shares."""
+    held_out = HeldOutMap.among(rows)
+    truth = np.array([classes.index(kept.truth) for kept in held_out])
+    predicted = np.array([classes.index(kept.predicted) for kept in held_out])
+    return patterns.evaluation.by_group(truth, predicted, [kept.group for kept in held_out], len(classes)).tolist()

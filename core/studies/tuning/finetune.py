@@ -24,10 +24,9 @@ from ...store.rows import Row, plain
 from ...tasks.glue import HUB, Task, TaskRow, fingerprint, must_have_labels, read_rows, task_of
 from ...tasks.metrics import majority
 from ...tasks.own import is_own
-from ...tuning.files import Live, read_live
 from ...tuning.recipe import Recipe, check_initialisation
 from ...tuning.recipe import Seeds as RunSeeds
-from ...tuning.saved_checkpoints import shown_folder, training_log
+from ...tuning.saved_checkpoints import Live, read_live, shown_folder, training_log
 from ..contract import Done, Flag, Need, Study, TrainingUnit, Unit, provenance
 from ..headline import Headline, defined
 from ..options import Checkpoint, Data, Initialisations, Out, Preset, Seeds, Settings, TunedTasks
