@@ -115,7 +115,7 @@ def test_a_wrong_name_in_a_room_is_found():
     for wrong in (
         "capture.running.nothing",
         "capture.nothing.run",
-        "studies.attention.measures.nothing",
+        "studies.attention.measures.nowhere",
         "studies.attention.nothing.run",
         "studies.nothing.measures.run",
     ):

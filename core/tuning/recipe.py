@@ -1,7 +1,7 @@
 """Settings of fine-tuning runs: recipe, presets with sources, and the four initialisations."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from .. import config
@@ -104,9 +104,6 @@ class Recipe:
         changes = dict(changes or {})
         check_choice("A setting", sorted(changes), sorted(field.name for field in fields(cls)))
         return replace(PRESETS[preset], **changes)
-
-    def as_options(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def _within(name: str, value: int | float | None, low: int | float, high: int | float) -> None:

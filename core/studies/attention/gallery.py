@@ -15,9 +15,9 @@ from ...capture.running import run
 from ...errors import InputError
 from ...models.checkpoint import Checkpoint
 from ...models.encoding import Encoding
-from ...scoring.heads import MapBatch, SpecialPositions
+from ...scoring.heads import MapBatch
 from ...scoring.registry import HeadScore
-from .measures import classifying
+from .measures import special_places
 
 ENDS, DECILES = 3, range(10, 100, 10)
 
@@ -41,10 +41,7 @@ class InputScores:
                 "maps. Choose another score."
             )
         self.of, self.causal = score.of, checkpoint.causal
-        self.places = [
-            SpecialPositions(encoding.first or 0, encoding.separators, classifying(encoding, causal=checkpoint.causal))
-            for encoding in encodings
-        ]
+        self.places = special_places(encodings, causal=checkpoint.causal)
         shape = (len(encodings), checkpoint.layers, checkpoint.heads)
         self.values = np.full(shape, np.nan, dtype=np.float32)
 

@@ -225,6 +225,14 @@ def classifying(encoding: Encoding, *, causal: bool) -> int:
     return len(encoding) - 1 if causal else encoding.first or 0
 
 
+def special_places(encodings: Sequence[Encoding], *, causal: bool) -> list[SpecialPositions]:
+    """Return, for each input, the positions of the first token, the separators and the token that classifiers read."""
+    return [
+        SpecialPositions(encoding.first or 0, encoding.separators, classifying(encoding, causal=causal))
+        for encoding in encodings
+    ]
+
+
 # ---------------------------------------------------------------- features
 
 
@@ -481,12 +489,7 @@ class StatisticsMeasure:
         return [self.statistics_of(inputs), self.distances.take([ready.number for ready in inputs])]
 
     def statistics_of(self, inputs: Sequence[Prepared]) -> HeadStatistics:
-        places = [
-            SpecialPositions(
-                ready.encoding.first or 0, ready.encoding.separators, classifying(ready.encoding, causal=self.causal)
-            )
-            for ready in inputs
-        ]
+        places = special_places([ready.encoding for ready in inputs], causal=self.causal)
         return self.statistics.take(places, [ready.number for ready in inputs])
 
     def sums(self, at: InputOffset) -> StatisticsSums:

@@ -85,12 +85,12 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
         if np.isnan(distances).any() or len(distances) < 2:
             return scores
         places, stress = scoring.distances.picture(distances, seed=options.seed)
-        others, kinds = distances.sum(1) / (len(distances) - 1), [kinds_of(whole)[k] for k in sums.numbers]
+        others, kinds = distances.sum(1) / (len(distances) - 1), kinds_of(whole)
         about = replace(score_of(PlaceScore, sums, "place"), n=int(whole.n.max()), queries=sums.rows, stress=stress)
         return scores + [
             replace(
                 about, layer=layer, head=head, value=float(others[number]), x=float(places[number, 0]),
-                y=float(places[number, 1]), kind=kinds[number], sum=float(others[number] * sums.rows),
+                y=float(places[number, 1]), kind=kinds[sums.numbers[number]], sum=float(others[number] * sums.rows),
             )
             for number, (layer, head) in enumerate(sums.names)
         ]  # fmt: skip

@@ -15,11 +15,11 @@ import pydantic.dataclasses
 from ... import scoring, studies
 from ...attention import Head
 from ...errors import InputError
+from ...interval import finite
 from ...store.rows import Row
-from ...store.runs import Provenance
 from ...tasks.glue import task_of
 from ..attention.inputs import PASTED, AttendingOptions, SourceText, sources
-from ..contract import ChunkUnit, Done, Flag, Study, Unit
+from ..contract import ChunkUnit, Done, Flag, Study, Unit, provenance
 from ..headline import Headline
 from ..merging import MergedBy, Summed
 from ..options import Limit
@@ -191,13 +191,8 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
                 )  # fmt: skip
             partial = CounterpartsPartial(compared=compared)
         chosen = inputs[piece.start : piece.stop] if piece.inputs == INPUTS else ()
-        provenance = Provenance(
-            weights_hash=f"{first.weights_hash} and {other.weights_hash}",
-            row_ids=tuple(source.row_id for source in chosen),
-            dtype=first.dtype,
-            device=str(first.device),
-        )
-        return Done(partial, provenance)
+        both = f"{first.weights_hash} and {other.weights_hash}"
+        return Done(partial, replace(provenance(first, [source.row_id for source in chosen]), weights_hash=both))
 
     def results(self, options: CounterpartsOptions, merged: CounterpartsPartial) -> Sequence[Result]:
         by_name = {whole.compare: whole for whole in merged.compared}
@@ -285,27 +280,22 @@ def counterparts(options: CounterpartsOptions, merged: CounterpartsPartial) -> l
         value = float(similarity[number, match]) if match >= 0 else None
         width = float(widths[number, match]) if match >= 0 else float("nan")
         ends = (None, None) if value is None or width != width else (max(0.0, value - width), min(1.0, value + width))
-        mine = None if match < 0 or np.isnan(p[number]) else float(p[number])
-        mine_at, match_at = whole.head_of(number), whole.other_of(match)
-        best_at = whole.other_of(best)
+        mine = None if match < 0 else finite(p[number])
+        mine_at, match_at, best_at = whole.head_of(number), whole.other_of(match), whole.other_of(best)
         records.append(
             Counterpart(
                 checkpoint=options.checkpoint, compare=whole.compare, layer=mine_at.layer, head=mine_at.head,
                 match_layer=match_at.layer if match >= 0 else None,
                 match_head=match_at.head if match >= 0 else None,
                 similarity=value, low=ends[0], high=ends[1],
-                margin=_number(matches.margin[number]), margin_low=_number(matches.low[number]),
-                margin_high=_number(matches.high[number]), p=mine, agrees=bool(matches.agrees[number]),
+                margin=finite(matches.margin[number]), margin_low=finite(matches.low[number]),
+                margin_high=finite(matches.high[number]), p=mine, agrees=bool(matches.agrees[number]),
                 matched=bool(found[number]),
                 best_layer=best_at.layer, best_head=best_at.head, best=float(similarity[number, best]),
                 n=sums.n,
             )
         )  # fmt: skip
     return records
-
-
-def _number(value: float) -> float | None:
-    return None if np.isnan(value) else float(value)
 
 
 def summary(

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ...attention import Head
 from ..records import Figure, Result, stated
 
 
@@ -45,12 +46,12 @@ class Counterpart(Result):
 
     @property
     def name(self) -> str:
-        return f"L{self.layer + 1}H{self.head + 1}"
+        return str(Head(self.layer, self.head))
 
     @property
     def match(self) -> str:
         """Return the name of the matched head in the other checkpoint, or "" if there is no match."""
-        return "" if self.match_layer is None else f"L{self.match_layer + 1}H{(self.match_head or 0) + 1}"
+        return "" if self.match_layer is None else str(Head(self.match_layer, self.match_head or 0))
 
 
 @dataclass(frozen=True, kw_only=True)

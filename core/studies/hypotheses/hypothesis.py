@@ -241,7 +241,7 @@ STUDY = HypothesisStudy()
 
 def mark_of(row: TaskRow) -> str:
     """Hash the texts of an example. The hash does not depend on the ID or label."""
-    return hashlib.sha256(json.dumps([row.text, row.pair], ensure_ascii=False).encode()).hexdigest()[:MARK]
+    return _hashed([row.text, row.pair])
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:

@@ -1,5 +1,6 @@
 """Kinds of hypotheses about heads ("predicates"), with typed parameters and the study that measures each."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -55,23 +56,23 @@ def _among(names: tuple[str, ...]) -> Callable[[str], object]:
     return check
 
 
-def _margin(value: str) -> None:
+def _number(value: str) -> float:
+    """Return the number that a text states, or NaN if it states none."""
     try:
-        fits = 0 < float(value) < float("inf")
+        return float(value)
     except ValueError:
-        fits = False
-    if not fits:
+        return math.nan
+
+
+def _margin(value: str) -> None:
+    if not 0 < _number(value) < math.inf:
         raise InputError(
             f'A margin must be a number of nats above 0, such as {MARGIN}; got "{value[:60]}". Correct the margin.'
         )
 
 
 def _share(value: str) -> None:
-    try:
-        fits = 0 < float(value) < 1
-    except ValueError:
-        fits = False
-    if not fits:
+    if not 0 < _number(value) < 1:
         raise InputError(f'A share must be a fraction between 0 and 1; got "{value[:60]}". Correct the share.')
 
 
@@ -93,7 +94,7 @@ _MARGIN = Parameter(
 _COUNTERPART = Parameter(
     "counterpart", "corresponding head of another checkpoint, such as checkpoint:L2H3", counterpart_of, ""
 )
-_LEAST = Parameter("least", "smallest attention weight above chance", lambda value: _share(value), LEAST_WEIGHT)
+_LEAST = Parameter("least", "smallest attention weight above chance", _share, LEAST_WEIGHT)
 _ALL = (
     Predicate(
         "looks-at", "looks at {feature}", "features",

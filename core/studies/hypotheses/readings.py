@@ -96,6 +96,7 @@ def halves_of(measure: str, means: Means, column: int, head: Head, least: float 
 
 
 NO_CONTROL = "no control was named"
+ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def _feature(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -289,20 +290,14 @@ def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
     explained: Reading | str = "its layer has no other head"
     if len(others):
         beside = effect_estimate(changes[number] - others.mean(0)).result()
-        explained = reading("rise of the loss less that without another head of its layer", beside, Head(0, 0))
+        explained = reading("rise of the loss less that without another head of its layer", beside, ONE)
     means = effect_estimate(changes[number] - margin)
     return Evidence(
         effect,
         explained,
         "no other task was named",
-        halves_of("rise of the loss beyond the margin", means, 0, Head(0, 0)),
+        halves_of("rise of the loss beyond the margin", means, 0, ONE),
     )
-
-
-MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({  # by predicate
-    "looks-at": _feature, "offset": _offset, "budget": _budget, "relation": _relation, "same-word": _relation,
-    "decided-by": _component, "needed-for": _needed,
-})  # fmt: skip
 
 
 # ---------------------------------------------------------------- evidence
@@ -311,8 +306,7 @@ MAP_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = Mapping
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
     """Extract the evidence for a hypothesis, whose effect must exceed `random`, the effect with random weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
-    every = {**MAP_READERS, **SHARE_READERS, **INTERVENTION_READERS}
-    return every[hypothesis.predicate](beyond, partial, head)
+    return READERS[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
@@ -333,9 +327,6 @@ def _effects(hypothesis: Hypothesis, partial: Any) -> Iterator[float]:
 
 
 # ---------------------------------------------------------------- patching
-
-
-ONE = Head(0, 0)  # where `effect_estimate` keeps the one number that it has
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
@@ -410,14 +401,6 @@ def _beyond_same(brought: np.ndarray, whole: np.ndarray, moved: np.ndarray, same
     reach = float(scipy.stats.t.ppf(0.975, n - 1)) * error
     interval = Interval.of(apart, apart - reach, apart + reach, n)
     return Reading("share less that on pairs of the same answer", interval, baseline=float(shares[1]))
-
-
-INTERVENTION_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(
-    {
-        "property": property_evidence,
-        "read-by": edge_evidence,
-    }
-)
 
 
 # ---------------------------------------------------------------- pattern classes, counterparts, frame links
@@ -556,10 +539,8 @@ def _half_of_sentences(measure: str, scores: np.ndarray, least: float, chance: f
     return Reading(f"{measure}, beside its distance elsewhere", interval, None, least, chance)
 
 
-SHARE_READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType(
-    {
-        "class": class_evidence,
-        "counterpart": counterpart_evidence,
-        "frame-link": frame_evidence,
-    }
-)
+READERS: Mapping[str, Callable[[Hypothesis, Any, Head], Evidence]] = MappingProxyType({  # by predicate
+    "looks-at": _feature, "offset": _offset, "budget": _budget, "relation": _relation, "same-word": _relation,
+    "decided-by": _component, "needed-for": _needed, "property": property_evidence, "read-by": edge_evidence,
+    "class": class_evidence, "counterpart": counterpart_evidence, "frame-link": frame_evidence,
+})  # fmt: skip

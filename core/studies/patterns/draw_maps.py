@@ -22,12 +22,11 @@ from ...store import labels
 from ...store.database import Database
 from ...store.rows import Row
 from ...tasks.glue import read_rows, task_of
-from ..attention.inputs import Tasks
+from ..attention.inputs import PASTED, Tasks
 from ..contract import Done, ExampleUnit, Finished, Study, Unit
 from ..options import Checkpoint, Data, InputSplit, Seed
 from .records import DrawnMaps
 
-PASTED = "text"  # the "task" of sentences a person typed
 ROWS_A_UNIT = 32
 
 

@@ -168,15 +168,13 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
         for piece in merged.pieces:
             if not len(piece.classes):
                 raise studies.patterns.map_classification.all_too_small(piece.small, options.task)
-            about = _about(options, piece)
-            names = piece.names
+            about, names, inputs = _about(options, piece), piece.names, len(piece.classes)
             counts = np.stack([(piece.classes == k).sum((1, 2)) for k in range(len(names))], axis=1)
             parts: dict[str, Any] = {"share": patterns.class_shares.shares(counts, names, seed=options.seed)}
             if len(options.confusions) and len(options.confusions[0]) == len(names):
                 confusions = np.array(options.confusions, dtype=int)
-                parts |= {
-                    "corrected": patterns.class_shares.corrected_shares(counts, confusions, names, seed=options.seed)
-                }
+                corrected = patterns.class_shares.corrected_shares(counts, confusions, names, seed=options.seed)
+                parts["corrected"] = corrected
             results += [
                 ClassShare(
                     **about,
@@ -191,10 +189,9 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
                 for part, shares in parts.items()
                 for of in shares
             ]
-            names, inputs = piece.names, len(piece.classes)
             counts = np.stack([(piece.classes == k).sum(0) for k in range(len(names))])
             heads = np.argwhere(counts.any(0)).tolist()  # in layers that have attention
-            majority = [
+            results += [
                 HeadClass(
                     **about,
                     layer=layer,
@@ -207,7 +204,7 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
                 )
                 for layer, head in heads
             ]
-            head_shares = [
+            results += [
                 HeadClassShare(
                     **about,
                     layer=layer,
@@ -219,13 +216,11 @@ class PatternShares(Study[PatternSharesOptions, Counts]):
                 for k, name in enumerate(names)
                 for layer, head in heads
             ]
-            results += [*majority, *head_shares]
             maps = int(piece.classes.size)
-            note = ClassNote(
+            results.append(ClassNote(
                 **about, maps=maps, unsure=int(piece.unsure.sum()) / maps, outside=int(piece.outside.sum()) / maps,
                 cropped=int(piece.cropped.sum()), cut=int((piece.cut > 0).sum()), small=piece.small,
-            )  # fmt: skip
-            results.append(note)
+            ))  # fmt: skip
         if len(merged.pieces) != 2 or set(merged.pieces[0].row_ids) != set(merged.pieces[1].row_ids):
             return results
         first, second = merged.pieces  # the change of each share, paired by input

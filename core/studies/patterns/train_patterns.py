@@ -220,7 +220,8 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         fold: TrainingUnit = unit.arguments
         kept = read(options.snapshot)
         train, test = split_of(kept, options, fold)
-        labels, checkpoints, heads = kept.column("class"), kept.column("checkpoint"), kept.heads
+        names = ("map_id", "group", "checkpoint", "class", "layer", "head", "headline")
+        map_ids, groups, checkpoints, labels, layers, numbers, headline = (kept.column(name) for name in names)
         measured = _measured(options.snapshot) if options.kind == QUICK else None
         log, state = _files(options, unit)
         fitted = kept.repeated(train)
@@ -232,7 +233,7 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
             known=patterns.training.Known(
                 None if kept.soft is None else kept.soft[fitted],
                 [checkpoints[k] for k in fitted],
-                [heads[k] for k in fitted],
+                [kept.heads[k] for k in fitted],
                 None if measured is None else measured[fitted],
             ),
             course=patterns.training.Course(_told(log, unit.key), state),
@@ -242,8 +243,6 @@ class TrainPatterns(Study[TrainPatternsOptions, Trained]):
         if fold.kind == "final":
             weights = base64.b64encode(classifier.as_bytes()).decode()
             return Done(Trained(finals=(Final(weights, classifier.size, classifier.cropped),)))
-        names = ("map_id", "group", "checkpoint", "class", "layer", "head", "headline")
-        map_ids, groups, checkpoints, labels, layers, numbers, headline = (kept.column(name) for name in names)
         places_of = list(zip(checkpoints, layers, numbers, strict=True))
         held_out = [k for k in test if headline[k]]
         judgement = patterns.suggestions.judged(

@@ -11,7 +11,8 @@ paper, the dev set decides how far pruning goes. Means are over seeds, and inter
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -187,7 +188,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         seed = of.seeds.head
         base = studies.worker_cache.get_checkpoint(options.checkpoint)
         on = studies.probing.trials.bench(base, task_of(options.task), options.recipe, options.data)
-        told = [options.checkpoint, options.task, options.data, options.recipe.as_options(), unit.key]
+        told = [options.checkpoint, options.task, options.data, asdict(options.recipe), unit.key]
         key = f"subnetwork-{hashlib.sha256(json.dumps(told, sort_keys=True, default=str).encode()).hexdigest()[:16]}"
         orders: tuple[Order, ...] = ()
         if of.kind == CURVE:
@@ -205,9 +206,8 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
                 classifier = bundled_weights(shipped_set(causal=base.causal).name)
             except InputError:  # none is bundled
                 classifier = None
-            full, order, kept = removal_order(on, options.recipe, seed, key, KEPT_SHARE, classifier)
-            pruned = [Pruned(FULL, seed, "", "", 0.0, full.predicted)]
-            orders = (Order(seed, order, kept, full.names, full.classes),)
+            predicted, order = removal_order(on, options.recipe, seed, key, KEPT_SHARE, classifier)
+            pruned, orders = [Pruned(FULL, seed, "", "", 0.0, predicted)], (order,)
         else:
             predicted, share = retrained_without(on, options.recipe, seed, key, of.kept)
             pruned = [Pruned(of.kind, seed, "", "before", share, predicted, of.kept)]
@@ -418,15 +418,6 @@ def _survivor_classes(orders: Sequence[Order]) -> list[SurvivorClass]:
 # ---------------------------------------------------------------- pruning and fine-tuning
 
 
-@dataclass(frozen=True)
-class Full:
-    """A model before pruning: its predictions for dev examples, and the pattern classes of its attention maps."""
-
-    predicted: np.ndarray
-    names: tuple[str, ...]
-    classes: np.ndarray
-
-
 def pruned_before(on: "Bench", recipe: Recipe, seed: int, key: str, share: float, scope: "Scope") -> np.ndarray:
     """Set the smallest weights to 0 (globally or per layer), fine-tune the model, and return its dev predictions."""
     return studies.probing.trials.trial(
@@ -442,35 +433,28 @@ def pruned_after(
     on: "Bench", recipe: Recipe, seed: int, key: str, points: Sequence[tuple[str, float]]
 ) -> list[np.ndarray]:
     """Fine-tune a model, set its smallest weights to 0 for each (scope, fraction), and return the dev predictions."""
-
-    import torch  # 1.3 s of start-up
-
     model, _ = studies.probing.trials.trial(on, recipe, seed, key)
-    weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+    weights = deepcopy(model.state_dict())
     predictions = []
     for scope, share in points:
         tuning.model.zeroed(model, tuning.model.magnitude_masks(model, share, scope))  # type: ignore[arg-type]
         predictions.append(studies.probing.trials.predicted(model, on))
-        with torch.no_grad():
-            for name, value in model.named_parameters():
-                value.copy_(weights[name])
+        model.load_state_dict(weights)
     return predictions
 
 
 def removal_order(
     on: "Bench", recipe: Recipe, seed: int, key: str, kept_share: float, classifier: bytes | None
-) -> tuple[Full, tuple[str, ...], tuple[str, ...]]:
-    """Prune the components of a fine-tuned model, least important first, recomputing importance at every step.
+) -> tuple[np.ndarray, Order]:
+    """Fine-tune a model, and prune its components, least important first, recomputing importance at every step.
 
-    Return the full model, all components in the order of removal, and the components left when the next step would cost
-    more than 1 - kept_share of the score (otherwise the last two).
+    Return the dev predictions of the unpruned model, and the order of pruning. The components `kept` are those left
+    when the next step would cost more than 1 - kept_share of the score (otherwise the last two). `classifier` has the
+    weights of the pattern classifier for the maps of the unpruned model (None: no classes).
     """
-
-    import torch  # 1.3 s of start-up
-
     model, full = studies.probing.trials.trial(on, recipe, seed, key)
     tuned = models.checkpoint.Checkpoint(on.base.name, model, on.base.tokenizer, weights_hash=key)
-    weights = {name: value.detach().clone() for name, value in model.named_parameters()}
+    weights = deepcopy(model.state_dict())
     least = kept_share * _score(on, full)
     rows = [(example.encoding, example.label) for example in on.train[:ORDER_ROWS]]
     gone: list[Component] = []
@@ -492,16 +476,9 @@ def removal_order(
         if kept is None and _score(on, studies.probing.trials.predicted(model, on)) < least:
             back = set(gone[: -len(step)])
             kept = [component for component in capture.component_masks.every_component(tuned) if component not in back]
-    with torch.no_grad():
-        for name, value in model.named_parameters():
-            value.copy_(weights[name])
-    names, classes = _classes(tuned, on, classifier)
-    stays = kept if kept is not None else list(gone[-2:])
-    return (
-        Full(full, names, classes),
-        tuple(str(component) for component in gone),
-        tuple(str(component) for component in stays),
-    )
+    model.load_state_dict(weights)
+    stays = kept if kept is not None else gone[-2:]
+    return full, Order(seed, tuple(map(str, gone)), tuple(map(str, stays)), *_classes(tuned, on, classifier))
 
 
 def _score(on: "Bench", predictions: np.ndarray) -> float:

@@ -187,11 +187,7 @@ class SyntaxStudy(Study[SyntaxOptions, Syntax]):
             DrawnTree(
                 name=f"sentence {number}",
                 n=len(drawn.words),
-                words=list(drawn.words),
-                relations=list(drawn.relations),
-                gold=list(drawn.gold),
-                drawn=list(drawn.drawn),
-                probability=list(drawn.probability),
+                **{name: list(values) for name, values in vars(drawn).items()},
             )
             for number, drawn in enumerate(merged.drawn, start=1)
         ]

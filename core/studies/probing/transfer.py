@@ -8,7 +8,7 @@ are not trained. "best layer": chosen on one half of dev, with its gain over the
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 READINGS = {"first": "classifying token", "mean": "mean over tokens"}
 LAYER, FREEZE = "layer", "freeze"
 SHORT = {"train_limit": 2000, "dev_limit": 500, "epochs": 2}  # many runs, so short ones
-FIRST, MEAN = "first", "mean"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
@@ -131,9 +130,7 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
         shared = (len(on.train_rows), name, constant.get(metric))
         if of.kind == FREEZE:
             recipe = replace(options.recipe, train_last=base.layers - of.frozen)
-            told = json.dumps(
-                [options.checkpoint, of.task, options.data, recipe.as_options()], sort_keys=True, default=str
-            )
+            told = json.dumps([options.checkpoint, of.task, options.data, asdict(recipe)], sort_keys=True, default=str)
             key = f"freeze-{of.frozen}-s{of.seeds.head}-{hashlib.sha256(told.encode()).hexdigest()[:10]}"
             _, predicted = studies.probing.trials.trial(on, recipe, of.seeds.head, key)
             about = (FREEZE, of.task, TRAINED, "", of.frozen, base.layers, of.seeds.head)
@@ -161,9 +158,9 @@ class TransferStudy(Study[TransferOptions, TransferPartial]):
                     value=first.baseline,
                     n=len(first.gold),
                 ),
-                *_classifiers(mine),
-                *_best_layers(mine),
-                *_frozen_layers(mine),
+                *_classifiers(mine, metric),
+                *_best_layers(mine, metric),
+                *_frozen_layers(mine, metric),
             ]
         return results
 
@@ -195,10 +192,9 @@ def layers_of(checkpoint: str) -> int:
 # ---------------------------------------------------------------- rows
 
 
-def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
+def _classifiers(mine: Sequence[Predicted], metric: str) -> list[Transferred]:
     """Return one record per reading and layer, compared with random weights."""
     results = []
-    metric = metrics_of(task_of(mine[0].task))[0]
     known = {(read.source, read.reading, read.layer): read for read in mine if read.what == LAYER}
     for (source, reading, layer), classifier in known.items():
         if source == RANDOM:
@@ -220,10 +216,9 @@ def _classifiers(mine: Sequence[Predicted]) -> list[Transferred]:
     return results
 
 
-def _best_layers(mine: Sequence[Predicted]) -> list[BestLayer]:
+def _best_layers(mine: Sequence[Predicted], metric: str) -> list[BestLayer]:
     """Choose the best layer of each reading on every other dev example, and return its gain on the rest."""
     results = []
-    metric = metrics_of(task_of(mine[0].task))[0]
     for reading, words in READINGS.items():
         own = [read for read in mine if (read.what, read.source, read.reading) == (LAYER, TRAINED, reading)]
         if not own or len(own[0].gold) < 4:
@@ -243,7 +238,7 @@ def _best_layers(mine: Sequence[Predicted]) -> list[BestLayer]:
     return results
 
 
-def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
+def _frozen_layers(mine: Sequence[Predicted], metric: str) -> list[Transferred]:
     """Return one record per number of frozen layers: the mean over seeds, and its difference from no frozen layers."""
     by_depth: dict[int, list[Predicted]] = {}
     for tuned in mine:
@@ -251,7 +246,6 @@ def _frozen_layers(mine: Sequence[Predicted]) -> list[Transferred]:
             by_depth.setdefault(tuned.layer, []).append(tuned)
     if not by_depth:
         return []
-    metric = metrics_of(task_of(mine[0].task))[0]
     results, free = [], np.stack([tuned.predicted for tuned in by_depth[min(by_depth)]])
     for frozen, some in sorted(by_depth.items()):
         gold, predicted = some[0].gold, np.stack([tuned.predicted for tuned in some])
@@ -275,7 +269,7 @@ def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}
-    for place, reading in enumerate((FIRST, MEAN)):
+    for place, reading in enumerate(READINGS):
         train, dev = (vectors[:, place] for vectors in parts)
         if on.task.is_score:
             predictions[reading] = _ridge(train, labels[0], dev)

@@ -6,7 +6,7 @@ checkpoint.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,11 +18,10 @@ from ...errors import CheckpointError, InputError
 from ...interval import finite
 from ...scoring.registry import KOVALEVA, HeadScore
 from ...store.rows import Row
-from ...store.runs import Provenance
 from ...tasks.glue import TaskRow, read_rows, task_of
 from ...tuning.saved_checkpoints import training_log
 from ..attention.records import ChangeScore
-from ..contract import ChunkUnit, Done, Flag, Study, Unit
+from ..contract import ChunkUnit, Done, Flag, Study, Unit, provenance
 from ..headline import Fact, Headline, HeadScores, defined, each, head_interval, number, percent
 from ..merging import MergedBy, Summed
 from ..options import Data, Dtype, Limit, Seed
@@ -123,15 +122,13 @@ class Change(Study[ChangeOptions, ChangePartial]):
         )
         rows = _rows(options, of.inputs)[of.start : of.stop]
         change = compared(before, after, rows, first=of.start, max_length=options.max_length)
-        provenance = Provenance(
+        of_both = replace(
+            provenance(before, [row.id for row in rows]),
             checkpoint=f"{options.before} and {of.checkpoint}",
             weights_hash=f"{before.weights_hash} and {after.weights_hash}",
             task=of.inputs,
-            dtype=before.dtype,
-            device=str(before.device),
-            row_ids=tuple(row.id for row in rows),
         )
-        return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change),)), provenance)
+        return Done(ChangePartial((TaskChange(of.checkpoint, of.inputs, change),)), of_both)
 
     def results(self, options: ChangeOptions, merged: ChangePartial) -> list[ChangeScore]:
         scores: list[ChangeScore] = []
@@ -139,13 +136,8 @@ class Change(Study[ChangeOptions, ChangePartial]):
             change = piece.change
             heads, layers = change.heads.result(), change.layers.result()
             for place, statistic in enumerate(change.statistics):
-                shared: Any = {
-                    "before": options.before,
-                    "after": piece.after,
-                    "task": piece.task,
-                    "statistic": statistic,
-                }
-                shared["n"] = int(heads.n[place])
+                shared: Any = {"before": options.before, "after": piece.after, "task": piece.task,
+                               "statistic": statistic, "n": int(heads.n[place])}  # fmt: skip
                 for layer in range(heads.value.shape[0]):
                     if all(map(math.isnan, heads.value[layer].ravel())):  # a layer of a hybrid without attention
                         continue

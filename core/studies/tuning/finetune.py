@@ -326,7 +326,7 @@ def is_trained(
 
 def _decides(run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]) -> dict[str, Any]:
     return {
-        "recipe": run.recipe.as_options(),
+        "recipe": asdict(run.recipe),
         "train_rows_hash": fingerprint(train),
         "dev_rows_hash": fingerprint(dev),
         "seeds": asdict(run.seeds),

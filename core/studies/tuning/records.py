@@ -53,24 +53,14 @@ class TunedScore(Result):
     held_heads: int | None = None
 
     def of_metric(self, metric: str) -> float | None:
-        return self._by_metric[metric][0]
+        return getattr(self, metric)
 
     def spread(self, metric: str) -> float | None:
-        return self._by_metric[metric][1]
+        return getattr(self, f"{metric}_sd")
 
     def numbers(self) -> list[Number]:
         score = self.of_metric(self.metric)
         return [] if score is None else [self.number(score, "{metric} on {task}", None, None)]
-
-    @property
-    def _by_metric(self) -> dict[str, tuple[float | None, float | None]]:
-        return {
-            "accuracy": (self.accuracy, self.accuracy_sd),
-            "f1": (self.f1, self.f1_sd),
-            "pearson": (self.pearson, self.pearson_sd),
-            "spearman": (self.spearman, self.spearman_sd),
-            "mse": (self.mse, self.mse_sd),
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
