@@ -15,7 +15,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 LINEAR, HIDDEN = "linear", "one hidden layer"
-PROBES = (LINEAR, HIDDEN)
 HIDDEN_SIZE, BATCH, CHUNK = 64, 256, 2048
 EPOCHS = {LINEAR: 14, HIDDEN: 8}
 RATES = {LINEAR: 0.02, HIDDEN: 0.004}
@@ -57,7 +56,7 @@ class Scale:
 
 
 def scale_of(train: Examples) -> Scale:
-    """Compute the mean and standard deviation of vectors over the train split; constant dimensions are not scaled."""
+    """Return the mean and standard deviation of train vectors by layer and dimension; a deviation of 0 becomes 1."""
     total, squares = torch.zeros(()), torch.zeros(())
     for start in range(0, len(train), CHUNK):
         some = train.batch(np.arange(start, min(len(train), start + CHUNK))).double()
@@ -188,8 +187,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Return a baseline without vectors: each word's most frequent train label; for unknown words the most frequent of
-    all."""
+    """Predict the label of each test word without its vector: the most frequent train label of the word or, if train
+    does not contain the word, of all words."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

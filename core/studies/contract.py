@@ -82,7 +82,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work, and its provenance, whose None fields are filled from the job's options."""
+    """The partial result of a unit of work, with its provenance. The job's options fill in its fields that are None."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -149,7 +149,7 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job requires of its checkpoint and examples. Studies whose options change this override it."""
+        """Return what a job with these options requires of its checkpoint and examples (by default, `needs`)."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
@@ -170,7 +170,7 @@ class Study(Generic[O, P]):
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
-        """Return the units of the next round, or [] if the job is complete, based only on partial results so far."""
+        """Return the units of work of the next round, given the partial results so far; [] if the job is complete."""
         return []
 
     def merge(self, options: O, partials: Sequence[P]) -> P:
@@ -370,9 +370,10 @@ class TrainingUnit:
 def provenance(
     checkpoint: "Checkpoint", row_ids: Sequence[str], *, dtype: str | None = None, split: str | None = None
 ) -> Provenance:
-    """Return the provenance of results on some examples. None fields are filled from the options of the run.
+    """Return the provenance of results: the weights, the example IDs, the device and the number format.
 
-    `dtype` is required if it differs from that of the checkpoint, and `split` if the options have none.
+    All other fields are None and are filled from the options of the run. `dtype` is required if it differs from that of
+    the checkpoint, and `split` if the options have none.
     """
     return Provenance(
         weights_hash=checkpoint.weights_hash,

@@ -22,7 +22,7 @@ class Headline:
 
 
 def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    """Format a 95 % confidence interval as text, with its bounds multiplied by `times`, or "" without one."""
+    """Format a 95 % confidence interval as text, with its bounds multiplied by `times`; "" if a bound is None."""
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
@@ -74,7 +74,8 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return the scores in which the head exceeds its baseline significantly, largest difference first."""
+        """Return up to two scores, with names that start with `prefix`, in which the head is significantly and at least
+        0.05 above its baseline, the largest difference first."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

@@ -167,6 +167,6 @@ def share_interval(hits: np.ndarray) -> tuple[float, float, float]:
 
 
 def share_intervals(counts: np.ndarray, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return counts as fractions of all examples, with 95 % Wilson intervals."""
+    """Divide counts by the number of examples (`rows`), and return the fractions with their 95 % Wilson intervals."""
     low, high = wilson_interval(np.asarray(counts), rows)
     return counts / rows, np.where(counts > 0, low, 0.0), np.where(counts < rows, high, 1.0)  # exactly 0 or 1

@@ -63,7 +63,7 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the scores of random weights until every head has the mean attention entropy of the trained head.
+    """Scale the attention scores of random weights until each head has the same mean entropy as the trained head.
 
     Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
     families whose scores cannot be changed, are not scaled.

@@ -62,14 +62,14 @@ def _smallest(values: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
 
 
 def hold(model: nn.Module, masks: Masks) -> None:
-    """Prune weights permanently. Masked weights stay 0 during training and get no gradient."""
+    """Prune the weights whose mask is False. They become 0, stay 0 during training and get no gradient."""
     for name, mask in masks.items():
         path, _, parameter = name.rpartition(".")
         prune.custom_from_mask(model.get_submodule(path), parameter, mask.to(next(model.parameters()).device))
 
 
 def zeroed(model: nn.Module, masks: Masks) -> None:
-    """Set masked weights to 0 once. Later training may change them."""
+    """Set the weights whose mask is False to 0 once. Later training may change them."""
     values = dict(model.named_parameters())
     with torch.no_grad():
         for name, mask in masks.items():

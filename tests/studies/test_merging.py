@@ -12,7 +12,7 @@ from core.errors import JobError
 from core.scoring.intervals import Means
 from core.studies import lookup
 from core.studies.ablation import setup
-from core.studies.attention import inputs
+from core.studies.attention import effective, inputs
 from core.studies.contract import ChunkUnit
 from core.studies.merging import (
     AllOf,
@@ -153,6 +153,7 @@ STUDIES = {
 def test_units_in_any_order_give_equal_results(monkeypatch, options, study):
     monkeypatch.setattr(setup, "ROWS_A_UNIT", 9)
     monkeypatch.setattr(inputs, "ROWS_A_UNIT", 9)
+    monkeypatch.setattr(effective, "ROWS_A_UNIT", 9)
     monkeypatch.setattr(setup, "FIT_STEPS", 2)
     given = options | STUDIES[study]
     if lookup.find_study(study).arguments is ChunkUnit:

@@ -113,8 +113,8 @@ def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) ->
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy a score, and add its contrast unless that is None: the log attention weight that other properties of the
-    tokens, such as their position, do not explain."""
+    """Copy the score of a head and, unless `contrast` is None, fill in its contrast: the log attention weight that
+    other properties of the tokens, such as their position, do not explain."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)

@@ -164,7 +164,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Add to a score its contrast (attention beyond what distance and word classes predict) and the p-value."""
+    """Copy a score, and fill in its contrast (attention beyond what distance and word classes predict) and p-value."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head

@@ -2,7 +2,6 @@
 r between raw and effective weights, by head and by input length."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +12,12 @@ from ...scoring.definitions import TYPES
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_of
-from ..contract import ChunkUnit, Unit
+from ..contract import Unit
 from ..headline import Headline, defined, percent
 from ..options import Limit
 from ..records import Result
 from .attending import Attending, of_heads
-from .inputs import AttendingOptions, SourceText
+from .inputs import AttendingOptions, SourceText, chunks
 from .partials import EffectiveSums, Pieces
 from .records import EffectiveScore, LengthCorrelation
 
@@ -58,14 +57,7 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
     def units(self, options: EffectiveOptions) -> list[Unit]:
         """Divide the inputs into small chunks, because effective attention needs a singular value decomposition per
         head."""
-        all_units = []
-        for unit in super().units(options):
-            whole: ChunkUnit = unit.arguments
-            for start in range(whole.start, whole.stop, ROWS_A_UNIT):
-                chunk = replace(whole, start=start, stop=min(start + ROWS_A_UNIT, whole.stop))
-                share = (chunk.stop - start) / (whole.stop - whole.start)
-                all_units.append(Unit(chunk.key, chunk, size=max(1, int(unit.size * share))))
-        return all_units
+        return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options, ROWS_A_UNIT)]
 
     def measure(self, options: EffectiveOptions, checkpoint: Any) -> "EffectiveMeasure":
         return studies.attention.measures.EffectiveMeasure(checkpoint)

@@ -90,16 +90,16 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
     return [SourceText(k, row.id, row.text, row.pair) for k, row in enumerate(rows)]
 
 
-def chunks(options: AttendingOptions) -> list[tuple[ChunkUnit, int]]:
-    """Divide the inputs of every checkpoint and task into chunks, and estimate the number of tokens in each chunk.
-    Raises InputError for invalid options."""
+def chunks(options: AttendingOptions, rows: int | None = None) -> list[tuple[ChunkUnit, int]]:
+    """Divide the inputs of every checkpoint and task into chunks of up to `rows` examples (None: ROWS_A_UNIT), and
+    estimate the number of tokens in each chunk. Raises InputError for invalid options."""
     if options.limit is not None and options.limit < 1:
         raise InputError(f"The number of inputs must be at least 1; got a limit of {options.limit}. Raise the limit.")
     all_chunks = []
     for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):
         for task in _tasks(options):
             inputs = sources(options, task)
-            most = STRETCHES_A_UNIT if is_text_file(task) else ROWS_A_UNIT
+            most = STRETCHES_A_UNIT if is_text_file(task) else rows or ROWS_A_UNIT
             for start in range(0, len(inputs), most):
                 part = inputs[start : start + most]
                 size = sum(len(source.text) + len(source.pair or "") for source in part) // 4

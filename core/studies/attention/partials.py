@@ -21,7 +21,7 @@ class InputOffset:
 
 @dataclass(frozen=True)
 class Sums:
-    """Base class of sums over some inputs, for a model with `layers` layers of `heads` heads."""
+    """Base class of measurements of attention, summed over inputs, in a model of `layers` layers with `heads` heads."""
 
     at: InputOffset
     layers: int

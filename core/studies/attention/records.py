@@ -309,7 +309,7 @@ class LikenessKept(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LayerSimilarity(Result):
-    """A statistic of the word vectors in one layer, over n examples."""
+    """A statistic of the word vectors in one layer over n examples, such as the mean cosine of random pairs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("layer",)
     FIGURE = Figure("value", "{similarity}|{task}")
@@ -371,7 +371,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Select the rows with the largest values in the column `by` for each checkpoint, task, statistic and feature."""
+    """Return a table of the three rows with the largest values in the column `by` for each checkpoint, task, statistic
+    and feature, and then the notes that state why values are missing."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

@@ -173,7 +173,7 @@ def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Compute every score for every head. Return means and intervals [layer, head], and the number of inputs."""
+    """Return the mean of each named score over the inputs with its interval [layer, head], and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.measures.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)

@@ -84,7 +84,7 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """The number of other checkpoints in which a head has a counterpart, and in which layer and number are the same."""
+    """How many other checkpoints have a counterpart of a head, and in how many it has the same layer and number."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str

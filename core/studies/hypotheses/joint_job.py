@@ -79,7 +79,7 @@ def joint_units(name: str, number: int, units: Sequence[Unit], first: int = 0) -
 
 
 def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
-    """Run one unit of work of a study within a joint job."""
+    """Run one unit of work of a study within a joint job, and return its result and provenance."""
     piece: NamedUnit = unit.arguments
     own = Unit(piece.name, decode(member.does.arguments, json.loads(piece.packed)), unit.size)
     done = member.does.run(member.options, own)

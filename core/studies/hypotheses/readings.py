@@ -74,7 +74,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Select the mean of one head from an estimate for all heads, and test whether it exceeds `least`."""
+    """Return the mean over inputs for one head, with a one-sided test of whether it exceeds `least`."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -267,7 +267,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Create an accumulator of means from the change in loss of every example."""
+    """Put one number per example, such as the change in loss, into an accumulator of means that has a single head."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
@@ -310,7 +310,7 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of k random heads. One more random head exceeds it with p = 1 / (k + 1)."""
+    """Return the largest effect of k heads with random weights. Another such head exceeds it with p = 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 

@@ -12,10 +12,16 @@ from ..records import Figure, Result, column, stated
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassRow(Result):
-    """Base class of records about the frequency of attention patterns, with checkpoint, task and classifier."""
+class PartResult(Result):
+    """Base class of records whose kind is stored in the column `part`."""
 
     BY: ClassVar[str] = "part"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassRow(PartResult):
+    """Base class of records about the frequency of attention patterns, with checkpoint, task and classifier."""
+
     checkpoint: str
     task: str | None = None
     classifier: str = stated("")
@@ -123,7 +129,7 @@ class MovedShare(ClassRow):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOutScore(Result):
+class HeldOutScore(PartResult):
     """The scores of a pattern classifier on attention maps that it was not trained on.
 
     Attributes:
@@ -134,7 +140,6 @@ class HeldOutScore(Result):
         macro_f1_all: over all classes; None in results of earlier versions, whose macro_f1 is over all classes.
     """
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("scores", "checkpoint")
     part: str
     macro_f1: float
@@ -161,10 +166,9 @@ class HeldOutScore(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassScore(Result):
+class ClassScore(PartResult):
     """The scores of a pattern classifier for one class on held-out maps. Undefined scores are None."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("class",)
     FIGURE = Figure("f1", "F1")
     name: str = column("class")
@@ -175,10 +179,9 @@ class ClassScore(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Confusion(Result):
+class Confusion(PartResult):
     """The number of held-out maps of class `truth` that were predicted as class `predicted`."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("confusion",)
     truth: str
     predicted: str
@@ -186,10 +189,9 @@ class Confusion(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration(Result):
+class Calibration(PartResult):
     """One confidence bin of a calibration curve: its mean confidence and the accuracy on its n maps."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
     confidence: float
     accuracy: float
@@ -198,10 +200,9 @@ class Calibration(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOutMap(Result):
+class HeldOutMap(PartResult):
     """The prediction for one map by a pattern classifier that was not trained on that map."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("map",)
     map_id: str
     group: str
@@ -211,14 +212,13 @@ class HeldOutMap(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class HeldOutAnswers(Result):
+class HeldOutAnswers(PartResult):
     """Predictions for all scored maps by pattern classifiers that were not trained on these maps.
 
     `answers` is indexed by what was held out (checkpoints, heads, inputs), then by "predicted" or "probability"; None
     without a prediction.
     """
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("held out",)
     map_ids: Sequence[str]
     groups: Sequence[str]
@@ -227,10 +227,9 @@ class HeldOutAnswers(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningPoint(Result):
+class LearningPoint(PartResult):
     """The macro F1 of a pattern classifier that was trained on a given number of labels."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("curve",)
     FIGURE = Figure("macro_f1", "macro F1", "{labels} labels")
     labels: int
@@ -241,10 +240,9 @@ class LearningPoint(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FinalClassifier(Result):
+class FinalClassifier(PartResult):
     """The trained pattern classifier as safetensors in base64, with its map size."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("final",)
     weights: str
     size: int
@@ -265,7 +263,7 @@ class DrawnMaps(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiscoveredPatterns(Result):
+class DiscoveredPatterns(PartResult):
     """The clusters of the maps of a checkpoint.
 
     Attributes:
@@ -282,7 +280,6 @@ class DiscoveredPatterns(Result):
             baseline.
     """
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("clusters",)
     FIGURE = Figure("clustered", "share of maps in a cluster", "{checkpoint}")
     checkpoint: str
@@ -312,11 +309,10 @@ class DiscoveredPatterns(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PatternCluster(Result):
+class PatternCluster(PartResult):
     """One cluster (0 has the unclustered maps), with the number of its maps in each class (`counts`) and the share of
     the most frequent class. `cuts_across` is True if this share is significantly below 80 %."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("cluster",)
     FIGURE = Figure("share", "share of {name}", "cluster {cluster}")
     checkpoint: str
@@ -331,11 +327,10 @@ class PatternCluster(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterExemplar(Result):
+class ClusterExemplar(PartResult):
     """A map near the centre of a cluster. `levels` has its weights in base64, averaged to `side` x `side` cells and
     scaled to 0-255."""
 
-    BY: ClassVar[str] = "part"
     KINDS: ClassVar[tuple[str, ...]] = ("exemplar",)
     checkpoint: str
     cluster: int

@@ -355,7 +355,7 @@ def _probed(of: Answered, fresh: Answered | None, seed: int) -> list[ProbedLayer
 
 @dataclass(frozen=True)
 class WordProperty:
-    """A property of words with training examples and test sets. The first test set follows the training rule."""
+    """A property of words with training examples and test sets. The first test set is like the training examples."""
 
     name: str
     classes: tuple[str, ...]

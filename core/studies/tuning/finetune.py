@@ -351,7 +351,7 @@ def runs_folder(out: str | None) -> Path:
 
 
 def run_key(task: str, what: str, decides: Mapping[str, Any]) -> str:
-    """Return a readable name for a run that ends in a hash of `decides`, all settings that affect the run."""
+    """Return a readable name for a run. It ends in a hash of `decides`, the settings that affect the result."""
     digest = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:6]
     return f"{Path(decides['checkpoint']).name[:40]}-{Path(task).stem[:40]}-{what}-{digest}"
 
