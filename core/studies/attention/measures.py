@@ -70,6 +70,7 @@ class Prepared:
         return [self.encoding.pieces_of(tagged.spans, sentence) for sentence, tagged in enumerate(self.tagged)]
 
 
+@runtime_checkable
 class Measurement(Protocol):
     """Accumulates one kind of measurement on one checkpoint. `tags` states whether it needs part-of-speech tags."""
 
