@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import socket
+import subprocess
 import sys
 
 import pytest
@@ -122,3 +123,12 @@ def test_the_threads_of_a_worker_do_not_spin_for_each_other():
         assert [future.result(60) for future in told] == ["2", "PASSIVE", "false", "1e15"]
     finally:
         pool.end()
+
+
+def test_a_prepared_process_ends_while_its_parent_lives_and_leaves_the_processor_to_pages():
+    code = (
+        "import os, signal; from core.jobs import worker; before = os.nice(0); worker.prepare(os.getppid())\n"
+        "print(min(before + 10, 19) - os.nice(0), signal.getsignal(signal.SIGINT) == signal.SIG_IGN)"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout.split() == ["0", "True"]

@@ -25,6 +25,7 @@ from core.studies.attention.inputs import SourceText
 from core.studies.attention.measures import StatisticsMeasure, observe
 from core.studies.attention.partials import InputOffset
 from core.studies.frames.frame_lookup import LinkReading, headline, look_up
+from core.studies.lookup import find_study
 from pages.parts.shell import resources
 from pages.parts.widgets import context_bar
 from tests.capture.conftest import TEXT
@@ -153,6 +154,7 @@ STUDIES = {
     "importance": ROWS,
     "operators": ROWS | {"operators": ["zero", "disable"]},
     "patch": ROWS,
+    "frame-heads": {"direction": "later_to_earlier", "longest_sentence": 9, "draws": 49},
     "gates": ROWS | {"fit_rows": 8, "samples": 2, "starts": 1, "steps": 2},  # the default is 200,000 passes
 }
 QUICK = {"statistics", "disable"}  # of the others each takes seconds
@@ -174,6 +176,7 @@ def test_studies_give_rows_of_the_heads_that_exist(study, folders, tmp_path):
     of_heads = [row for row in rows if row.get("layer") is not None]
     assert {row["layer"] for row in of_heads} == set(ATTENDING["jamba"])
     assert all(row.get("value", 0) is not None for row in of_heads)
+    assert find_study(study).headline(rows).sentence
 
 
 def test_outputs_stand_under_the_layers_own_numbers(hybrid):

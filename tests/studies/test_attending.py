@@ -363,3 +363,11 @@ def test_units_are_as_large_as_what_they_read():
         (f"{name}|text|{start}", size) for name in "ab" for start, size in ((0, 288), (32, 288), (64, 144))
     ]
     assert [unit.arguments.stop for unit in effective] == [32, 64, 80] * 2
+
+
+def test_the_headline_of_typed_texts_names_no_task_that_there_is_not():
+    study = find_study("effective")
+    rows = study.measured_now(study.read({"texts": ["the old dog", ("it ran", "did it stop ?")]}), tiny("bert"), None)
+    said = study.headline(rows)
+    assert (said.n, said.of) == (2, "inputs")
+    assert "r = " in said.interval

@@ -170,3 +170,8 @@ def test_separators_by_layer(options):
         for name in ("weight_on_separators", "norm_on_separators"):
             assert 0 < row[f"{name}_low"] <= row[name] <= row[f"{name}_high"] < 1
         assert 0 < row["separators_of_pieces"] < 0.2
+
+
+def test_edges_of_pairs_that_change_no_answer_are_refused(options):
+    with pytest.raises(InputError, match="at least one pair must differ in the logit difference; 40 pairs"):
+        rows_of("edge-effects", options | {"edges": ["L1H1>L2H3.v"], "kind": "scramble"})

@@ -11,7 +11,7 @@ from ... import scoring, studies
 from ...scoring.definitions import TYPES
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
-from ...tasks.glue import task_of
+from ...tasks.glue import task_name
 from ..contract import Unit
 from ..headline import Headline, defined, percent
 from ..options import Limit
@@ -93,10 +93,8 @@ class Effective(Attending[EffectiveOptions, EffectiveSums]):
         heads = [score for score in EffectiveScore.of_heads(rows) if score.statistic == "correlation"]
         least = min(heads, key=lambda score: defined(score.value))
         mean = sum(defined(score.value) for score in heads) / len(heads)
-        names = list(dict.fromkeys(task_of(score.task).name for score in heads if score.task))
-        over, on = (
-            ("", "") if len(names) < 2 else (f" over {', '.join(names)}", f" on {task_of(least.task or '').name}")
-        )
+        names = list(dict.fromkeys(task_name(score.task) for score in heads if score.task))
+        over, on = ("", "") if len(names) < 2 else (f" over {', '.join(names)}", f" on {task_name(least.task)}")
         highest = None if least.high is None else min(1.0, least.high)
         interval = percent(least.low, highest, "{:.2f}", 1)
         interval = interval and f" ({interval})"

@@ -83,6 +83,11 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         about = {name: value for name, value in vars(options).items() if name != "edges"}
         circuit_options = CircuitOptions(**about, answers="any")
         pairs = circuit.made_pairs(circuit_options, opened)
+        if not len(pairs.firsts):
+            raise InputError(
+                f"The inputs of at least one pair must differ in the logit difference; {pairs.under_floor} pairs of "
+                f"the kind “{options.kind}” do not. Use more examples, or another kind of pair."
+            )
         graph = Graph(pairs.layers, pairs.heads)
         names: dict[str, int] = {}  # the index of each edge among all edges of the graph
         for edge in options.edges:

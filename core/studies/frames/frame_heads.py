@@ -322,14 +322,17 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
                 "a later key. Choose the direction later_to_earlier or target_to_element, or sentences in which the "
                 "frame element is on the other side of the target."
             )
-        test = verdict_of(merged)
+        known = np.flatnonzero(
+            ~np.isnan([scored.scores for scored in merged.sentences]).any(0)
+        )  # layers with attention
+        test = verdict_of(merged, known)
         width = merged.draws[0].heads
         line = float(np.quantile(test.score, 0.99))
         contrasted = ~np.isnan(test.p_contrast)  # not in earlier partials of an encoder
-        habit = {name: np.sum([part.habits[name] for part in merged.draws], axis=0) / test.n for name in HABITS}
+        habit = {name: np.sum([part.habits[name] for part in merged.draws], axis=0)[known] / test.n for name in HABITS}
         heads = [
             FrameHead(
-                statistic="frames", feature=options.direction, layer=k // width, head=k % width,
+                statistic="frames", feature=options.direction, layer=number // width, head=number % width,
                 value=float(test.score[k]), low=float(test.low[k]),
                 high=float(test.high[k]), n=test.n, baseline=float(test.distance[k]), exchanged=float(test.exchange[k]),
                 p_distance=float(test.p_distance[k]), p_exchange=float(test.p_exchange[k]),
@@ -342,7 +345,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
                 to_previous=float(habit["previous"][k]), to_next=float(habit["next"][k]),
                 to_first=float(habit["first"][k]),
             )
-            for k in range(len(test.score))
+            for k, number in enumerate(known.tolist())
         ]  # fmt: skip
         best_first = sorted(heads, key=lambda head: -head.value)
         selection, reading = chosen(options)
