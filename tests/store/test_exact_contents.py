@@ -15,7 +15,7 @@ import pytest
 
 from core.config import code_version
 from core.errors import InputError, StoreError
-from core.store import backup, database, exchange, label_files, labels, migrations, runs
+from core.store import backup, database, exchange, label_files, labels, migrations, projects, runs
 from core.store.database import Database
 from core.store.recovery import STOPPED
 from core.store.runs import Provenance
@@ -121,6 +121,48 @@ def test_every_column_of_a_score_is_stored(db, run):
         ({"study": "roles"}, 0), ({"run": run}, 1), ({"run": "other"}, 0),
     ):  # fmt: skip
         assert len(runs.head_scores(db, **asked)) == count, asked
+
+
+def test_runs_that_wait_are_listed_oldest_first(db, run, tmp_path):
+    folder = exchange.runs_folder(tmp_path / "other" / "other.duckdb")
+    with Database(tmp_path / "other" / "other.duckdb") as other:
+        for number, name in enumerate(("c", "a", "b")):
+            file = exchange.export_run(db, run, folder / f"{name}.jsonl")
+            os.utime(file, (1_000 + number, 1_000 + number))
+        (folder / "d.jsonl").write_text("no run")
+        os.utime(folder / "d.jsonl", (1, 1))
+        waiting = exchange.waiting_runs(other)
+    assert [Path(file).stem for file in waiting["file"]] == ["d", "c", "a", "b"]
+    assert waiting[["study", "title", "rows"]].values.tolist() == [["", "d.jsonl", 0], *[["statistics", "T", 2]] * 3]
+    assert [bool(error) for error in waiting["error"]] == [True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, None), ({"annotator": "bob"}, "resent or undone by its author"), ({"seconds": 9.0}, None),
+        ({"class": "block"}, "must be unchanged"), ({"map_id": "m2"}, "must be unchanged"),
+        ({"pass": 2}, "must be unchanged"), ({"class_set": "gpt2"}, "must be unchanged"),
+        ({"kind": "skip", "class": None}, "must be unchanged"),
+    ],
+)  # fmt: skip
+def test_an_event_that_is_sent_again_must_say_the_same(db, changes, says):
+    labels.store_maps(db, [a_map("m1"), a_map("m2")])
+    labels.record_events(db, [event(1)])
+    before = labels.all_events(db)
+    if says is None:
+        saved = labels.record_events(db, [event(1) | changes])
+        assert saved.acknowledged == 1
+    else:
+        with pytest.raises(InputError, match=says):
+            labels.record_events(db, [event(1) | changes])
+    assert labels.all_events(db) == before
+
+
+def test_questions_about_nothing_have_empty_answers(db):
+    assert labels.stored_events(db.cursor(), []) == set()
+    assert labels.known_names(db.cursor(), set()) == {}
+    assert projects.projects_answered(db.cursor(), []) == {}
 
 
 # ---------------------------------------------------------------- which files are left
