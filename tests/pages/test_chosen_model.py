@@ -6,7 +6,6 @@ from core import config
 from core.store.runs import known_runs
 from pages.parts.reports import result_card, study_view
 from pages.parts.reports.stored_runs import StoredRun
-from pages.parts.reports.study_view import checkpoints_of
 from pages.parts.shell.page_table import RESULTS, page_of
 from pages.parts.shell.resources import database
 from pages.parts.widgets.context_bar import usual_checkpoint
@@ -65,7 +64,7 @@ def test_no_view_shows_a_result_of_another_checkpoint_outside_the_example_box(db
     assert not app.exception
     assert len(boxes(app)) == sum(not fitting for _, fitting in answered)
     for stored, fitting in answered:
-        assert fitting == (checkpoint in checkpoints_of(stored) and "sst2" in (stored.task or "sst2").split(", "))
+        assert fitting == (checkpoint in stored.checkpoints and "sst2" in (stored.task or "sst2").split(", "))
 
 
 @pytest.mark.shipped

@@ -19,7 +19,7 @@ from core.store.runs import Provenance, known_runs, record_run, store_rows
 from core.store.shipped_record import about as record_about
 from core.studies.lookup import find_study
 from core.tasks.glue import read_rows
-from pages.parts.reports import result_card, result_list, stored_runs
+from pages.parts.reports import result_card, stored_runs
 from pages.parts.reports.study_view import MOST_LISTED
 from pages.parts.shell import shell
 from pages.parts.shell.links import is_missing
@@ -267,7 +267,7 @@ def test_start_says_what_was_done_last_and_opens_it(db):
 @pytest.mark.thorough
 @pytest.mark.shipped
 def test_every_result_that_ships_opens_in_its_view_from_the_list(db):
-    studies = {known.study for known in result_list.every_run()}
+    studies = {known.study for known in stored_runs.every_run()}
     assert studies <= set(RESULTS)
     pages = {view.partition("/")[0] for view in VIEWS}
     for study in sorted(studies):
@@ -452,11 +452,11 @@ def test_no_link_leads_to_a_checkpoint_that_is_not_there(db, no_package, name):
 
 @pytest.mark.shipped
 def test_a_result_whose_weights_are_gone_says_so_and_keeps_its_numbers(db, no_package):
-    (newest, *_) = [known for known in result_list.every_run() if known.study == "finetune" and not known.sampled]
+    (newest, *_) = [known for known in stored_runs.every_run() if known.study == "finetune" and not known.sampled]
     facts = result_card.facts(stored_runs.headline_of(newest.run), newest)
     assert "the weights of its checkpoint are not on this machine" in facts
     assert any(fact.startswith("n = ") for fact in facts)
-    bundled = next(known for known in result_list.every_run() if known.of == config.ENCODER)
+    bundled = next(known for known in stored_runs.every_run() if known.of == config.ENCODER)
     assert "the weights of its checkpoint are not on this machine" not in result_card.facts(
         stored_runs.headline_of(bundled.run), bundled
     )

@@ -8,6 +8,7 @@ import streamlit as st
 from core import config
 from core.atlas import scores as atlas
 from core.atlas.head import CLASS_SHARE, classes
+from core.attention import Head
 from core.config import settings
 from core.models.present import present_weights
 from core.store.database import Database
@@ -81,6 +82,11 @@ def _scores(checkpoint: str, mark: tuple[object, ...], _db: Database) -> pd.Data
 def on_task(frame: pd.DataFrame, task: str | None) -> pd.DataFrame:
     """Return the scores on a task, and those without a task."""
     return frame[frame["task"].isna() | (frame["task"] == task)]
+
+
+def of_head(frame: pd.DataFrame, head: Head) -> pd.DataFrame:
+    """Return the scores of one head."""
+    return frame[(frame["layer"] == head.layer) & (frame["head"] == head.head)]
 
 
 def keys_of(frame: pd.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ from core.attention import Head
 from core.errors import AtlasError
 from core.studies.comparison.records import Counterpart
 from core.studies.lookup import label_of
-from pages.parts.atlas.choices import is_task
+from pages.parts.atlas.choices import is_task, of_head
 from pages.parts.charts.curves import dumbbells
 from pages.parts.maps.maps_grid import drawing_component
 from pages.parts.reports.stored_runs import present_runs
@@ -72,7 +72,7 @@ MOST_SCORES = 10
 
 def strongest_role(scores: pd.DataFrame, head: Head) -> str:
     """Return the role whose weight is furthest above its baseline, among roles that a map can show."""
-    head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)].set_index("score")
+    head_scores = of_head(scores, head).set_index("score")
     above = {
         name: float(head_scores.loc[f"roles/{name}", "value"] - head_scores.loc[f"roles/{name}", "baseline"])
         for name in CHOSEN_BY
@@ -130,7 +130,7 @@ def show_three_maps(checkpoint: str, head: Head, scores: pd.DataFrame, task: str
 
 def show_where_it_looks(scores: pd.DataFrame, head: Head) -> None:
     """Show the weights of the head with their baselines, the largest difference first."""
-    head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head) & scores["baseline"].notna()]
+    head_scores = of_head(scores, head).dropna(subset=["baseline"])
     head_scores = head_scores[
         head_scores["score"].str.startswith(LOOKS) & ~head_scores["score"].str.endswith("without sink")
     ]

@@ -11,7 +11,6 @@ from core.studies.ablation.records import AblatedTarget, CrossFittedPart, PruneS
 from core.studies.tuning.finetune import METRICS
 from core.studies.tuning.records import FixedPatternChange, TunedScore
 from core.tasks.glue import sampled
-from core.tuning.recipe import PRESET_NOTES, PRESETS, preset_for
 from pages.parts.disable.results import draw_curves, show_results
 from pages.parts.disable.settings import OPERATORS
 from pages.parts.reports.stored_runs import StoredRun, known_runs
@@ -19,7 +18,7 @@ from pages.parts.reports.study_view import drawer, fits, shown_result
 from pages.parts.shell import context, url
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.tuning import table_one
-from pages.parts.tuning.forms import Count, pick_data, pick_settings, start_training
+from pages.parts.tuning.forms import Count, pick_data, pick_recipe, pick_settings, start_training
 from pages.parts.tuning.table_one import runs_table
 from pages.parts.widgets import job_progress, pickers
 from pages.parts.widgets.pickers import task_name
@@ -129,14 +128,7 @@ def _start() -> None:
             "the last head of each layer attend to the current, previous, next and first token in turn.",
         )
     operator = url.pick(middle.selectbox, "At", OPERATORS, key="operator", disabled=not heads)
-    preset = url.pick(
-        right.selectbox,
-        "Recipe",
-        list(PRESETS),
-        key="preset",
-        default=preset_for(str(checkpoint)),
-        format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
-    )
+    preset = pick_recipe(right, checkpoint, key="preset")
     with st.expander("Data and settings"):
         data_folder, changed = pick_data(), pick_settings(preset)
     options = {

@@ -135,12 +135,6 @@ def show_borders(classes: ClassSet, *, width: int) -> None:
             show_pictures(drawn, [f"{title}: {border.caption(border_map.value)}" for border_map in maps], width=width)
 
 
-def docked_codebook(db: Database, classes: ClassSet) -> None:
-    """Show the codebook next to the sheet, with two small maps per class."""
-    with st.container(height=620, border=True):
-        show_codebook(db, classes, columns=False)
-
-
 def draw_maps() -> None:
     """Show a form that samples maps of a checkpoint on examples or pasted sentences and stores them."""
     name = pickers.pick_checkpoint("Draw from", key="draw_checkpoint", usual=context.chosen().checkpoint)
@@ -246,11 +240,6 @@ def pick_class_set(db: Database, *, bare: bool = False) -> str:
         **in_bar,
         format_func=lambda name: known_class_set(db, name).title,
     )
-
-
-def classes_now(db: Database, name: str) -> ClassSet:
-    """Return a class set with all stored changes."""
-    return known_class_set(db, name)
 
 
 def pick_labels(db: Database, places: Sequence[DeltaGenerator] | None = None) -> tuple[str, str | None]:

@@ -60,6 +60,11 @@ def pane_of(shown: Shown, title: str) -> Pane:
     )
 
 
+def pane_like(pane: Pane, title: str, weights: np.ndarray) -> Pane:
+    """Return a pane of the same input with other weights [layer, head, query, key]."""
+    return Pane(title, pane.layers, pane.heads, pane.tokens, as_bytes(weights), pane.causal, attending=pane.attending)
+
+
 def show_grid(
     panes: Sequence[Pane],
     *,
@@ -140,9 +145,7 @@ def with_effective(name: str, shown: Shown) -> Compared:
 def raw_and_effective(shown: Shown, weights: np.ndarray, left: np.ndarray) -> Compared:
     """Return panes of raw and effective weights, both [layer, head, query, key]."""
     raw = pane_of(shown, "raw")
-    effective = Pane(
-        "effective", raw.layers, raw.heads, raw.tokens, as_bytes(left), raw.causal, attending=raw.attending
-    )
+    effective = pane_like(raw, "effective", left)
     panes, _ = _with_difference([raw, effective], (weights, left))
     lost = np.nanmean(np.abs(left @ np.ones(left.shape[-1]) - 1))
     note = (

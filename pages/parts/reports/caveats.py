@@ -66,7 +66,7 @@ def warn_by_other_run(stored: StoredRun) -> None:
 
 def warn_of_tuning(stored: StoredRun) -> None:
     """Warn for a study of fine-tuned checkpoints without scores, based on the runs that fine-tuned them."""
-    folders = {name for part in (stored.checkpoint or "").split(" and ") for name in part.split(", ")}
+    folders = set(stored.checkpoints)
     for tuned in known_runs("finetune"):
         scores = tuned.among(TunedScore)
         for score in scores:

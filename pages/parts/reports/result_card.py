@@ -12,7 +12,7 @@ from core import findings
 from core.drawing.csv import csv_text
 from core.findings import export, figures
 from core.findings.pinning import finding_of_run
-from core.store import runs, shipped_record
+from core.store import shipped_record
 from core.store.findings import Finding
 from core.store.rows import Row
 from core.studies.attention.records import Score
@@ -29,7 +29,7 @@ from pages.parts.shell.messages import clear_errors, plain, short_names
 from pages.parts.widgets import job_progress
 from pages.parts.widgets.files import exported, together
 from pages.parts.widgets.pickers import task_name
-from pages.parts.widgets.result_actions import ask_pin_of_run, take_away
+from pages.parts.widgets.result_actions import ask_pin_of_run, delete_run
 
 # ---------------------------------------------------------------- the answer
 
@@ -85,7 +85,8 @@ def about(stored: StoredRun, headline: Headline, rows: str | None = None) -> lis
     parts += [
         stored.date,
         stored.origin,
-        "the weights of its checkpoint are not on this machine" if gone(stored) else "",
+        # a checkpoint that no longer exists on this machine; the numbers remain
+        "the weights of its checkpoint are not on this machine" if any(map(is_missing, stored.checkpoints)) else "",
     ]
     return [part for part in parts if part]
 
@@ -111,7 +112,7 @@ def show_menu(stored: StoredRun, *, key: str) -> None:
             st.button("Run again", icon=":material/replay:", key=f"again_{key}", on_click=_again, args=(stored.run,),
                       help="Starts a new job with the same study and the same settings.")  # fmt: skip
             if stored.source != "shipped":
-                st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=_delete,
+                st.button("Delete", icon=":material/delete:", key=f"delete_{key}", on_click=delete_run,
                           args=(stored.run,))  # fmt: skip
         ask_pin_of_run(stored.run, key=f"pin_{key}")
         if note:
@@ -162,11 +163,6 @@ def facts(headline: Headline, stored: StoredRun) -> list[str]:
     return [fact for fact in (support(headline).removesuffix("."), *about(stored, headline)) if fact]
 
 
-def gone(stored: StoredRun) -> bool:
-    """Return whether a checkpoint of the result no longer exists on this machine; its numbers remain."""
-    return any(is_missing(name) for part in stored.of.split(" and ") for name in part.split(", "))
-
-
 # ---------------------------------------------------------------- what the buttons do
 
 
@@ -178,10 +174,6 @@ def _again(run: str) -> None:
     with clear_errors():
         stored = stored_run(run)
         job_progress.begin(stored.study, stored.told, stored.title)
-
-
-def _delete(run: str) -> None:
-    take_away(lambda db: runs.remove_run(db, run))
 
 
 def offer_files(run: str, *, key: str) -> None:

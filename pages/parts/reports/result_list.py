@@ -8,29 +8,20 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.findings.pinning import finding_of_run
-from core.store import runs
 from core.store.findings import Number
-from core.studies.records import record_of
 from pages.parts.reports import stored_runs
 from pages.parts.reports.result_card import facts, offer_files, show_reference
 from pages.parts.reports.stored_runs import StoredRun, stored_run
-from pages.parts.reports.study_view import checkpoints_of
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.shell.page_table import RESULTS
 from pages.parts.widgets import pickers
-from pages.parts.widgets.result_actions import offer_pin_of_run, offer_undo, take_away
+from pages.parts.widgets.result_actions import delete_run, offer_pin_of_run, offer_undo
 from pages.parts.widgets.tables import show_table
 
 A_PART, COMPARED = 50, 12  # results of a part of the list; rows of two compared
 TALLEST = 860  # pixels of the table
 EVERY = "all studies"
-
-
-def every_run() -> list[StoredRun]:
-    """Return the runs of all studies that have rows: the user's, newest first, then bundled ones."""
-    stored = runs.known_runs(resources.database(), None).to_dict("records")
-    return [run for run in (record_of(StoredRun, row) for row in stored) if run.rows > 0]
 
 
 def matches(stored: StoredRun, words: str) -> bool:
@@ -42,7 +33,7 @@ def matches(stored: StoredRun, words: str) -> bool:
 
 def show_results(tools: DeltaGenerator) -> None:
     """Show the table of results with a search, a filter by study, and actions on selected results."""
-    stored = every_run()
+    stored = stored_runs.every_run()
     with tools:
         words = pickers.pick_text("Search", key="search", placeholder="Checkpoint, task or date of a result", bare=True)
         names = [EVERY, *sorted({result.study for result in stored})]
@@ -102,7 +93,7 @@ def open_link(stored: StoredRun, label: str = "Open") -> None:
     if (shown := RESULTS.get(stored.study)) is None:
         return
     about: dict[str, Any] = {
-        "checkpoint": checkpoints_of(stored)[0] or None,
+        "checkpoint": stored.checkpoints[0] or None,
         "rows": stored.task.split(", ")[0] if stored.task else None,
     }
     run_parameter = {shown.key: stored.run} if shown.key else {}
@@ -121,7 +112,7 @@ def show_selected(stored: StoredRun) -> None:
             offer_pin_of_run(stored.run, key=f"pin_{stored.run}")
             if stored.source != "shipped":
                 st.button("Delete", icon=":material/delete:", type="tertiary", key=f"delete_{stored.run}",
-                          on_click=_delete, args=(stored.run,))  # fmt: skip
+                          on_click=delete_run, args=(stored.run,))  # fmt: skip
         with clear_errors():
             show_reference(stored)
 
@@ -131,10 +122,6 @@ def show_briefly(run: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         open_link(stored)
         st.caption(plain(stored_runs.headline_of(run).sentence), width="stretch")
-
-
-def _delete(run: str) -> None:
-    take_away(lambda db: runs.remove_run(db, run))
 
 
 # ---------------------------------------------------------------- two results compared

@@ -116,6 +116,11 @@ class StoredRun:
         return str(self.checkpoint)
 
     @property
+    def checkpoints(self) -> list[str]:
+        """Return the names of all checkpoints that it is about."""
+        return [name.rstrip("/") for part in (self.checkpoint or "").split(" and ") for name in part.split(", ")]
+
+    @property
     def date(self) -> str:
         return f"{self.created:%d %B %Y}"
 
@@ -123,8 +128,13 @@ class StoredRun:
 def known_runs(study: str) -> list[StoredRun]:
     """Return the runs of a study that have rows: the user's, newest first, then bundled, then imported ones, and last
     those of other weights."""
+    return sorted(every_run(study), key=lambda stored: stored.is_outdated)
+
+
+def every_run(study: str | None = None) -> list[StoredRun]:
+    """Return the runs of a study (None: of all studies) that have rows: the user's, newest first, then bundled ones."""
     stored_runs = [record_of(StoredRun, row) for row in runs.known_runs(resources.database(), study).to_dict("records")]
-    return sorted((stored for stored in stored_runs if stored.rows > 0), key=lambda stored: stored.is_outdated)
+    return [stored for stored in stored_runs if stored.rows > 0]
 
 
 def present_runs(study: str) -> list[StoredRun]:

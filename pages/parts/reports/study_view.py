@@ -132,7 +132,7 @@ def second_shown(study: str, key: str) -> str | None:
     if context.now().beside or not stored_runs:
         return None
     stored = stored_runs[_to_open(stored_runs, key)[0]]
-    compared = stored.told.get("compare") or next(iter(checkpoints_of(stored)[1:]), None)
+    compared = stored.told.get("compare") or next(iter(stored.checkpoints[1:]), None)
     return compared if isinstance(compared, str) else None
 
 
@@ -148,15 +148,10 @@ def _rank(stored: StoredRun) -> tuple[bool, ...]:
         of_checkpoint and on_rows,
         on_rows,
         of_checkpoint,
-        now.beside is None or now.beside in checkpoints_of(stored),
+        now.beside is None or now.beside in stored.checkpoints,
         stored.source == "yours",
         not stored.is_outdated,
     )
-
-
-def checkpoints_of(stored: StoredRun) -> list[str]:
-    """The names of all checkpoints that a result is about."""
-    return [name.rstrip("/") for part in (stored.checkpoint or "").split(" and ") for name in part.split(", ")]
 
 
 def fits(stored: StoredRun) -> bool:
@@ -167,7 +162,7 @@ def fits(stored: StoredRun) -> bool:
 def _fit(stored: StoredRun) -> tuple[bool, bool]:
     """Return whether a result has the chosen checkpoint, and the chosen task (True if the view does not ask for it)."""
     now, uses = context.now(), _uses(stored.study)
-    of_checkpoint = "checkpoint" not in uses or not now.checkpoint or now.checkpoint in checkpoints_of(stored)
+    of_checkpoint = "checkpoint" not in uses or not now.checkpoint or now.checkpoint in stored.checkpoints
     on_rows = "rows" not in uses or not stored.task or not now.rows or now.rows in stored.task.split(", ")
     return of_checkpoint, on_rows
 

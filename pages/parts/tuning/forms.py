@@ -44,6 +44,18 @@ def pick_data() -> str | None:
     return "hub" if source == SOURCES[2] else None
 
 
+def pick_recipe(container: Any, checkpoint: str | None, *, key: str) -> str:
+    """Ask for a recipe; by default, that of the checkpoint."""
+    return url.pick(
+        container.selectbox,
+        "Recipe",
+        list(PRESETS),
+        key=key,
+        default=preset_for(str(checkpoint)),
+        format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
+    )
+
+
 def pick_settings(preset: str) -> dict[str, Any]:
     """Ask for settings, and return those that differ from the preset."""
     base = PRESETS[preset]
@@ -91,14 +103,7 @@ def start_training(study: str, count: Count, *, limit: str, verb: str, title: st
     """
     checkpoint, task = context.now().checkpoint, str(context.now().rows)
     left, middle, right = st.columns([4, 1, 1], vertical_alignment="bottom")
-    preset = url.pick(
-        left.selectbox,
-        "Recipe",
-        list(PRESETS),
-        key=f"{study}_preset",
-        default=preset_for(str(checkpoint)),
-        format_func=lambda name: f"{name}: {PRESET_NOTES[name]}",
-    )
+    preset = pick_recipe(left, checkpoint, key=f"{study}_preset")
     number = middle.number_input(
         count.label, count.least, count.most, count.default, key=count.option, bind="query-params", help=count.told
     )

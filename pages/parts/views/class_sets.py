@@ -5,6 +5,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.codebook.classes import ClassSet
+from core.patterns.snapshot import known_class_set
 from pages.parts.label import class_forms, label_tools
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import clear_errors, plain
@@ -15,7 +16,7 @@ def show(tools: DeltaGenerator) -> None:
     db = resources.database()
     with tools:
         class_set = label_tools.pick_class_set(db, bare=True)
-    classes = label_tools.classes_now(db, class_set)
+    classes = known_class_set(db, class_set)
     described = {True: "decoders", False: "encoders", None: "any model"}[classes.causal]
     st.subheader("Which classes can an attention map have?", anchor=False)
     st.markdown(

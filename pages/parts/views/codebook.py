@@ -3,6 +3,7 @@
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from core.patterns.snapshot import known_class_set
 from pages.parts.label import label_tools
 from pages.parts.shell import resources
 
@@ -14,4 +15,4 @@ def show(tools: DeltaGenerator) -> None:
     st.subheader("What do the maps of each class look like?", anchor=False)
     st.space("small")
     with st.container(width=760):
-        label_tools.show_codebook(db, label_tools.classes_now(db, class_set))
+        label_tools.show_codebook(db, known_class_set(db, class_set))

@@ -28,12 +28,6 @@ No job has been started yet. Long computations run as jobs. Start one on any pag
 """
 
 
-def remove(job: str) -> None:
-    """Delete the job; its rows stay in the store as a run."""
-    with clear_errors():
-        api.delete(resources.database(), job)
-
-
 def take_in(file: str) -> None:
     """Import the run in `file`, with everything that its study stores."""
     db = resources.database()
@@ -73,12 +67,19 @@ def show_line(job: Any, title: str) -> None:
             elif job.state != "done":
                 label = "Retry failed units" if job.failed else "Resume"
                 st.button(
-                    label, key=f"resume_line_{job.job}", icon=":material/play_arrow:", on_click=resume, args=(job.job,)
+                    label,
+                    key=f"resume_line_{job.job}",
+                    icon=":material/play_arrow:",
+                    on_click=job_progress.act,
+                    args=(
+                        api.resume,
+                        job.job,
+                    ),
                 )
             st.button("Details", key=f"details_{job.job}", icon=":material/expand_more:", type="tertiary",
                       on_click=open_details, args=(job.job,))  # fmt: skip
-            st.button("Delete", key=f"delete_{job.job}", icon=":material/delete:", type="tertiary", on_click=remove,
-                      args=(job.job,),
+            st.button("Delete", key=f"delete_{job.job}", icon=":material/delete:", type="tertiary",
+                      on_click=job_progress.act, args=(api.delete, job.job),
                       help="Deletes the job, its partial results and its errors. The result of a finished job is "
                            "kept.")  # fmt: skip
         if job.error and isinstance(job.error, str):
@@ -90,11 +91,6 @@ def show_line(job: Any, title: str) -> None:
 def open_details(job: str) -> None:
     """Show or hide the rows and errors of a job; the URL names the open one."""
     url.keep({"job": None if st.query_params.get("job") == job else job})
-
-
-def resume(job: str) -> None:
-    with clear_errors():
-        api.resume(resources.database(), job)
 
 
 def title_beside(title: str, checkpoint: str) -> str:

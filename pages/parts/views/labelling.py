@@ -11,6 +11,7 @@ from streamlit.delta_generator import DeltaGenerator
 from core.codebook.classes import ClassSet
 from core.labelling.queue import QueueOptions, queue
 from core.patterns.classifier_registry import bundled_labels, can_suggest, keep_best_known
+from core.patterns.snapshot import known_class_set
 from core.store import labels
 from pages.parts.label import class_forms, label_tools
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
@@ -233,7 +234,8 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
             show_sheet(queue_name)
         with st.container(width=260 if docked else "content", key="station_codebook"):
             if docked:
-                label_tools.docked_codebook(db, classes)
+                with st.container(height=620, border=True):
+                    label_tools.show_codebook(db, classes, columns=False)
 
 
 def show(tools: DeltaGenerator) -> None:
@@ -250,7 +252,7 @@ def show(tools: DeltaGenerator) -> None:
             codebook = st.container(width=130)
         else:
             class_set = label_tools.pick_class_set(db, bare=True)
-            classes = label_tools.classes_now(db, class_set)
+            classes = known_class_set(db, class_set)
             kinds = labels.map_kinds(db)
             settings = (
                 None if kinds.empty else ask_settings(kinds, classes, annotator, suggests=can_suggest(db, class_set))

@@ -43,9 +43,7 @@ def show_norms(name: str, text: str, pair: str | None) -> None:
     maps = capture.norms.norm_maps(resources.checkpoint(name), shown.encoding)
     norms = maps.heads / np.maximum(maps.heads.sum(-1, keepdims=True), 1e-12)
     raw = maps_grid.pane_of(shown, "attention weights")
-    pane = Pane(
-        "norm-based attention", raw.layers, raw.heads, raw.tokens, as_bytes(norms), raw.causal, attending=raw.attending
-    )
+    pane = maps_grid.pane_like(raw, "norm-based attention", norms)
     third = difference(raw, pane, (shown.maps.weights, norms))
     panes = [raw, pane] if isinstance(third, str) else [raw, pane, third]
     special = [k for k in (shown.first, *shown.separators) if k is not None]

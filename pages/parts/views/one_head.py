@@ -409,7 +409,7 @@ def show_other_facts(scores: pd.DataFrame, head: Head) -> None:
 
 def show_scores(scores: pd.DataFrame, head: Head) -> pd.DataFrame:
     """Show every score with interval, baseline and source, and links to their pages; return what is shown."""
-    head_scores = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    head_scores = choices.of_head(scores, head)
     head_scores = head_scores[~head_scores["score"].isin(choices.HIDDEN)]
     sections = head_scores["score"].str.partition("/")[0].map(section_of)
     offered = [name for name in ABOUT if (sections == name).any()]
@@ -494,7 +494,7 @@ BARS = {"budget": "queries: tokens of the text", "classifying budget": "query: t
 
 def show_budget(scores: pd.DataFrame, head: Head) -> None:
     """Show the attention budgets of the head, if stored. `scores` are those of all heads on one task."""
-    own = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    own = choices.of_head(scores, head)
     bars = {name: parts for key, name in BARS.items() if len(parts := budget_parts(own, key))}
     if not bars:
         return
@@ -545,7 +545,7 @@ def show_writes(checkpoint: str, head: Head) -> None:
 
 def budget_sentence(scores: pd.DataFrame, head: Head) -> tuple[str, str]:
     """Return what most attention of a head goes to, with its interval; "" without a stored budget."""
-    own = scores[(scores["layer"] == head.layer) & (scores["head"] == head.head)]
+    own = choices.of_head(scores, head)
     parts = budget_parts(own)
     if parts.empty:
         return "", ""

@@ -16,11 +16,12 @@ from core.labelling.label_studio import export_studio, import_studio
 from core.labelling.projects import ProjectRecipe, make_project, order_anew
 from core.labelling.queue import GROUP
 from core.patterns.class_sets import class_set_names
+from core.patterns.snapshot import known_class_set
 from core.store import classifiers, erasure, labels, projects
 from core.store.database import Database
 from core.store.projects import Heading, project_counts
 from pages.parts.label.label_sheet import hints_of
-from pages.parts.label.label_tools import classes_now, say_imported, say_names_alike
+from pages.parts.label.label_tools import say_imported, say_names_alike
 from pages.parts.shell import links, people, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain
 from pages.parts.widgets.tables import show_table
@@ -239,7 +240,7 @@ def new_project(db: Database, class_sets: list[str], by: str) -> None:
     above = st.container()  # where an error is seen wherever the form is scrolled to
     left, right = st.columns([3, 2])
     title = left.text_input("Title", key="project_title", max_chars=120)
-    class_set = right.selectbox("Class set", class_sets, format_func=lambda name: classes_now(db, name).title)
+    class_set = right.selectbox("Class set", class_sets, format_func=lambda name: known_class_set(db, name).title)
     recipe = _recipe(facts)
     rules = _rules(recipe.seed)
     with st.expander("Gold maps, exemplars and repeated maps"):

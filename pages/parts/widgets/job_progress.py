@@ -161,21 +161,19 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                         "Stop",
                         key=f"cancel_{now.job}",
                         icon=":material/stop:",
-                        on_click=_act,
+                        on_click=act,
                         args=(api.cancel, now.job),
                         width="stretch",
                     )
                 elif now.state != "done":
                     label = "Retry failed units" if now.failed else "Resume"
-                    st.button(
-                        label, key=f"resume_{now.job}", on_click=_act, args=(api.resume, now.job), width="stretch"
-                    )
+                    st.button(label, key=f"resume_{now.job}", on_click=act, args=(api.resume, now.job), width="stretch")
                     if now.done:
-                        st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=_act, width="stretch",
+                        st.button("Stop and keep partial result", key=f"part_{now.job}", on_click=act, width="stretch",
                                   args=(duration_estimate.keep_partial, now.job),
                                   help="Stores the finished part of the job as a partial result, with a "
                                        "smaller n.")  # fmt: skip
-                    st.button("Dismiss", key=f"dismiss_{now.job}", on_click=_act, width="stretch",
+                    st.button("Dismiss", key=f"dismiss_{now.job}", on_click=act, width="stretch",
                               args=(api.delete, now.job),
                               help="Deletes the job. Results of the job that are already stored are kept.")  # fmt: skip
             st.progress(min(now.share, 1.0), text=plain(progress_line(now)))
@@ -198,7 +196,8 @@ def _watch(job: str, was_active: bool, rows: bool) -> None:
                     show_table(unit_outcomes(db, job)[["key", "state", "worker", "seconds", "attempts"]])
 
 
-def _act(action: Callable, job: str) -> None:
+def act(action: Callable, job: str) -> None:
+    """Apply an action to a job, for the callback of a button; an error is shown."""
     with clear_errors():
         action(resources.database(), job)
 

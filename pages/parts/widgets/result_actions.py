@@ -5,6 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from core import findings
+from core.store import runs
 from core.store.database import Database
 from core.store.runs import Removed, put_back
 from pages.parts.shell import links, people, resources
@@ -60,6 +61,11 @@ def take_away(remove: Callable[[Database], Removed]) -> None:
     with clear_errors():
         gone = remove(resources.database())
         st.session_state[_REMOVED] = [gone, *st.session_state.get(_REMOVED, [])][:MOST]
+
+
+def delete_run(run: str) -> None:
+    """Delete a stored run, which can be undone."""
+    take_away(lambda db: runs.remove_run(db, run))
 
 
 def offer_undo() -> None:
