@@ -12,7 +12,7 @@ def finite(value: float) -> float | None:
 
 @dataclass(frozen=True)
 class Interval:
-    """A number with its 95 % interval; None if undefined.
+    """A number with the bounds of its 95 % confidence interval. Each of the three is None if it is undefined.
 
     Attributes:
         unit: what the number measures, such as "weight", "share" or "accuracy"; "" if it is not stated.
@@ -41,7 +41,7 @@ class Interval:
         return Interval(value, low, high, self.unit, self.n)
 
     def fields(self) -> dict[str, Any]:
-        """Return the value, its bounds and, if n is known, n as the fields of a record."""
+        """Return a dictionary with the value, its bounds and, if known, n, as columns of a result row."""
         stated = {} if self.n is None else {"n": self.n}
         return {"value": self.value, "low": self.low, "high": self.high} | stated
 

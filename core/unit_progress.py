@@ -70,7 +70,7 @@ def counting(folder: Path) -> Iterator[Count]:
 
 
 def tokens_under_way(folder: Path) -> float:
-    """Return how many tokens the unfinished units have processed so far; 0 if this is unknown."""
+    """Return how many tokens the running units of a job have processed, from files in a folder; 0 if unknown."""
     total = 0.0
     with suppress(OSError):
         for file in folder.iterdir():

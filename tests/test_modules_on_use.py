@@ -31,7 +31,7 @@ def test_a_room_loads_nothing_by_itself():
     script = (
         f"import sys, importlib; [importlib.import_module(name) for name in {names}]\n"
         "print(sorted({'torch', 'numpy', 'pandas', 'scipy'} & set(sys.modules)))\n"
-        "from core import scoring; print(scoring.runs.__name__)\n"
+        "from core import scoring; print(scoring.influence.__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=PROJECT)
     assert done.stdout.split("\n")[:2] == ["[]", "core.scoring.runs"]

@@ -101,8 +101,8 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """Yield a dictionary of what each sublayer adds to the residual stream, or of layer outputs, in the last forward
-    pass of this thread within the context. Raises InterventionError if the modules cannot be found."""
+    """Yield a dictionary that holds, after a forward pass of this thread, the output of each sublayer (what it adds to
+    the residual stream) or layer. Raises InterventionError if the modules cannot be found."""
     kept: dict[LayerBlock, Tensor] = {}
 
     def hook(part: LayerBlock) -> Any:

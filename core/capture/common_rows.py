@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from ..map_sums import keys_as_values
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .running import run
@@ -65,8 +66,8 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Sample indices of the tokens or words of an input, ascending. `backward` leaves out the first query, which
-    attends only to itself in a causal model."""
+    """Return at most `queries` random indices of the tokens or words of an input, ascending (None: all indices).
+    `backward` leaves out the first query, which attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:
         return candidates.tolist()
@@ -75,7 +76,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs with similar lengths, padded to one tensor."""
+    """The attention rows of inputs with similar lengths, padded to one tensor, and the index of each row's input."""
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]
@@ -136,10 +137,7 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
     """1 if a position belongs to a token or word; None if every position is one, in order."""
     if groups == tuple((position,) for position in range(length)):
         return None
-    membership = torch.zeros(length, len(groups))
-    for number, group in enumerate(groups):
-        membership[list(group), number] = 1
-    return membership
+    return torch.from_numpy(keys_as_values(groups, length))
 
 
 def take_rows(

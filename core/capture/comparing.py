@@ -143,8 +143,8 @@ def _mask_or_end(checkpoint: Checkpoint, encoding: Encoding) -> int | None:
 
 
 def predicted(choices: Sequence[OutputChange]) -> tuple[OutputChange, OutputChange] | None:
-    """Return the most likely class or token of each run; None if the model predicts scores, or if a run predicts
-    nothing."""
+    """Return the most likely class or token before and after a change. None if the model predicts scores, or if nothing
+    is predicted before or after the change."""
     first = [choice for choice in choices if math.isfinite(choice.logit_before)]
     then = [choice for choice in choices if math.isfinite(choice.logit_after)]
     if len(choices) < 2 or not first or not then:

@@ -1,12 +1,21 @@
-"""Components that can be ablated besides heads: attention sublayers, feed-forward sublayers and layers.
+"""Names of components: sublayers and layers that can be ablated besides heads, and the graph of all components.
 
 An ablated sublayer adds nothing to the residual stream; an ablated layer is the identity. In models with the LayerNorm
 after a sublayer (BERT), this LayerNorm is still applied when the sublayer is ablated.
+
+In the component graph, senders are the embeddings, every head and every feed-forward sublayer. Receivers are the query,
+key and value of every head, every feed-forward sublayer and the output. Edges lead from a sender to a later receiver.
+Both are numbered in execution order.
 """
 
 import re
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple, cast, get_args
+
+import numpy as np
+from jaxtyping import Bool
 
 from ..attention import Head
 from ..errors import InputError, check_choice
@@ -61,3 +70,122 @@ def every_part(layers: int, kinds: Iterable[str]) -> list[LayerBlock]:
     wanted = list(kinds)
     check_choice("A component of a layer", wanted, PART_KINDS)
     return [LayerBlock(layer, cast(PartKind, kind)) for layer in range(layers) for kind in wanted]
+
+
+# ---------------------------------------------------------------- the component graph
+
+
+Input = Literal["q", "k", "v", ""]
+INPUTS: tuple[Input, ...] = ("q", "k", "v")
+EMBEDDINGS, OUTPUT = "embeddings", "output"
+
+
+class Edge(NamedTuple):
+    """An edge of the component graph, given by the indices of its sender and receiver."""
+
+    sender: int
+    receiver: int
+
+
+@dataclass(frozen=True)
+class Graph:
+    """The component graph of a Transformer. Senders write to the residual stream, and receivers read from it. Edges
+    lead from each sender to all later receivers."""
+
+    layers: int
+    heads: int
+
+    @property
+    def senders(self) -> int:
+        return 1 + self.layers * (self.heads + 1)
+
+    @property
+    def receivers(self) -> int:
+        """Return the number of receivers; each head is three receivers (query, key and value)."""
+        return self.layers * (3 * self.heads + 1) + 1
+
+    def receiver(self, layer: int, head: int, kind: int) -> int:
+        """Return the index of the query (kind 0), key (1) or value (2) of a head among all receivers of edges."""
+        return layer * (3 * self.heads + 1) + 3 * head + kind
+
+    def block_receiver(self, layer: int) -> int:
+        """Return the index of a feed-forward sublayer among receivers, or of the model output if `layer` is the number
+        of layers."""
+        return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
+
+    def before_head(self, layer: int) -> int:
+        """Return the number of senders before the heads of a layer: the index of its first head among all senders."""
+        return 1 + layer * (self.heads + 1)
+
+    def before(self, receiver: int) -> int:
+        """Return the number of senders that are computed before a receiver."""
+        layer, index = divmod(receiver, 3 * self.heads + 1)
+        if layer == self.layers:
+            return self.senders
+        return self.before_head(layer) + (self.heads if index == 3 * self.heads else 0)
+
+    @cached_property
+    def edges(self) -> tuple[Edge, ...]:
+        """Return every edge of the graph, sorted by receiver and then by sender."""
+        return tuple(
+            Edge(sender, receiver) for receiver in range(self.receivers) for sender in range(self.before(receiver))
+        )
+
+    def sender_name(self, sender: int) -> str:
+        """Return the name of a sender, such as "embeddings", "L1H2" or "L1-feedforward"."""
+        if sender == 0:
+            return EMBEDDINGS
+        layer, index = divmod(sender - 1, self.heads + 1)
+        return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
+
+    def receiver_name(self, receiver: int) -> tuple[str, Input]:
+        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and the input of a head ("q", "k" or "v";
+        otherwise "")."""
+        layer, index = divmod(receiver, 3 * self.heads + 1)
+        if layer == self.layers:
+            return OUTPUT, ""
+        if index == 3 * self.heads:
+            return f"L{layer + 1}-feedforward", ""
+        return str(Head(layer, index // 3)), INPUTS[index % 3]
+
+    def layer_of(self, receiver: int) -> int:
+        """Return the zero-based layer of a receiver, or the number of layers for the output."""
+        return receiver // (3 * self.heads + 1)
+
+    def kind(self, edge: Edge) -> str:
+        """Return the kind of an edge: "head to head", "embeddings to feed-forward" or "feed-forward to output"."""
+        sender = "embeddings" if edge.sender == 0 else "head"
+        if edge.sender and (edge.sender - 1) % (self.heads + 1) == self.heads:
+            sender = "feed-forward"
+        name, kind = self.receiver_name(edge.receiver)
+        return f"{sender} to {'head' if kind else name if name == OUTPUT else 'feed-forward'}"
+
+    def mask(self, edges: list[Edge]) -> Bool[np.ndarray, "receiver sender"]:
+        """Return a boolean mask that is True for the given edges."""
+        chosen = np.zeros((self.receivers, self.senders), dtype=bool)
+        for edge in edges:
+            chosen[edge.receiver, edge.sender] = True
+        return chosen
+
+
+def ends_of(name: str) -> tuple[Head, Head, str]:
+    """Parse the name of an edge between heads, such as "L1H2>L3H4.q". Raises InputError for other names."""
+    sender, arrow, rest = name.partition(">")
+    reader, dot, kind = rest.partition(".")
+    if not arrow or not dot or kind not in INPUTS:
+        raise InputError(
+            "An edge must be written as sender, reader and input (q, k or v), such as L1H2>L3H4.q; got "
+            f'"{name[:40]}". Correct the edge.'
+        )
+    ends = Head.parse(sender.strip()), Head.parse(reader.strip())
+    if ends[0].layer >= ends[1].layer:
+        raise InputError(
+            f"An edge must lead to a head in a later layer; got an edge from {ends[0]} to {ends[1]}. Choose a "
+            "head in a later layer as the end of the edge."
+        )
+    return (*ends, kind)
+
+
+def edge_name(sender: Head, reader: str, kind: str) -> str:
+    """Return the name of an edge from one head to another, such as "L1H2>L3H4.q" for an edge to the query of L3H4."""
+    return f"{sender}>{reader}.{kind}"

@@ -13,10 +13,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..attention import Head
-from ..errors import CheckpointError, InputError
+from ..errors import CheckpointError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .importance import losses_of
+from .importance import check_labels, losses_of
 from .outputs import ByClass, classes_of, mean_outputs
 from .running import BATCH_TOKENS, batches
 from .stacks import Block, Stack, stack_of
@@ -68,11 +68,7 @@ def optimal_constants(
     If `heads` is given, other heads have their mean output, and NaN as losses. Raises InputError if examples and labels
     do not match, and CheckpointError if the layers of the family cannot be computed separately.
     """
-    if not encodings or len(encodings) != len(labels):
-        raise InputError(
-            f"Every example must have one label; got {len(encodings)} examples and {len(labels)} labels. "
-            "Give one label per example."
-        )
+    check_labels(checkpoint, encodings, labels, 'The ablation method "constant" needs')
     stack = stack_of(checkpoint, getattr(torch, checkpoint.dtype), gradients=True)
     if stack is None:
         raise CheckpointError(

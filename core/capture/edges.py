@@ -17,10 +17,9 @@ from ..errors import InterventionError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.memory import arithmetic
-from .edge_names import Edge, Graph
-from .logits import answers
+from .components import Edge, Graph
 from .outputs import Alignment, check_pairs
-from .running import BATCH_TOKENS, predict
+from .running import BATCH_TOKENS, answers, predict
 from .stacks import Block, Stack, stack_of
 from .standins import single_position
 
@@ -92,9 +91,6 @@ def contributions(stack: Stack, layers: Sequence[LayerRun]) -> Float[Tensor, "se
     for block, layer in zip(stack.blocks, layers, strict=True):
         parts += [torch.einsum("blhd,hdi->hbli", layer.mixed, block.separate["out"]), layer.fed[None]]
     return torch.cat(parts)
-
-
-# ----------------------------------------------------------------
 
 
 SENDERS_AT_ONCE = 16
@@ -326,7 +322,7 @@ def checked_stack(
     )
 
 
-# -------------------- Edges' effects to first order, all from a few passes
+# ---------------------------------------------------------------- effects to first order
 
 
 POINTS = 5

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.integrations.sdpa_attention import repeat_kv, sdpa_attention_forward
 
-from ..errors import InterventionError
-from .finite import refuse_no_output, refuse_no_query
+from ..attention import Head
+from ..errors import CheckpointError, InterventionError
 from .interventions import Cut, HeadChange, changed, visible_keys
 from .masks import mask_of, rows_of, rule_of
 
@@ -27,6 +27,46 @@ NAME = "atlas"
 BEYOND_SDPA = ("softcap", "s_aux")  # what SDPA does not compute: Gemma 2's soft cap, gpt-oss' attention sinks
 States = tuple[Tensor, Tensor, Tensor]
 Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
+
+
+# ---------------------------------------------------------------- numbers that are NaN or infinite
+
+
+def refuse_no_number(
+    layer: int, numbers: Float[Tensor, "head query"], what: str = "Attention scores", *, head: int = 0, query: int = 0
+) -> None:
+    """Raise CheckpointError if attention scores or outputs contain NaN or infinity, naming the layer, head and
+    token."""
+    if not bool(torch.isfinite(numbers).all()):
+        row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
+        raise CheckpointError(
+            f"{what} must be finite numbers; {Head(layer, head + row)} has a NaN or infinite value at token "
+            f"{query + place + 1}. The weights are damaged or too large for this dtype. Try float32."
+        )
+
+
+def refuse_no_query(layer: int, query: Float[Tensor, "batch head query dim"]) -> None:
+    """Raise CheckpointError if a query vector contains NaN or infinity, for which SDPA on the CPU would return 0."""
+    if query.device.type == "cpu" and not torch.isfinite(query.sum(dtype=torch.float32)):
+        for sums in query.sum(-1, dtype=torch.float64):
+            refuse_no_number(layer, sums)
+
+
+def refuse_no_output(layer: int, output: Float[Tensor, "batch query head dim"]) -> None:
+    """Raise CheckpointError if the output of a head contains NaN or infinity."""
+    if output.device.type == "cpu" and not torch.isfinite(output.sum(dtype=torch.float32)):
+        for sums in output.sum(-1, dtype=torch.float64).transpose(1, 2):
+            refuse_no_number(layer, sums, "Outputs of attention heads")
+
+
+def has_no_numbers(values: Tensor) -> bool:
+    """Return whether a tensor contains NaN or +infinity. Logits of impossible tokens may be -infinity."""
+    if not values.is_floating_point() or torch.isfinite(values.sum(dtype=torch.float32)):
+        return False
+    return bool((torch.isnan(values) | (values == float("inf"))).any())
+
+
+# ---------------------------------------------------------------- runs
 
 
 class PassEnded(BaseException):
@@ -101,7 +141,7 @@ _CURRENT: ContextVar[AttentionRun | None] = ContextVar("attention_run", default=
 
 @contextmanager
 def running(run: AttentionRun) -> Iterator[AttentionRun]:
-    """Context manager that sets the current run of this thread. Such contexts cannot be nested."""
+    """Context manager that applies the settings of a run to all forward passes of this thread. It cannot be nested."""
     token = _CURRENT.set(run)
     try:
         yield run
@@ -126,8 +166,8 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Context manager that ends each forward pass after the attention weights of the last of some layers, so that the
-    model returns nothing. Without layers, forward passes are not ended."""
+    """Context manager that stops each forward pass once the attention weights of the last of `layers` are known; the
+    model then returns nothing. Without layers, forward passes run to their end."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield

@@ -23,7 +23,7 @@ STEPS, RATE = 30, 0.4  # of Adam for the gates' logits
 
 @dataclass(frozen=True)
 class GateFits:
-    """The settings with which gates on attention heads are fitted several times in parallel.
+    """Settings for several parallel fits of gates. A gate is a factor from 0 to 1 on the output of an attention head.
 
     Attributes:
         rows: weight of each example in each fit, at least 0.

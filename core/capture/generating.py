@@ -13,8 +13,7 @@ from torch import Tensor
 from ..attention import SINK, AttentionMaps
 from ..errors import CheckpointError, InputError
 from ..models.checkpoint import Checkpoint
-from ..models.encoding import Encoding
-from ..models.spelling import spelled
+from ..models.encoding import Encoding, spelled
 from .running import maps_of, prepared, stacked_maps
 
 MOST = 512  # new tokens of one answer

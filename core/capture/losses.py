@@ -76,11 +76,7 @@ def effects(
     `sweep`.
     """
     labels = rows.labels
-    if len(rows.encodings) != len(labels):
-        raise InputError(
-            f"Every example must have one label; got {len(rows.encodings)} examples and {len(labels)} "
-            "labels. Give one label per example."
-        )
+    check_labels(checkpoint, rows.encodings, labels, "Effects on the loss need")
     computing = Computing(dtype=dtype, packed=True)
     swept = sweep(checkpoint, rows.encodings, variants, operator, source=source, computing=computing)
     plain, changed = row_losses(swept.plain, labels), row_losses(swept.changed, labels)
@@ -118,18 +114,18 @@ def first_order(
     slopes = torch.zeros(checkpoint.layers, checkpoint.heads, len(encodings), dtype=torch.float64)
     for inputs in batches(encodings, BATCH_TOKENS // 2):
         some = [encodings[k] for k in inputs]
-        given = _Change(operator, None if source is None else source.given(some, inputs))
-        slopes[:, :, inputs] = _of_batch(checkpoint, some, [labels[k] for k in inputs], given)
+        given = None if source is None else source.given(some, inputs)
+        slopes[:, :, inputs] = _of_batch(checkpoint, some, [labels[k] for k in inputs], operator, given)
     return slopes
 
 
 def _of_batch(
-    checkpoint: Checkpoint, some: Sequence[Encoding], labels: Sequence[int | float], change: "_Change"
+    checkpoint: Checkpoint, some: Sequence[Encoding], labels: Sequence[int | float], operator: str, given: Given | None
 ) -> Float[Tensor, "layer head input"]:
     t = torch.zeros(checkpoint.layers, len(some), checkpoint.heads, device=checkpoint.device, requires_grad=True)
 
     def mix(layer: int, own: Tensor, values: Tensor, mask: Tensor | None) -> Tensor:
-        difference = (change.outputs(layer, own, values, mask) - own).detach()
+        difference = (_changed(operator, given, layer, own, values, mask) - own).detach()
         return own + t[layer][:, None, :, None].to(own.dtype) * difference
 
     with torch.enable_grad(), prepared(checkpoint, gates=torch.ones_like(t[:, 0])) as run:
@@ -139,27 +135,19 @@ def _of_batch(
     return slopes.double().cpu().transpose(1, 2)
 
 
-@dataclass(frozen=True)
-class _Change:
-    """The outputs of heads under an ablation method. given: from a source."""
-
-    operator: str
-    given: Given | None = None
-
-    def outputs(
-        self, layer: int, own: Tensor, values: Float[Tensor, "batch head key dim"], mask: Tensor | None
-    ) -> Float[Tensor, "batch query head dim"]:
-        """Return the outputs of changed heads: a fixed map times the values, zero, or replacement outputs."""
-        if self.given is not None:
-            outputs = self.given.outputs[layer].to(own)
-            places = self.given.places
-            return outputs if places is None else torch.where(places.to(own.device)[:, :, None, None], outputs, own)
-        if self.operator == "zero":
-            return torch.zeros_like(own)
-        length = values.shape[2]
-        visible = visible_keys(mask, values.new_zeros(1, 1, length, length))
-        fixed = uniform(visible) if self.operator == "disable" else pointing(self.operator, visible)
-        return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
+def _changed(
+    operator: str, given: Given | None, layer: int, own: Tensor, values: Tensor, mask: Tensor | None
+) -> Float[Tensor, "batch query head dim"]:
+    """Return the outputs of ablated heads: a fixed map times the values, zero, or replacement outputs."""
+    if given is not None:
+        outputs, places = given.outputs[layer].to(own), given.places
+        return outputs if places is None else torch.where(places.to(own.device)[:, :, None, None], outputs, own)
+    if operator == "zero":
+        return torch.zeros_like(own)
+    length = values.shape[2]
+    visible = visible_keys(mask, values.new_zeros(1, 1, length, length))
+    fixed = uniform(visible) if operator == "disable" else pointing(operator, visible)
+    return torch.matmul(fixed.to(values.dtype), values).transpose(1, 2)
 
 
 def slopes_of(variants: Sequence[Variant], slopes: Float[Tensor, "layer head input"]) -> Float[Tensor, "variant input"]:

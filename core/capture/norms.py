@@ -9,26 +9,25 @@ function, and W_O from the module that runs after it (core.capture.projections).
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
 
 import numpy as np
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import InputError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.memory import maps_bytes, refuse_whole_maps
-from .projections import output_modules
+from .projections import OutputProjection, output_projections
 from .running import Observer, batches, prepared
 
 # -------------------- How much of what attention adds comes from separators
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of the norms |alpha f(x)| on separators, averaged over heads and queries, float64. NaN for
-    inputs without separators, and for families whose values are not available."""
+    """Return the fraction of norm-based attention (the norms of weighted value vectors) on separators, averaged over
+    heads and queries, float64. NaN for inputs without separators, and if values are not available."""
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
     class Separators:
@@ -45,20 +44,7 @@ def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Fl
     return shares
 
 
-# ----------------------------------------------------------------
-
-
 LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, norms, normalised norms
-
-
-@dataclass(frozen=True)
-class OutputProjection:
-    """The output projection W_O of one layer, split by head, and its bias (0 if there is none), with at least float32
-    precision. `triangle` is R^T with W_O^T = Q R, so that |v R^T| = |v W_O|."""
-
-    weight: Float[Tensor, "head dim hidden"]
-    triangle: Float[Tensor, "head dim dim"]
-    bias: Float[Tensor, " hidden"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +54,7 @@ class Contributions:
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]
-    projection: "OutputProjection"
+    projection: OutputProjection
 
     @cached_property
     def transformed(self) -> Float[Tensor, "batch head key hidden"]:
@@ -99,8 +85,8 @@ class Contributions:
 
 @dataclass(frozen=True)
 class NormMaps:
-    """Norm-based attention maps |alpha f(x)| of one input, float32, in units of the attention output; NaN in layers
-    without attention."""
+    """Norm-based attention maps of one input: norms of value vectors after the output projection, multiplied by the
+    attention weights, float32. NaN in layers without attention."""
 
     heads: Float[np.ndarray, "layer head query key"]
     layers: Float[np.ndarray, "layer query key"]
@@ -151,17 +137,6 @@ def contributions(
             checkpoint.model(**checkpoint.inputs([encodings[k] for k in inputs]))
 
 
-def output_projections(checkpoint: Checkpoint) -> list[OutputProjection]:
-    """Return the output projection W_O of every layer with attention. Raises InputError if one cannot be found."""
-    modules = output_modules(checkpoint)
-    if not modules:
-        raise InputError(
-            "Norm-based attention needs the values and the output projection of every head, which cannot be "
-            f"read from {checkpoint.family.model_type} models. Choose a checkpoint like BERT or GPT-2."
-        )
-    return [_projection(module, checkpoint) for module in modules]
-
-
 def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
     """Return the norm-based attention maps of one input. Raises InputError if values or output projections cannot be
     read."""
@@ -192,14 +167,3 @@ def normalised(norms: Float[Tensor, "*heads query key"]) -> Float[Tensor, "*head
     """Divide every row of norms by its sum; rows of zeros stay zero."""
     sums = norms.sum(-1, keepdim=True)
     return norms / torch.where(sums > 0, sums, torch.ones_like(sums))
-
-
-def _projection(module: nn.Module, checkpoint: Checkpoint) -> OutputProjection:
-    own = cast(Tensor, module.weight).detach()
-    exact = torch.promote_types(own.dtype, torch.float32)
-    weight = own.to(exact)
-    weight = weight.t() if isinstance(module, nn.Linear) else weight  # GPT-2's Conv1D is [in, out]
-    bias = getattr(module, "bias", None)
-    bias = weight.new_zeros(weight.shape[1]) if bias is None else bias.detach().to(exact)
-    by_head = weight.reshape(checkpoint.heads, -1, weight.shape[1])
-    return OutputProjection(by_head, torch.linalg.qr(by_head.mT, mode="r").R.mT, bias)

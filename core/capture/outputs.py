@@ -52,9 +52,6 @@ def input_embeddings(checkpoint: Checkpoint, encoding: Encoding) -> Float[Tensor
     return table[torch.tensor(encoding.ids, device=table.device)].float().cpu()
 
 
-# ----------------------------------------------------------------
-
-
 CLASSES = ("first", "separator", "other")
 BY = ("class", "position", "all")
 

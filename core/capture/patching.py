@@ -18,9 +18,8 @@ from ..models.encoding import Encoding
 from .blocks import PartChange, parts_kept
 from .components import Component, LayerBlock
 from .interventions import Intervention
-from .logits import answers, logits_at, stacked
 from .outputs import Alignment, Patched, check_pairs, outputs_reported
-from .running import Change, batches, by_layer, prepared
+from .running import Change, answers, batches, by_layer, logits_at, prepared, stacked
 from .sweeping import Computing, heads_of, sweep
 
 Variant = frozenset[Component]
@@ -176,8 +175,8 @@ def first_order(
     objective: Callable[[Float[Tensor, "input choice"], Sequence[int]], Float[Tensor, " input"]],
     before: Untouched | None = None,
 ) -> Float[Tensor, "pair layer head"]:
-    """Estimate how a quantity on B would change if the output of each head were replaced by its output on A
-    (attribution patching).
+    """Estimate how a quantity on an input B would change if the output of each head were replaced by its output on the
+    paired input A (attribution patching).
 
     The estimate is the sum over aligned positions and dims of d objective / d z (z_A - z_B). `objective` maps logits
     and the indices of their pairs to one value per pair.

@@ -129,14 +129,12 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
     return checkpoint.family.streams and not indexed and is_interceptable(checkpoint)
 
 
-def reached(checkpoint: Checkpoint, run: AttentionRun) -> AbstractContextManager[AttentionRun]:
-    """Observe or change attention in the forward passes of this thread. Raises InterventionError if this is not
-    possible."""
-    return _obeying(checkpoint, run, reach_of(checkpoint))
-
-
-def _obeying(checkpoint: Checkpoint, run: AttentionRun, reach: Reach) -> AbstractContextManager[AttentionRun]:
-    config = checkpoint.model.config
+def reached(
+    checkpoint: Checkpoint, run: AttentionRun, reach: Reach | None = None
+) -> AbstractContextManager[AttentionRun]:
+    """Return a context within which a run observes or changes attention in the forward passes of this thread. Raises
+    InterventionError if this is not possible. `reach` is where (None: `reach_of`)."""
+    config, reach = checkpoint.model.config, reach or reach_of(checkpoint)
     if reach == "interface":
         if config._attn_implementation != NAME:
             checkpoint.model.set_attn_implementation(NAME)  # once; without a run it is plain SDPA
@@ -267,7 +265,7 @@ def _seen(checkpoint: Checkpoint, reach: Reach) -> list[Tensor]:
     every = frozenset(call for own in checkpoint.sets for call in own.calls)
     run = AttentionRun(checkpoint.calls, watcher=kept.__setitem__, watched=every, numbers=checkpoint.sets[0].attending)
     try:
-        with torch.no_grad(), _obeying(checkpoint, run, reach):
+        with torch.no_grad(), reached(checkpoint, run, reach):
             checkpoint.model(**_inputs(checkpoint))
     except (RuntimeError, ValueError, TypeError, AttributeError, NotImplementedError, IndexError, KeyError):
         return []

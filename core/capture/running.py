@@ -23,12 +23,11 @@ from ..models.encoding import Encoding
 from ..models.head_sets import HeadSet
 from ..models.memory import maps_bytes, refuse_whole_maps
 from .blocks import PartChange, parts_changed
-from .finite import has_no_numbers, refuse_no_number
-from .function import AttentionRun, ended_after, of_this_thread
+from .function import AttentionRun, ended_after, has_no_numbers, of_this_thread, refuse_no_number
 from .interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
 from .masks import lazily
-from .packing import packed
 from .reach import reach_of, reached
+from .stacks import packed
 from .streaming import STREAMED_FROM, streamer_for
 
 # ---------------------------------------------------------------- maps on their way to observers
@@ -422,3 +421,34 @@ def predict(
 
     run(checkpoint, encodings, [], interventions=interventions, on_batch=keep)
     return predictions
+
+
+def answers(
+    checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
+) -> Float[Tensor, "input choice"]:
+    """Return the logits of a classifier, or of a language model at one position of each input (`places`). Raises
+    CheckpointError if the checkpoint predicts neither."""
+    rows: dict[int, Tensor] = {}
+    run(checkpoint, encodings, [], interventions=changes,
+        on_batch=lambda inputs, output: rows.update(logits_at(checkpoint, output, inputs, places)))  # fmt: skip
+    return stacked(checkpoint, rows)
+
+
+def logits_at(
+    checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
+) -> dict[int, Float[Tensor, " choice"]]:
+    """Return the logits of each input in a batch by index of the input. `places` are the positions that a language
+    model predicts. Raises CheckpointError if the output of the model has no logits."""
+    logits = getattr(output, "logits", None)
+    if logits is None:
+        raise CheckpointError(
+            f"Activation patching needs logits; {checkpoint.name} has neither a classification head nor a "
+            "language model head. Open a fine-tuned classifier or a language model."
+        )
+    return {k: logits[row] if logits.dim() == 2 else logits[row, places[k]] for row, k in enumerate(inputs)}
+
+
+def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
+    """Stack the logits of all inputs, given by input index, in the order of the inputs."""
+    exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
+    return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

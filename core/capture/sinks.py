@@ -61,7 +61,8 @@ class SinkSums:
 
 
 def find_sinks(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> SinkSums:
-    """Measure the attention of every head to each kind of key. Raises InputError if value vectors cannot be read."""
+    """Measure the attention of every head to first tokens, separators and punctuation (KINDS). Raises InputError if
+    value vectors cannot be read."""
     shape = (len(encodings), checkpoint.layers, checkpoint.heads, len(KINDS))
     share, length, energy = (np.full(shape, np.nan) for _ in range(3))
     even, rank = np.full((*shape[:2], len(KINDS)), np.nan), np.full(shape[:3], np.nan)

@@ -4,7 +4,8 @@
 residual stream; feed forward. Unsupported families have no stack; callers then run the model itself.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, get_args
@@ -12,13 +13,14 @@ from typing import Any, Literal, get_args
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from ..models.checkpoint import Checkpoint
 from ..models.classifier import POOLING_KEY
 from ..models.encoding import Encoding
 from ..models.memory import has_bfloat16
 
-# -------------------- A frozen linear layer with its weights laid out once for this CPU
+# ---------------------------------------------------------------- linear layers with weights laid out for this CPU
 
 
 Activation = Literal["gelu", "gelu_new", "relu"]
@@ -78,6 +80,67 @@ def _activated(y: Tensor, activation: Activation) -> Tensor:
     return torch.ops.aten.gelu_(y, approximate="tanh" if activation == "gelu_new" else "none")
 
 
+FEWEST = 2048  # tokens of a pass from which laying out the weights pays
+SMALLEST = 2**19  # weights of a matrix
+MOST = 2**30  # bytes of all copies
+
+
+class _PackedProducts(TorchFunctionMode):
+    """Replaces products with large float32 parameters, in this thread only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._bytes = 0
+        self._laid_out: dict[int, tuple[Tensor, Linear]] = {}  # with the parameter, so that its ID stays its own
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if func is nn.functional.linear and not kwargs:
+            x, weight, bias = (*args, None)[:3]
+            layer = self._layer(x, weight, weight, bias)
+        elif func is torch.addmm and not kwargs:  # transformers' Conv1D
+            bias, x, weight = args
+            layer = self._layer(x, weight, weight.t(), bias)
+        else:
+            layer = None
+        return func(*args, **(kwargs or {})) if layer is None else layer(x)
+
+    def _layer(self, x: Tensor, weight: Tensor, rows: Tensor, bias: Tensor | None) -> Linear | None:
+        if id(weight) in self._laid_out:
+            return self._laid_out[id(weight)][1]
+        if not isinstance(weight, nn.Parameter) or weight.dtype != torch.float32 or x.dtype != torch.float32:
+            return None
+        if weight.numel() < SMALLEST or self._bytes + weight.nbytes > MOST:
+            return None
+        self._bytes += weight.nbytes
+        self._laid_out[id(weight)] = weight, Linear(rows, bias, torch.float32)
+        return self._laid_out[id(weight)][1]
+
+
+@contextmanager
+def packed(device: torch.device, tokens: int) -> Iterator[None]:
+    """Use packed products within this context, if a pass has enough tokens to pay for laying out the weights. Gradients
+    are not supported."""
+    if tokens < FEWEST or not packs(device, torch.float32):
+        yield
+        return
+    with _PackedProducts():
+        yield
+
+
+# ---------------------------------------------------------------- blocks and stacks
+
+
+Reading = Literal["cls", "last", "mean"]
+_ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_new",
+    "gelu_pytorch_tanh": "gelu_new",
+    "relu": "relu",
+}
+
+
 @dataclass(frozen=True)
 class LayerNorm:
     """A LayerNorm with its weights in the dtype of the computation."""
@@ -88,15 +151,6 @@ class LayerNorm:
 
     def __call__(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
         return nn.functional.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
-
-
-Reading = Literal["cls", "last", "mean"]
-_ACTIVATIONS: dict[str, Activation] = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_new",
-    "gelu_pytorch_tanh": "gelu_new",
-    "relu": "relu",
-}
 
 
 @dataclass(frozen=True)
@@ -295,19 +349,11 @@ def _norm(module: Any, dtype: torch.dtype) -> LayerNorm:
     return LayerNorm(module.weight.detach().to(dtype), module.bias.detach().to(dtype), module.eps)
 
 
-@dataclass(frozen=True)
-class _Layer:
-    """The parameters of a layer. weights: query, key, value, out, wide, narrow as [out, in]; biases likewise."""
-
-    weights: dict[str, Tensor]
-    biases: dict[str, Tensor]
-    norms: tuple[Any, Any]
-    activation: Activation
-    norm_first: bool
-
-
-def _block(layer: _Layer, heads: int, *, dtype: torch.dtype, gradients: bool) -> Block:
-    weights, biases, norms = layer.weights, layer.biases, layer.norms
+def _block(
+    weights: dict[str, Tensor], biases: dict[str, Tensor], norms: tuple[Any, Any], activation: Activation, heads: int,
+    *, norm_first: bool, dtype: torch.dtype, gradients: bool,
+) -> Block:  # fmt: skip
+    """Copy a layer. `weights` are query, key, value, out, wide and narrow as [out, in]; `biases` likewise."""
     three = ("query", "key", "value")
     linear = partial(Linear, dtype=dtype, gradients=gradients)
     separate = {name: weights[name].detach().to(dtype).unflatten(0, (heads, -1)) for name in three}
@@ -315,10 +361,10 @@ def _block(layer: _Layer, heads: int, *, dtype: torch.dtype, gradients: bool) ->
     separate["out"] = weights["out"].detach().to(dtype).t().reshape(heads, -1, weights["out"].shape[0])
     return Block(
         heads=heads,
-        norm_first=layer.norm_first,
+        norm_first=norm_first,
         norms=(_norm(norms[0], dtype), _norm(norms[1], dtype)),
         qkv=linear(torch.cat([weights[n] for n in three]), torch.cat([biases[n] for n in three])),
-        activation=layer.activation,
+        activation=activation,
         separate=separate,
         **{name: linear(weights[name], biases[name]) for name in ("out", "wide", "narrow")},
     )
@@ -331,15 +377,16 @@ def _bert_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         return None
 
     def block(layer: Any) -> Block:
-        attention, parts = layer.attention, {}
-        for name in ("query", "key", "value"):
-            parts[name] = getattr(attention.self, name)
+        attention = layer.attention
+        parts = {name: getattr(attention.self, name) for name in ("query", "key", "value")}
         parts |= {"out": attention.output.dense, "wide": layer.intermediate.dense, "narrow": layer.output.dense}
         weights = {name: part.weight for name, part in parts.items()}
         biases = {name: part.bias for name, part in parts.items()}
         norms = (attention.output.LayerNorm, layer.output.LayerNorm)
-        known = _Layer(weights, biases, norms, _ACTIVATIONS[config.hidden_act], norm_first=False)
-        return _block(known, checkpoint.heads, dtype=dtype, gradients=gradients)
+        activation = _ACTIVATIONS[config.hidden_act]
+        return _block(
+            weights, biases, norms, activation, checkpoint.heads, norm_first=False, dtype=dtype, gradients=gradients
+        )
 
     def embedded(inputs: dict[str, Tensor]) -> Tensor:
         x = core.embeddings(input_ids=inputs["input_ids"], token_type_ids=inputs.get("token_type_ids"))
@@ -374,8 +421,9 @@ def _gpt2_like(checkpoint: Checkpoint, dtype: torch.dtype, gradients: bool) -> S
         for name, part in (("out", layer.attn.c_proj), ("wide", layer.mlp.c_fc), ("narrow", layer.mlp.c_proj)):
             weights[name], biases[name] = part.weight.t(), part.bias
         norms, activation = (layer.ln_1, layer.ln_2), _ACTIVATIONS[config.activation_function]
-        known = _Layer(weights, biases, norms, activation, norm_first=True)
-        return _block(known, checkpoint.heads, dtype=dtype, gradients=gradients)
+        return _block(
+            weights, biases, norms, activation, checkpoint.heads, norm_first=True, dtype=dtype, gradients=gradients
+        )
 
     def embedded(inputs: dict[str, Tensor]) -> Tensor:
         ids = inputs["input_ids"]

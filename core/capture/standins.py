@@ -14,8 +14,6 @@ from .outputs import Donors
 from .running import batches
 from .stacks import Block, Stack
 
-# -------------------- Heads' outputs in a layer of a stack when an operator fixes their map, and what that adds
-
 
 def contributions(
     block: Block,
@@ -48,9 +46,6 @@ def single_position(
     own = torch.einsum("bhi,hdi->bhd", summed[:, :-1], raw["value"]) + raw["value_bias"]
     replaced = torch.einsum("bi,hdi->bhd", summed[:, -1], raw["value"]) + raw["value_bias"] * fixed[position].sum()
     return own, replaced.to(own.dtype)
-
-
-# ----------------------------------------------------------------
 
 
 @runtime_checkable

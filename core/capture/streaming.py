@@ -15,11 +15,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..exponentials import exp_into, row_dots
-from ..map_sums import MapSums, Needs, Streamed, divided, together
+from ..map_sums import MapSums, Needs, Streamed, divided, exp_into, row_dots, together
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
-from .finite import refuse_no_number
+from .function import refuse_no_number
 from .masks import visible_rows
 from .reach import is_streamed
 

@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """A LayerNorm or RMSNorm of a sum of contributions. It measures how much the output changes if the scale of the
-    norm is held fixed. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
+    """The contributions that enter a LayerNorm or RMSNorm, to compute its divisor, also after one of them is replaced.
+    `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
     components: tuple[Component, ...]
     parts: Float[Tensor, "component batch position hidden"]

@@ -24,12 +24,11 @@ from ..models.memory import arithmetic
 from .blocks import PartChange
 from .components import Component, LayerBlock
 from .interventions import Intervention, Operator, StandInSource, check_source, operator_of
-from .logits import answers
-from .running import BATCH_TOKENS, Change, batches, predict
+from .running import BATCH_TOKENS, Change, answers, batches, predict
 from .stacks import BegunByHead, Block, Stack, stack_of
 from .standins import StandIn, contributions, last_outputs, stand_in
 
-# -------------------- Rows of any lengths in one pass, each under many variants, with nothing padded and nothing
+# ---------------------------------------------------------------- inputs of any lengths in one pass
 
 
 PACK_TOKENS = 4096  # limit for a pack: its rows' tokens times its variants
@@ -217,9 +216,6 @@ def cost_of(variant: Iterable[Head], layers: int) -> float:
     """
     begins = min(head.layer for head in variant)
     return max(0.0, layers - 1 - begins - 1 / 3) / max(1, layers - 1)
-
-
-# ----------------------------------------------------------------
 
 
 Variant = frozenset[Component]

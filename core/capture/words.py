@@ -3,6 +3,7 @@
 Rows still sum to 1 (Clark et al. section 4.1). A token that spans two words joins them.
 """
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 from ..attention import SINK, AttentionMaps
+from ..map_sums import keys_as_values
 from ..models.encoding import Encoding, Span
 
 
@@ -76,15 +78,7 @@ def _word(encoding: Encoding, group: list[int], sources: tuple[str, str]) -> Wor
 
 def spaced_words(text: str) -> list[Span]:
     """Return the spans [start, end) of the whitespace-separated words of a text."""
-    spans, start = [], None
-    for position, character in enumerate(text + " "):
-        if character.isspace():
-            if start is not None:
-                spans.append((start, position))
-            start = None
-        elif start is None:
-            start = position
-    return spans
+    return [match.span() for match in re.finditer(r"\S+", text)]
 
 
 def word_weights(
@@ -96,20 +90,14 @@ def word_weights(
     `words` are those of queries, and of keys unless `keys` is given; they cover every token. A key after the last token
     (a sink) is unchanged.
     """
-    membership = _membership(words, weights.shape[-2], weights.dtype)
-    other = membership if keys is None else _membership(keys, weights.shape[-1], weights.dtype)
+    membership = keys_as_values([word.positions for word in words], weights.shape[-2]).astype(weights.dtype)
+    other = membership
+    if keys is not None:
+        other = keys_as_values([word.positions for word in keys], weights.shape[-1]).astype(weights.dtype)
     beyond = weights.shape[-1] - len(other)
     if beyond > 0:
         other = np.block([[other, np.zeros((len(other), beyond))], [np.zeros((beyond, len(other.T))), np.eye(beyond)]])
     return np.einsum("...qk,qw,kv->...wv", weights, membership / membership.sum(0, keepdims=True), other, optimize=True)
-
-
-def _membership(words: Sequence[Word], length: int, dtype: np.dtype) -> Float[np.ndarray, "piece word"]:
-    """1 if a token belongs to a word."""
-    membership = np.zeros((length, len(words)), dtype=dtype)
-    for number, word in enumerate(words):
-        membership[list(word.positions), number] = 1
-    return membership
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:

@@ -25,11 +25,10 @@ from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from .contributions import EXACT_DTYPES, TOLERANCE, Carrying, _tables, carry, sum_of
 from .contributors import Component
-from .norms import output_projections
+from .projections import output_projections, value_weights
 from .reach import is_interceptable
 from .running import BATCH_TOKENS, batches, prepared
 from .sums import Sum
-from .values import value_weights
 
 LANGUAGE, PREDICTION, EMBEDDING = "language-model head", "prediction head", "embedding matrix"
 

@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
 from pathlib import Path
@@ -228,7 +228,7 @@ class MapsSource:
         words += ["--revision", self.revision] if self.revision else []
         words += ["--part", self.part] if self.part else []
         words += ["--words"] if self.words else []
-        return MapsSource(**{**self.__dict__, "command": command_line(*words, "--out", out)})
+        return replace(self, command=command_line(*words, "--out", out))
 
 
 def grid_of(
@@ -246,11 +246,10 @@ def grid_of(
 def described(panes: Sequence[Pane], source: MapsSource) -> Words:
     """Return a text for the page that states the checkpoint and input of the attention maps."""
     first, unit = panes[0], "words" if source.words else "tokens"
-    sees = first.sees
     known = f" · weights {source.weights_hash[:16]}" if source.weights_hash else ""
     text = (
         f"{source.checkpoint} · {first.layers} layers of {first.heads} heads · {len(first.tokens)} {unit} · "
-        f"{sees} · n = 1 input · {date.today():%d %B %Y}{known}\nL1H1 is the first head of the first layer. Rows "
+        f"{first.sees} · n = 1 input · {date.today():%d %B %Y}{known}\nL1H1 is the first head of the first layer. Rows "
         "are queries and sum to 1; columns are keys. Click a map or use the arrow keys to enlarge it, hover over "
         "it to read weights, and choose Lines to see attention between words."
     )

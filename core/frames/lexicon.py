@@ -96,7 +96,7 @@ class Roles:
         return {"subject": self.subject, "object": self.object}.get(place)
 
     def element(self, name: str, spans: Spans) -> Element:
-        """Create a frame element with its coreness in this frame; None if it is not a core element of the frame."""
+        """Create a frame element, with coreness "Core" if it is a core element of this frame, otherwise None."""
         if name not in self.core:
             return Element(name, spans)
         return Element(name, spans, "Core", any(name in core_set for core_set in self.core_sets))

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..codebook.classes import ClassSet
-from ..drawing.png import png_bytes
+from ..drawing.conversion import png_bytes
 from ..errors import InputError
 from ..patterns.raster import from_float16
 from ..patterns.snapshot import known_class_set

@@ -10,9 +10,7 @@ from . import head_sets as head_sets
 from . import hub as hub
 from . import memory as memory
 from . import opening as opening
-from . import parts as parts
 from . import present as present
 from . import pruned as pruned
-from . import spelling as spelling
 from . import tokenizing as tokenizing
 from . import weights as weights

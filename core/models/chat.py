@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ..errors import CheckpointError, InputError, check_choice
 from .checkpoint import LONGEST_TEXT, Checkpoint, visible_span
-from .encoding import Encoding
-from .spelling import spelled
+from .encoding import Encoding, spelled
 from .tokenizing import split
 
 ROLES = ("system", "user", "assistant")

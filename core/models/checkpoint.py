@@ -10,10 +10,9 @@ from jaxtyping import Int
 
 from ..attention import Head, all_heads
 from ..errors import CheckpointError, InputError
-from .encoding import Encoding, Span
+from .encoding import Encoding, Span, spelled
 from .family import Family, family_in
-from .head_sets import HeadSet, Windows, attending_layers, head_sets, set_named, windows_of
-from .spelling import spelled
+from .head_sets import HeadSet, Windows, attending_layers, head_sets, windows_of
 from .tokenizing import split
 
 LONGEST_TEXT = 200_000  # characters; more is refused before the tokenizer sees it
@@ -50,7 +49,16 @@ class Checkpoint:
 
     def head_set(self, part: str = "") -> HeadSet:
         """Return the heads of one stack, such as "encoder" ("": the only stack). Raises CheckpointError if unknown."""
-        return set_named(self.sets, part)
+        for head_set in self.sets:
+            if part in ("", head_set.part):
+                return head_set
+        raise CheckpointError(
+            f"Only an encoder-decoder has heads called {part}; this checkpoint has one set of heads: name them like "
+            "L1H2."
+            if len(self.sets) == 1
+            else f"The part of an encoder-decoder must be one of {', '.join(own.part for own in self.sets)}; got "
+            f"{part!r}. Choose one."
+        )
 
     @cached_property
     def windows(self) -> Windows:

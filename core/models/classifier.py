@@ -54,9 +54,6 @@ def random_copy(checkpoint: Checkpoint, *, seed: int = 0, classifier: bool = Fal
     return Checkpoint(f"{checkpoint.name}, {RANDOM}", model, checkpoint.tokenizer, mark)
 
 
-# ----------------------------------------------------------------
-
-
 POOLING_KEY = "atlas_pooling"
 
 

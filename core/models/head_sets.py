@@ -7,7 +7,6 @@ from typing import Any
 
 from torch import nn
 
-from ..errors import CheckpointError
 from .family import INTERFACE, Family, family_in
 
 Windows = tuple[int | None, ...]
@@ -90,19 +89,6 @@ def attending_layers(model: Any) -> tuple[int, ...]:
 def _calls_interface(module: nn.Module) -> bool:
     code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
     return code is not None and INTERFACE in code.co_names
-
-
-def set_named(sets: Sequence[HeadSet], part: str) -> HeadSet:
-    """Return the heads of one stack, such as "encoder" ("" for a single stack). Raises CheckpointError if unknown."""
-    for head_set in sets:
-        if part in ("", head_set.part):
-            return head_set
-    raise CheckpointError(
-        f"Only an encoder-decoder has heads called {part}; this checkpoint has one set of heads: name them like L1H2."
-        if len(sets) == 1
-        else f"The part of an encoder-decoder must be one of {', '.join(own.part for own in sets)}; got {part!r}. "
-        "Choose one."
-    )
 
 
 def windows_of(config: Any) -> Windows:

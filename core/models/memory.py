@@ -29,9 +29,6 @@ def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:
     return dtype if device.type != "cpu" or native else torch.float32
 
 
-# ----------------------------------------------------------------
-
-
 LARGE = 500_000_000  # parameters from which "auto" keeps half precision, to halve the memory
 HEADROOM = 300_000_000  # bytes for activations and buffers of one input, beside weights
 WHOLE = 256  # tokens of an input whose maps are kept whole; longer ones are kept as block maxima

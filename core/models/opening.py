@@ -339,9 +339,6 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
         )
 
 
-# ----------------------------------------------------------------
-
-
 # ---------------------------------------------------------------- weights of linear layers in 8 bits, by torchao
 
 

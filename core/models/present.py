@@ -25,9 +25,6 @@ def bundled_names() -> list[str]:
     return bundled + list(config.packaged_checkpoints())
 
 
-# ----------------------------------------------------------------
-
-
 LONGEST_REFERENCE = 1000  # bytes
 _COMMIT = re.compile(r"[\w-]+")
 # names of the hub have at most 96 characters

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 import numpy as np
 
 from ..interval import Estimate
-from ..scoring.chance import fisher_interval
 from ..scoring.corrections import widened
-from ..scoring.intervals import wilson_interval
+from ..scoring.intervals import fisher_interval, wilson_interval
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:

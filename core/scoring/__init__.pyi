@@ -1,6 +1,5 @@
 from . import alignment as alignment
 from . import budget as budget
-from . import chance as chance
 from . import change as change
 from . import circuits as circuits
 from . import corrections as corrections
@@ -18,20 +17,14 @@ from . import link_batches as link_batches
 from . import link_contrasts as link_contrasts
 from . import link_tests as link_tests
 from . import links as links
-from . import long_scores as long_scores
 from . import mean_patterns as mean_patterns
 from . import rank_agreement as rank_agreement
-from . import ratio_moments as ratio_moments
-from . import recovered_share as recovered_share
-from . import recurrence as recurrence
 from . import registry as registry
 from . import repetition as repetition
 from . import roles as roles
 from . import rollout as rollout
-from . import runs as runs
 from . import score_parts as score_parts
 from . import sequential_test as sequential_test
-from . import shares as shares
 from . import statistics as statistics
 from . import tokens as tokens
 from . import trees as trees

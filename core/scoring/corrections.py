@@ -71,7 +71,7 @@ def widened(several: int) -> float:
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
-def q_values(p: Float[np.ndarray, "layer head"]) -> Float[np.ndarray, "layer head"]:
+def q_values(p: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
     """Return Benjamini-Hochberg adjusted p values (1995) over heads; NaN for heads that were not tested."""
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
 

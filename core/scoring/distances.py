@@ -16,8 +16,7 @@ from torch import Tensor
 
 from ..attention import Head, all_heads
 from ..errors import InputError
-from ..exponentials import log_into
-from ..map_sums import MapSums, Needs
+from ..map_sums import MapSums, Needs, log_into
 from .heads import CACHED
 
 # ---------------------------------------------------------------- near-duplicate heads

@@ -4,7 +4,7 @@ The output of a head is A T with T = E W^V H, without the bias of the values. Th
 space LN(T) has no effect. Effective attention is A - Proj_LN(T)(A) = A U U^T, where U has the left singular vectors of
 T with nonzero singular values. Its rows need not sum to 1 and may be negative. It equals A for at most d_v tokens and T
 of full row rank. H, the slice of the output projection, can be left out if it has full row rank, because it does not
-change LN(T); `core.capture.values` returns E W^V. In a causal model, query i attends to keys 0..i, so its row is
+change LN(T); `core.capture.projections` returns E W^V. In a causal model, query i attends to keys 0..i, so its row is
 projected with T[:i + 1]; projecting the whole map would put weight on future keys.
 """
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Real
 
-from ..exponentials import log_into
-from ..map_sums import MapSums, Needs, keys_as_values
+from ..map_sums import MapSums, Needs, keys_as_values, log_into
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,27 @@
-"""Means over inputs with intervals and p values, in constant memory.
+"""Proportions, means over inputs and ratios of sums, with intervals and p values.
 
-Sums are stored per group of inputs, with input k in group k modulo GROUPS. Groups do not depend on batches, workers or
-merging, and are the same in other accumulators over the same inputs, so differences are paired. Up to GROUPS inputs,
-each has its own group; beyond, the groups are the sample ("random groups", Wolter 2007, chapter 2).
+Fractions of right words have bootstrap intervals over sentences, whose percentiles are expanded for few sentences
+(Hesterberg 2015, "expanded percentiles").
+
+Means take constant memory. Sums are stored per group of inputs, with input k in group k modulo GROUPS. Groups do not
+depend on batches, workers or merging, and are the same in other accumulators over the same inputs, so differences are
+paired. Up to GROUPS inputs, each has its own group; beyond, the groups are the sample ("random groups", Wolter 2007,
+chapter 2).
 """
 
 import base64
 import io
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
+from functools import cached_property, lru_cache
+from statistics import NormalDist
 
 import numpy as np
 from jaxtyping import Float, Real
-from scipy.special import ndtri, stdtrit
+from scipy.special import ndtr, ndtri, stdtrit
 
+from ..interval import Interval
 from . import few_inputs
 from .few_inputs import Spread
 
@@ -33,6 +40,89 @@ def wilson_interval(
     reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
     scale = 1 + squared / rows
     return np.asarray(middle / scale - reach / scale), np.asarray(middle / scale + reach / scale)
+
+
+RESAMPLES = 2000
+
+
+def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarray, *, seed: int = 0) -> Interval:
+    """Return the accuracy over words, sum(hits) / sum(totals), with its 95 % bootstrap interval over sentences; n is
+    the number of words.
+
+    `hits` are right words of each sentence, and `totals` counted words. None if nothing is counted; no bounds for fewer
+    than two sentences.
+    """
+    hits, totals = np.asarray(hits, dtype=float), np.asarray(totals, dtype=float)
+    n, sentences = int(totals.sum()), len(totals)
+    value = hits.sum() / n if n else math.nan
+    if not n or sentences < 2:
+        return Interval.of(value, math.nan, math.nan, n)
+    counts = _draws(sentences, seed)
+    below = counts @ totals
+    drawn = np.divide(counts @ hits, below, out=np.full(len(below), np.nan), where=below > 0)
+    farther = stdtrit(sentences - 1, 0.025) * np.sqrt(sentences / (sentences - 1))
+    level = float(ndtr(farther))
+    low, high = np.nanquantile(drawn, [level, 1 - level])
+    return Interval.of(value, low, high, n)
+
+
+def share_difference(
+    first: Sequence[int] | np.ndarray,
+    second: Sequence[int] | np.ndarray,
+    totals: Sequence[int] | np.ndarray,
+    *,
+    seed: int = 0,
+) -> Interval:
+    """Return the difference between the accuracies of two predictions of the same words, paired by sentence.
+
+    `first` and `second` are right words of each sentence, and `totals` counted words. None as for `share_of`.
+    """
+    return share_of(np.asarray(first, dtype=float) - np.asarray(second, dtype=float), totals, seed=seed)
+
+
+@lru_cache(maxsize=4)
+def _draws(sentences: int, seed: int) -> Float[np.ndarray, "draw sentence"]:
+    """How often each sentence is drawn: the same for all fractions of the same sentences."""
+    return (
+        np.random.default_rng(seed).multinomial(sentences, np.full(sentences, 1 / sentences), RESAMPLES).astype(float)
+    )
+
+
+# ---------------------------------------------------------------- means over inputs
+
+
+# ---------------------------------------------------------------- comparison with chance level
+
+
+def not_above_constant(share: float, constant: float, rows: int) -> str:
+    """Return a warning if the 95 % Wilson interval of an accuracy over at least one example is not entirely above the
+    accuracy of a constant prediction, otherwise ""."""
+    low, high = wilson_interval(np.array(round(share * rows)), rows)
+    if low > constant:
+        return ""
+    return (
+        f"an accuracy of {100 * share:.1f} (95 % CI {100 * low:.1f} to {100 * high:.1f}, n = {rows} examples) is not "
+        f"significantly above the accuracy of a constant prediction ({100 * constant:.1f})"
+    )
+
+
+def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
+    """Return the 95 % interval of Pearson's r over 4 or more examples (Fisher 1921): arctanh r, SE 1 / sqrt(n - 3)."""
+    reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
+    centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
+    return math.tanh(centre - reach), math.tanh(centre + reach)
+
+
+def not_above_zero(correlation: float, rows: int) -> str:
+    """Return a warning if the 95 % interval of Pearson's r over at least 4 examples is not entirely above 0, otherwise
+    ""."""
+    low, high = fisher_interval(correlation, rows)
+    if low > 0:
+        return ""
+    return (
+        f"a correlation of {100 * correlation:.1f} (Pearson's r × 100, 95 % CI {100 * low:.1f} to {100 * high:.1f}, "
+        f"n = {rows} examples) is not significantly above the chance level of 0"
+    )
 
 
 GROUPS = 64
@@ -207,3 +297,69 @@ def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
     variance = max(0.0, squares - n * mean * mean) / (n - 1)
     half = float(stdtrit(n - 1, 0.975)) * (variance / n) ** 0.5
     return mean - half, mean + half
+
+
+# ---------------------------------------------------------------- ratios of sums
+
+
+@dataclass(frozen=True)
+class RatioMoments:
+    """Sums over inputs from which ratios and their confidence intervals are computed.
+
+    Attributes:
+        parts, squares, crossed: sums of the numerators x, of x squared, and of x times the denominator.
+    """
+
+    n: int
+    parts: Float[np.ndarray, "head part"]
+    squares: Float[np.ndarray, "head part"]
+    crossed: Float[np.ndarray, "head part"]
+    whole: Float[np.ndarray, " head"]
+    whole_squares: Float[np.ndarray, " head"]
+
+    @classmethod
+    def of(cls, parts: Float[np.ndarray, "input head part"], whole: Float[np.ndarray, "input head"]) -> "RatioMoments":
+        return cls(
+            len(whole),
+            parts.sum(0),
+            np.einsum("ihp,ihp->hp", parts, parts),
+            np.einsum("ihp,ih->hp", parts, whole),
+            whole.sum(0),
+            (whole**2).sum(0),
+        )
+
+    def merge(self, other: "RatioMoments") -> "RatioMoments":
+        return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    def ratios(self) -> "Ratios":
+        """Return each ratio of two sums over inputs, with its 95 % interval (Student's t, infinitesimal jackknife). NaN
+        if the denominator is 0; no interval for fewer than two inputs."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            ratio = self.parts / self.whole[:, None]
+            spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
+            error = np.sqrt(np.clip(spread, 0, None) * self.n / max(self.n - 1, 1)) / self.whole[:, None]
+        from scipy import stats  # 0.5 s at start
+
+        reach = stats.t.ppf(0.975, self.n - 1) * error if self.n > 1 else np.full_like(ratio, np.nan)
+        return Ratios(ratio, ratio - reach, ratio + reach, self.n)
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Ratios of sums with their 95 % interval over inputs. Bounds are NaN for fewer than two inputs."""
+
+    value: Float[np.ndarray, "head part"]
+    low: Float[np.ndarray, "head part"]
+    high: Float[np.ndarray, "head part"]
+    n: int
+
+    def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
+        """Return the one-sided p value (Student's t) for the null hypothesis that a ratio is at most `least`; NaN for
+        fewer than two inputs."""
+        from scipy import stats  # as above
+
+        if self.n < 2:
+            return np.full_like(self.value, np.nan)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            error = (self.high - self.low) / (2 * stats.t.ppf(0.975, self.n - 1))
+            return np.asarray(stats.t.sf((self.value - least) / error, self.n - 1))

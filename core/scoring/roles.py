@@ -25,7 +25,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..errors import InputError
-from .corrections import q_values
+from .corrections import q_of_all
 from .intervals import Means, StatisticEstimate
 
 Role = Literal["previous", "next", "first", "separator", "duplicate", "prefix", "rare", "dependency"]
@@ -353,8 +353,7 @@ def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.nda
     for index in range(0, 2 * len(ROLES), 2):
         part = estimate.part(index + 1)
         p.append((part if part.n[0] else estimate.part(index)).p_above()[..., 0])
-    q, heads = q_values(np.concatenate(p, 1)), p[0].shape[1]
-    return {role: q[:, k * heads : (k + 1) * heads] for k, role in enumerate(ROLES)}
+    return dict(zip(ROLES, q_of_all(p), strict=True))
 
 
 # ---------------------------------------------------------------- random tokens that are repeated

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from .. import config
 from ..errors import InputError
-from ..tasks.language import TaggedSentence, TaggedWord
+from ..tasks.features import TaggedSentence, TaggedWord
 
 if TYPE_CHECKING:
     from spacy.language import Language

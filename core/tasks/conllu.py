@@ -14,7 +14,7 @@ from pathlib import Path
 from .. import config
 from ..errors import InputError
 from ..reading import lines_of, read_text
-from .language import TaggedWord
+from .features import TaggedWord
 
 COLUMNS = 10
 _NUMBER = re.compile(r"[0-9]{1,9}([-.][0-9]{1,9})?")  # ID of a word; 8-9 is a multi-word token, 8.1 an empty node

@@ -1,4 +1,7 @@
-"""Linguistic features of words: those of the papers, or any tag, part of speech or dependency label.
+"""Tagged texts, and linguistic features of words: those of the papers, or any tag, part of speech or dependency label.
+
+Words have character offsets, tags and governors. They are matched to tokens by offsets, never by spelling. Tagging is
+done by `core.studies.tagging`.
 
 Labels of Universal Dependencies (obj, nsubj:pass) and ClearNLP (dobj, nsubjpass) are both recognised. Kovaleva et al.
 2019 (section 4.4) use nouns, verbs, pronouns, subjects, objects and negation; Clark et al. 2019 punctuation.
@@ -9,9 +12,34 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..errors import InputError
-from .language import TaggedSentence, TaggedWord
 
 Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class TaggedWord:
+    """A word with part-of-speech tags and dependency label. `head` is the index of its governor (a root: itself)."""
+
+    text: str
+    start: int
+    end: int
+    tag: str
+    pos: str
+    dep: str
+    head: int
+
+
+@dataclass(frozen=True)
+class TaggedSentence:
+    """A text with its words in order, each with part-of-speech tags and a dependency label."""
+
+    text: str
+    words: tuple[TaggedWord, ...]
+
+    @property
+    def spans(self) -> list[tuple[int, int]]:
+        return [(word.start, word.end) for word in self.words]
+
 
 NOUNS = frozenset({"NN", "NNP", "NNPS", "NNS"})
 PRONOUNS = frozenset({"PRP", "PRP$"})

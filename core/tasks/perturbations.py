@@ -186,11 +186,10 @@ def _shuffled(text: str, run: int, chance: np.random.Generator) -> str:
     runs = [every[k : k + run] for k in range(0, len(every), run)]
     if len({tuple(words) for words in runs}) < 2:
         return text
-    while (order := chance.permutation(len(runs))) is not None:
-        made = " ".join(word for k in order for word in runs[k])
+    while True:
+        made = " ".join(word for k in chance.permutation(len(runs)) for word in runs[k])
         if made != " ".join(every):
             return made
-    return text
 
 
 def _without_a_word(masked: bool) -> Callable[[Text, np.random.Generator, PerturbationChoice], Perturbed]:

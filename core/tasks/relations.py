@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ..errors import InputError
-from .features import NOUNS, PRONOUNS, VERBS, is_dependency
-from .language import TaggedWord
+from .features import NOUNS, PRONOUNS, VERBS, TaggedWord, is_dependency
 
 Link = tuple[int, int]
 

@@ -19,7 +19,7 @@ from core import config
 from core.codebook.classes import Border, ClassSet
 from core.codebook.measures import sentences
 from core.codebook.registry import FILE, SHIPPED, BorderMap, border_maps, borders, labelled_folders, sides
-from core.drawing.png import map_picture, png_bytes
+from core.drawing.conversion import map_picture, png_bytes
 from data.recipes.paired_sheets import folder_maps
 from data.recipes.rater_agreement import source_labels
 

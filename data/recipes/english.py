@@ -25,7 +25,7 @@ from spacy.training import Example
 from spacy.training.batchers import minibatch_by_words
 
 from core.tasks.conllu import GoldSentence, read_conllu
-from core.tasks.language import TaggedWord
+from core.tasks.features import TaggedWord
 
 FILES = {split: f"en_ewt-ud-{split}.conllu" for split in ("train", "dev", "test")}
 

@@ -10,8 +10,8 @@ import random
 
 from core.studies.tagging import open_pipeline, tag
 from core.tasks.conllu import BUNDLED, unusable
+from core.tasks.features import TaggedSentence
 from core.tasks.glue import TASKS, read_rows
-from core.tasks.language import TaggedSentence
 
 SIZES = {"train": 1000, "dev": 200, "test": 200}
 SEED, MOST_WORDS = 21, 40

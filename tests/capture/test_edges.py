@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from core.capture.edge_names import Edge, Graph
+from core.capture.components import Edge, Graph
 from core.capture.edges import (
     AlignedPairs,
     checked_stack,

@@ -9,8 +9,7 @@ from core.capture.long_maps import block_maxima, block_of, window
 from core.capture.running import capture
 from core.errors import InputError
 from core.scoring.heads import SpecialPositions
-from core.scoring.long_scores import long_even_scores, long_scores
-from core.scoring.registry import even_scores, map_scores
+from core.scoring.registry import even_scores, long_even_scores, long_scores, map_scores
 from tests.capture.conftest import SINKS, built, newer, tiny
 
 LONG = "the old dog saw a small bag and she did not carry it . " * 12

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers.pytorch_utils import Conv1D
 
-from core.capture import packing
+from core.capture import stacks
 from core.capture.running import run
 from tests.benchmarks.capture import random_encoding
 from tests.capture.conftest import built
@@ -17,15 +17,15 @@ SIZES |= {"initializer_range": 0.02}
 @pytest.fixture
 def laid_out(monkeypatch):
     """The weights that were laid out."""
-    found = []
+    found, packs = [], stacks.packs
 
-    class Counted(packing.Linear):
-        def __init__(self, weight, *others, **options):
+    class Counted(stacks.Linear):
+        def __init__(self, weight, bias, dtype):
             found.append(tuple(weight.shape))
-            super().__init__(weight, *others, **options)
+            super().__init__(weight, bias, dtype, gradients=not packs(weight.device, dtype))
 
-    monkeypatch.setattr(packing, "Linear", Counted)
-    monkeypatch.setattr(packing, "packs", lambda device, dtype: True)
+    monkeypatch.setattr(stacks, "Linear", Counted)
+    monkeypatch.setattr(stacks, "packs", lambda device, dtype: True)
     return found
 
 
@@ -33,7 +33,7 @@ def laid_out(monkeypatch):
 def test_products_with_large_weights_are_packed(made, laid_out):
     layer, x = made(512, 1024).requires_grad_(False), torch.randn(3, 5, 512)
     plain = layer(x)
-    with packing.packed(CPU, packing.FEWEST):
+    with stacks.packed(CPU, stacks.FEWEST):
         assert torch.allclose(layer(x), plain, atol=1e-5)
         assert torch.allclose(layer(x[:1]), plain[:1], atol=1e-5)
     assert laid_out == [(1024, 512)], "once"
@@ -42,13 +42,13 @@ def test_products_with_large_weights_are_packed(made, laid_out):
 
 def test_small_weights_few_tokens_and_other_types_stay_plain(laid_out, monkeypatch):
     small, large = (torch.nn.Linear(size, size).requires_grad_(False) for size in (64, 1024))
-    with packing.packed(CPU, packing.FEWEST):
+    with stacks.packed(CPU, stacks.FEWEST):
         small(torch.randn(2, 64))
         large.double()(torch.randn(2, 1024).double())
-    with packing.packed(CPU, packing.FEWEST - 1):
+    with stacks.packed(CPU, stacks.FEWEST - 1):
         large.float()(torch.randn(2, 1024))
-    monkeypatch.setattr(packing, "MOST", 2**22 - 1)
-    with packing.packed(CPU, packing.FEWEST):
+    monkeypatch.setattr(stacks, "MOST", 2**22 - 1)
+    with stacks.packed(CPU, stacks.FEWEST):
         large(torch.randn(2, 1024))
     assert laid_out == []
 
@@ -66,7 +66,7 @@ def test_a_pass_packs_only_where_nobody_compares_outputs(laid_out, monkeypatch):
     encoding = type(encoding)(**vars(encoding) | {"ids": tuple(k % 20 for k in encoding.ids)})
     plain, packed, outputs = Kept(), Kept(), []
     run(checkpoint, [encoding], [plain])
-    monkeypatch.setattr(packing, "FEWEST", 1)
+    monkeypatch.setattr(stacks, "FEWEST", 1)
     run(checkpoint, [encoding], [packed], on_batch=lambda _, output: outputs.append(output))
     assert not laid_out
     assert all(map(torch.equal, plain.maps, packed.maps[:2]))

@@ -9,10 +9,9 @@ import torch
 from core.attention import Head
 from core.capture.components import LayerBlock, every_part
 from core.capture.interventions import Intervention
-from core.capture.logits import answers
 from core.capture.outputs import Alignment
 from core.capture.patching import InputPairs, everywhere, first_order, patch, untouched
-from core.capture.running import predict
+from core.capture.running import answers, predict
 from core.capture.sweeping import Computing, every_head, sweep
 from core.errors import CheckpointError, InputError, InterventionError
 from core.models.checkpoint import Checkpoint

@@ -8,7 +8,6 @@ import torch
 from transformers import AutoModelForSeq2SeqLM
 
 from core.capture import (
-    component_masks,
     constants,
     contributions,
     edges,
@@ -16,6 +15,7 @@ from core.capture import (
     importance,
     losses,
     outputs,
+    pruning,
     running,
     translating,
     writes,
@@ -29,7 +29,7 @@ from tests.capture.conftest import writer as decoder
 from tests.capture.test_interventions import classifier
 
 LABELS = [0, 1, 1, 0, 1]
-WITH_A_SIZE = (component_masks, constants, contributions, gating, losses, translating, writes, zeroing)
+WITH_A_SIZE = (constants, contributions, gating, losses, pruning, translating, writes, zeroing)
 
 
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,7 +102,7 @@ CLASSIFIER = {
     "gates": fits,
     "first order": lambda c: losses.first_order(c, encodings(c), LABELS, "zero"),
     "effects": lambda c: losses.effects(c, losses.LabelledRows(encodings(c), LABELS), every_head(3, 4)[:5], "zero"),
-    "components": lambda c: component_masks.component_importance(c, encodings(c), LABELS),
+    "components": lambda c: pruning.component_importance(c, encodings(c), LABELS),
     "importance": lambda c: importance.importance(importance.gradients(c, encodings(c), LABELS)),
     "outputs": lambda c: (states(c), outputs.mean_outputs(c, encodings(c))),
     "sweep": lambda c: sweep(c, encodings(c), every_head(3, 4)[3:6], "disable").changed,

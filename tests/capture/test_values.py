@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from core.capture.values import maps_and_values
+from core.capture.projections import maps_and_values
 from core.errors import InputError
 from core.scoring.effective import effective_attention
 from tests.capture.conftest import DECODERS, ENCODERS, tiny

@@ -7,8 +7,8 @@ import pytest
 from core.attention import Head
 from core.capture.interventions import Intervention
 from core.capture.norms import norm_maps, run_norms
+from core.capture.projections import maps_and_values
 from core.capture.running import run
-from core.capture.values import maps_and_values
 from core.errors import InputError
 from core.scoring.mean_patterns import MeanPatterns
 from tests.capture.conftest import TEXT, tiny

@@ -1,7 +1,7 @@
 """Elements from a parse: spans as FrameNet annotates them, on sentences parsed by hand."""
 
 from core.frames.lexicon import Roles, bundled_lexicon, head_of, propose_elements
-from core.tasks.language import TaggedSentence, TaggedWord
+from core.tasks.features import TaggedSentence, TaggedWord
 
 
 def parsed(text: str, *words: tuple[str, str, int]) -> TaggedSentence:

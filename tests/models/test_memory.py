@@ -12,9 +12,9 @@ from core.capture.running import capture
 from core.capture.selfcheck import findings
 from core.errors import CheckpointError
 from core.models import memory, opening
+from core.models.config_files import parts_of
 from core.models.memory import LARGE, Stored, maps_bytes, shown, stored_weights
 from core.models.opening import open_checkpoint, weights_taken
-from core.models.parts import parts_of
 from tests.capture.conftest import byte_level, wordpiece
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}

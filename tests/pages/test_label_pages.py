@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 import pages.parts.shell.shell as shell
 from core.codebook.registry import BERT
-from core.drawing.png import map_picture, png_bytes
+from core.drawing.conversion import map_picture, png_bytes
 from core.interval import Interval
 from core.jobs import api
 from core.labelling.queue import Hint, QueueOptions, progress, queue

@@ -8,7 +8,7 @@ from core.probing import attention
 from core.probing.attention import Sentences
 from core.probing.ragged import Ragged
 from core.scoring import trees
-from core.scoring.shares import share_of
+from core.scoring.intervals import share_of
 
 RNG = np.random.default_rng(5)
 

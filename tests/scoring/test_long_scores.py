@@ -5,7 +5,7 @@ import pytest
 
 from core.map_sums import MapSums, keys_as_values
 from core.scoring.heads import SpecialPositions, special_keys
-from core.scoring.long_scores import long_even_scores, long_scores
+from core.scoring.registry import long_even_scores, long_scores
 
 AT = SpecialPositions(1, (3, 6), 0)
 NOTHING = np.zeros((0,))

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from core.errors import InputError
-from core.scoring.recovered_share import recovered_share
+from core.scoring.effects import recovered_share
 
 
 def test_it_is_the_ratio_of_sums_with_every_pair_turned_and_small_ones_counted():

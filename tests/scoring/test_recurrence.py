@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from core.scoring.recurrence import recurring, recurs_by_chance
+from core.scoring.circuits import recurring, recurs_by_chance
 
 
 def test_shares_have_the_intervals_of_statsmodels_and_scipy():

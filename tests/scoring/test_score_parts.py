@@ -8,7 +8,7 @@ from scipy.spatial.distance import jensenshannon
 
 from core.errors import InputError
 from core.scoring import score_parts
-from core.scoring.ratio_moments import RatioMoments
+from core.scoring.intervals import RatioMoments
 
 SCALING = 0.5
 

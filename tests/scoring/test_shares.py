@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from core.scoring.shares import RESAMPLES, share_difference, share_of
+from core.scoring.intervals import RESAMPLES, share_difference, share_of
 
 HITS, OTHER, TOTALS = [3, 0, 4, 2, 5, 1, 0, 2], [4, 1, 4, 2, 6, 0, 1, 2], [5, 2, 6, 4, 6, 3, 0, 2]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from core.scoring import trees
-from core.scoring.shares import share_difference, share_of
+from core.scoring.intervals import share_difference, share_of
 
 EWT = Path(__file__).resolve().parents[3] / "shared/data/ud/UD_English-EWT/en_ewt-ud-test.conllu"
 # "the dog chased a cat .": the root is its own head

@@ -12,10 +12,9 @@ import numpy as np
 from scipy.stats import f as f_law
 from scipy.stats import t as t_law
 
-from core.scoring import runs
-from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement
+from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, recovered_share
+from core.scoring.influence import mean_score, score_difference
 from core.scoring.rank_agreement import operators_agree, rank_correlation
-from core.scoring.recovered_share import recovered_share
 from core.scoring.sequential_test import Rules, standings
 from core.studies.ablation.seeds import overlap, sources, top_heads
 from core.studies.ablation.sequential_test import HOPELESS
@@ -308,7 +307,7 @@ def claims_of_runs(count: int, rows: int, between: float) -> Draw:
         rng = np.random.default_rng([seed, rows, count])
         gold = rng.integers(0, 2, rows)
         both = [trained(rng, count, gold, 0.8, between) for _ in range(2)]
-        found = runs.difference("accuracy", gold, *both)
+        found = score_difference("accuracy", gold, *both)
         return float(not found.low <= 0 <= found.high)
 
     return draw
@@ -320,7 +319,7 @@ def holds_of_runs(count: int, rows: int, between: float) -> Draw:
     def draw(seed: int) -> float:
         rng = np.random.default_rng([seed, rows, count])
         gold = rng.integers(0, 2, rows)
-        found = runs.score("accuracy", gold, trained(rng, count, gold, 0.8, between))
+        found = mean_score("accuracy", gold, trained(rng, count, gold, 0.8, between))
         return float(found.low <= 0.8 <= found.high)
 
     return draw

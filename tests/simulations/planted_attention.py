@@ -23,9 +23,8 @@ from core.models.encoding import Encoding
 from core.models.opening import open_checkpoint
 from core.scoring.links import Links
 from core.studies.tagging import open_pipeline, tag
-from core.tasks.features import NOUNS, PRONOUNS, VERBS
+from core.tasks.features import NOUNS, PRONOUNS, VERBS, TaggedSentence
 from core.tasks.glue import read_rows
-from core.tasks.language import TaggedSentence
 from core.tasks.relations import links, relation_of
 
 LAYERS, HEADS, WIDTH = 2, 8, 32

@@ -11,7 +11,7 @@ import numpy as np
 from core.patterns import retraining
 from core.patterns.class_shares import corrected_shares, moved_shares, shares, true_changes, true_shares
 from core.patterns.evaluation import enough_maps, macro_f1_interval
-from core.scoring.shares import share_difference, share_of
+from core.scoring.intervals import share_difference, share_of
 from core.studies.ablation.separators import ratio_interval
 from tests.simulations.registry import Case, Planted, known, least_mean
 

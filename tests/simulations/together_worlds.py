@@ -18,7 +18,7 @@ from core.scoring.circuits import (
 )
 from core.scoring.counterparts import beyond_chance
 from core.scoring.effects import max_t, mean_intervals
-from core.scoring.ratio_moments import RatioMoments, Ratios
+from core.scoring.intervals import RatioMoments, Ratios
 from core.scoring.sequential_test import Rules, standings
 from tests.benchmarks.race import RECORDED
 from tests.simulations.registry import Case, Planted, known, least_mean

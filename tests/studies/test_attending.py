@@ -31,8 +31,7 @@ from core.studies.contract import ChunkUnit, Unit
 from core.studies.lookup import find_study
 from core.studies.tagging import open_pipeline
 from core.studies.transport import decode, encode
-from core.tasks.features import feature_of
-from core.tasks.language import TaggedSentence, TaggedWord
+from core.tasks.features import TaggedSentence, TaggedWord, feature_of
 from tests.capture.conftest import tiny
 from tests.studies.through_json import rows_of
 

@@ -12,11 +12,10 @@ from core.patterns.class_shares import moved_shares, shares
 from core.patterns.evaluation import macro_f1_interval
 from core.patterns.suggestions import TOO_SMALL
 from core.scoring.budget import BudgetAttention, BudgetTokens
-from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, split_half
+from core.scoring.effects import max_t, mean_intervals, metric_intervals, rank_agreement, recovered_share, split_half
+from core.scoring.intervals import share_difference, share_of
 from core.scoring.mean_patterns import redundancy_agreement
-from core.scoring.recovered_share import recovered_share
 from core.scoring.sequential_test import Rules, standings
-from core.scoring.shares import share_difference, share_of
 from core.studies.ablation.perturb import corrected
 from core.studies.ablation.records import Perturbation, ablation_headline, too_few_flips
 from core.studies.ablation.separators import ratio_interval

@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from core.capture.edge_names import Graph
+from core.capture.components import Graph
 from core.errors import InputError
 from core.scoring.circuits import half_level
 from core.studies.ablation import setup
@@ -585,7 +585,7 @@ def test_words_are_compared_with_their_foils_at_the_place_of_the_mask(monkeypatc
         asked.append(places)
         return torch.arange(20.0).reshape(2, 10) ** 2 * (1 if len(asked) == 1 else 2)
 
-    monkeypatch.setattr("core.capture.logits.answers", answers)
+    monkeypatch.setattr("core.capture.running.answers", answers)
     first, second, answer, rival = circuit.word_differences(checkpoint, sides, [("can", "may"), ("must", "can")])
     assert asked == [[1, 2], [1, 2]]
     assert first.tolist() == [25 - 49, 12**2 - 15**2]

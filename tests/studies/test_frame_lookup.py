@@ -20,7 +20,7 @@ from core.studies.frames.frame_lookup import (
     spans_of,
     strips,
 )
-from core.tasks.language import TaggedSentence, TaggedWord
+from core.tasks.features import TaggedSentence, TaggedWord
 
 
 def tagged(text: str, *rows: tuple[str, str, int]) -> TaggedSentence:

@@ -13,7 +13,7 @@ from scipy import stats
 
 from core import config
 from core.attention import Head
-from core.capture.edge_names import ends_of
+from core.capture.components import ends_of
 from core.errors import InputError
 from core.findings import hypothesis_crate
 from core.interval import Interval

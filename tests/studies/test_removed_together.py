@@ -53,7 +53,7 @@ def opened(monkeypatch):
         assert labels == [1 - ROWS[number].label for number in encodings]
         return SimpleNamespace(example=torch.arange(6.0).reshape(3, 2) * len(encodings))
 
-    for name in ("component_masks", "losses", "patching"):  # they bind these functions when they are first imported
+    for name in ("pruning", "losses", "patching"):  # they bind these functions when they are first imported
         import_module(f"core.capture.{name}")
     monkeypatch.setattr("core.capture.sweeping.sweep", sweep)
     monkeypatch.setattr("core.capture.importance.gradients", gradients)

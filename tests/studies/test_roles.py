@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from core.capture.copying import copying, share
-from core.capture.norms import norm_maps, output_projections
+from core.capture.norms import norm_maps
+from core.capture.projections import copying, output_projections, share, value_weights
 from core.capture.running import capture
-from core.capture.values import value_weights
 from core.errors import InputError
 from core.models.opening import open_checkpoint
 from core.scoring.mean_patterns import resized

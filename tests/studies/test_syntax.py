@@ -68,7 +68,7 @@ def test_sentences_longer_than_the_checkpoint_reads_are_named(tmp_path, monkeypa
     words = read_part(None, "test", 3).sentences
     long = " ".join(["word"] * 200)
     from core.tasks.conllu import GoldSentence
-    from core.tasks.language import TaggedWord
+    from core.tasks.features import TaggedWord
 
     tagged = tuple(TaggedWord("word", 5 * k, 5 * k + 4, "NN", "NOUN", "dep", 0) for k in range(200))
     part = probe_features.readable(encoder, "test", [*words, GoldSentence(long, tagged)])

@@ -3,8 +3,7 @@
 import pytest
 
 from core.errors import InputError
-from core.tasks.features import FEATURES, NEGATIONS, feature_of, feature_spans
-from core.tasks.language import TaggedSentence, TaggedWord
+from core.tasks.features import FEATURES, NEGATIONS, TaggedSentence, TaggedWord, feature_of, feature_spans
 
 
 def sentence(text, rows):

@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from core.attention import Head
-from core.capture.component_masks import block_gradients, every_component, masks_without
 from core.capture.components import LayerBlock
 from core.capture.interventions import Intervention
+from core.capture.pruning import block_gradients, every_component, masks_without
 from core.capture.running import predict
 from core.errors import InputError
 from core.models.checkpoint import Checkpoint

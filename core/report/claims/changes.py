@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...interval import Estimate
-from ...scoring.recurrence import recurs_by_chance
+from ...scoring.circuits import recurs_by_chance
 from ...studies.comparison.records import CounterpartsSummary
 from ...studies.records import picked
 from ..estimates import as_share, bonferroni_widened, mean_over, share_interval

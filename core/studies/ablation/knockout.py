@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from ...models.encoding import Encoding
-    from ...tasks.language import TaggedSentence
+    from ...tasks.features import TaggedSentence
 
 
 SORTS = {

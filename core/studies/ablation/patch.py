@@ -2,7 +2,7 @@
 
 A is the example and B the perturbed example. m is the logit of the label predicted for A minus that predicted for B
 (the runner-up if both are equal), or the score. Each component of B takes its output from A at the words that both
-share. The recovered logit difference is a ratio of means over pairs (`core.scoring.recovered_share`). If m(A) is below
+share. The recovered logit difference is a ratio of means over pairs (`core.scoring.effects`). If m(A) is below
 m(B), both differences change their sign. p is corrected over all components.
 """
 
@@ -15,7 +15,7 @@ import pydantic.dataclasses
 
 from ... import capture, studies
 from ...errors import InputError, check_choice
-from ...scoring.recovered_share import FLOOR, recovered_share
+from ...scoring.effects import FLOOR, recovered_share
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of

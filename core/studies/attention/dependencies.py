@@ -33,7 +33,7 @@ from .records import DependencyScore, outstanding
 from .relations import visible
 
 if TYPE_CHECKING:
-    from ...tasks.language import TaggedWord
+    from ...tasks.features import TaggedWord
 
 ALL = "all"
 RELATIONS = (

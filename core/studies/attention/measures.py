@@ -16,8 +16,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import Bool, Int
 
+from ...capture.projections import maps_and_values
 from ...capture.running import Observer, run
-from ...capture.values import maps_and_values
 from ...capture.words import groups_of, spaced_words
 from ...models.checkpoint import Checkpoint
 from ...models.classifier import random_copy
@@ -34,8 +34,16 @@ from ...scoring.mean_patterns import MeanPatterns
 from ...scoring.repetition import OwnAndOthers
 from ...scoring.statistics import HeadStatistics
 from ...scoring.tokens import RelationAttention
-from ...tasks.features import Feature, carries, feature_of, feature_spans, is_of_words, is_role
-from ...tasks.language import TaggedSentence, TaggedWord
+from ...tasks.features import (
+    Feature,
+    TaggedSentence,
+    TaggedWord,
+    carries,
+    feature_of,
+    feature_spans,
+    is_of_words,
+    is_role,
+)
 from ...tasks.own import windows
 from ...tasks.relations import Relation, links, links_across
 from .. import worker_cache

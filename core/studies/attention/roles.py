@@ -252,7 +252,7 @@ class RoleMeasure:
                 _encoding(ids, sequence, checkpoint) for sequence in part for ids in (sequence.ids, sequence.control)
             ]
             capture.running.run(checkpoint, encodings, [_Pairs(self.roles, part[0].places, start)])
-        values = capture.copying.copying(checkpoint)
+        values = capture.projections.copying(checkpoint)
         self.copying = np.zeros((0, 0)) if values is None else values
 
     def sums(self, at: InputOffset) -> RoleSums:

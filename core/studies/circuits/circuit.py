@@ -20,7 +20,7 @@ import psutil
 import pydantic.dataclasses
 
 from ... import capture, studies
-from ...capture.edge_names import Graph
+from ...capture.components import Graph
 from ...errors import InputError, check_choice
 from ...interval import finite
 from ...reading import lines_of, read_text
@@ -32,7 +32,7 @@ from ...scoring.circuits import (
     half_level,
     selection_probabilities,
 )
-from ...scoring.recovered_share import recovered_share
+from ...scoring.effects import recovered_share
 from ...scoring.sequential_test import Rules, Standings, next_step, standings
 from ...store.rows import Row
 from ...tasks.glue import TaskRow, task_of
@@ -629,7 +629,7 @@ def word_differences(
     at, found = np.arange(len(pieces)), []
     for encodings in sides:
         places = [place_of(checkpoint, encoding) for encoding in encodings]
-        logits = capture.logits.answers(checkpoint, encodings, places).double().cpu().numpy()
+        logits = capture.running.answers(checkpoint, encodings, places).double().cpu().numpy()
         found.append(logits[at, pieces[:, 0]] - logits[at, pieces[:, 1]])
     return found[0], found[1], pieces[:, 0], pieces[:, 1]
 
@@ -842,7 +842,7 @@ def _ids(options: CircuitOptions, pairs: PairSet, numbers: Sequence[int]) -> lis
 
 def _fits_in_memory(pairs: PairSet) -> None:
     """Raise InputError, before anything is measured, if the effects of all edges would not fit into memory."""
-    graph = capture.edge_names.Graph(pairs.layers, pairs.heads)
+    graph = capture.components.Graph(pairs.layers, pairs.heads)
     count = sum(graph.before(receiver) for receiver in range(graph.receivers))
     needed, free = count * len(pairs.firsts) * BYTES_AN_EDGE, psutil.virtual_memory().available
     if needed > free:
@@ -865,7 +865,7 @@ def measured(options: CircuitOptions, opened: setup.Opened, pairs: PairSet, want
     import torch  # 1.3 s of start-up
 
     numbers = np.array(wanted.positions, dtype=int)
-    every = list(capture.edge_names.Graph(pairs.layers, pairs.heads).edges)
+    every = list(capture.components.Graph(pairs.layers, pairs.heads).edges)
     inputs = run_inputs(options, opened, pairs, wanted.positions)
     encoding = inputs[0][1].firsts[0]
     whole = _stack(options, opened, encoding)

@@ -11,7 +11,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ...attention import Head
-from ...capture.edge_names import INPUTS, Graph, edge_name, ends_of
+from ...capture.components import INPUTS, Graph, edge_name, ends_of
 from ...errors import InputError
 from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row

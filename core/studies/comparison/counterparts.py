@@ -323,7 +323,7 @@ def recurrences(heads: Sequence[Counterpart]) -> list[Recurrence | RecurrenceSum
     if len(runs) < LEAST_RUNS:
         return []
     by_run = [[head for head in heads if head.compare == run] for run in runs]
-    recurring = scoring.recurrence.recurring(np.array([[head.matched for head in run] for run in by_run]))
+    recurring = scoring.circuits.recurring(np.array([[head.matched for head in run] for run in by_run]))
     records: list[Recurrence | RecurrenceSummary] = []
     for number, head in enumerate(by_run[0]):
         head_runs = [run[number] for run in by_run]

@@ -21,7 +21,7 @@ from ...capture.contributors import Component
 from ...errors import InputError
 from ...interval import finite
 from ...models.encoding import Encoding
-from ...scoring.ratio_moments import RatioMoments
+from ...scoring.intervals import RatioMoments
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
 from ..attention.inputs import AttendingOptions, chunks, sources

@@ -15,7 +15,7 @@ from ...frames.lexicon import Lexicon, lemmas
 from ...frames.records import AnnotatedSentence, Span, Spans, check_apart
 from ...frames.rows import read_rows
 from ...scoring.links import Links, pairs_of, relation_score, shifted, without_key
-from ...tasks.language import TaggedSentence, TaggedWord
+from ...tasks.features import TaggedSentence, TaggedWord
 from .frame_heads import BUNDLED, links_in_pieces, positions
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import config, models, studies
-from ...capture.edge_names import edge_name
+from ...capture.components import edge_name
 from ...errors import InputError
 from ...frames.records import AnnotatedSentence
 from ...frames.rows import read_rows as frame_rows

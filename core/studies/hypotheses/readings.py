@@ -12,14 +12,13 @@ import scipy  # its parts load when they are used
 
 from ... import patterns, scoring, studies
 from ...attention import Head
-from ...capture.edge_names import edge_name
+from ...capture.components import edge_name
 from ...errors import AtlasError, InputError
 from ...interval import Interval, finite
 from ...scoring.definitions import QUANTITIES
+from ...scoring.effects import FLOOR
 from ...scoring.few_inputs import FEWEST, mean_interval
-from ...scoring.intervals import Means, StatisticEstimate
-from ...scoring.ratio_moments import Ratios
-from ...scoring.recovered_share import FLOOR
+from ...scoring.intervals import Means, Ratios, StatisticEstimate
 from ...scoring.roles import ROLES, TIMES
 from ...tasks.features import feature_of
 from ...tasks.relations import relation_of

@@ -18,10 +18,10 @@ import scipy  # its parts load when they are used
 
 from ... import config, models, probing, studies
 from ...errors import InputError, check_choice
-from ...scoring.shares import share_difference, share_of
+from ...scoring.intervals import share_difference, share_of
 from ...store.rows import Row
 from ...tasks.conllu import GoldSentence, plain_relation, read_part
-from ...tasks.language import TaggedWord
+from ...tasks.features import TaggedWord
 from ..contract import Done, Flag, NamedUnit, Study, Unit, provenance
 from ..headline import Headline, defined, percent
 from ..options import Checkpoint, Seed

@@ -24,8 +24,8 @@ from ...capture.components import Component, LayerBlock, parse_components
 from ...codebook.registry import shipped_set
 from ...errors import InputError, check_choice
 from ...patterns.classifier_registry import bundled_weights
-from ...scoring import runs
 from ...scoring.few_inputs import mean_interval
+from ...scoring.influence import mean_score, score_difference
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ...tasks.metrics import majority, metrics
@@ -338,11 +338,11 @@ def curve(merged: Subnetworks, metric: str) -> list[Subnetwork]:
         point = Subnetwork(
             kind="curve", scope=scope, moment=moment, share=share,
             name=f"{share:.0%} by magnitude, {scope}, {moment} fine-tuning", n=len(merged.gold), seeds=len(predicted),
-            **runs.score(metric, merged.gold, np.stack(predicted)).fields(),
+            **mean_score(metric, merged.gold, np.stack(predicted)).fields(),
         )  # fmt: skip
         whole = points.get((scope, moment, 0.0))
         if whole is not None:
-            less = runs.difference(metric, merged.gold, np.stack(predicted), np.stack(whole))
+            less = score_difference(metric, merged.gold, np.stack(predicted), np.stack(whole))
             point = replace(point, change=less.value, change_low=less.low, change_high=less.high)
         rows.append(point)
     return rows
@@ -358,11 +358,11 @@ def retrained(merged: Subnetworks, metric: str) -> list[Subnetwork]:
     n, rows = len(merged.gold), []
     for kind in (kind for kind in (FULL, *SUBNETWORKS) if kind in known):
         share = float(np.mean([pruned.share for pruned in known[kind]]))
-        score = runs.score(metric, merged.gold, predicted[kind]).fields()
+        score = mean_score(metric, merged.gold, predicted[kind]).fields()
         rows.append(Subnetwork(kind="subnetwork", name=kind, share=share, n=n, seeds=len(known[kind]), **score))
     for better, other in ((GOOD, BAD), (GOOD, RANDOM), (FULL, GOOD)):
         if better in known and other in known:
-            more = runs.difference(metric, merged.gold, predicted[better], predicted[other])
+            more = score_difference(metric, merged.gold, predicted[better], predicted[other])
             name, seeds = f"{better} less {other}", min(len(known[better]), len(known[other]))
             rows.append(Subnetwork(kind="difference", name=name, n=n, seeds=seeds, **more.fields()))
     return rows
@@ -459,11 +459,11 @@ def removal_order(
     rows = [(example.encoding, example.label) for example in on.train[:ORDER_ROWS]]
     gone: list[Component] = []
     kept: list[Component] | None = None
-    while len(gone) < len(capture.component_masks.every_component(tuned)):
-        scores = capture.component_masks.component_importance(
+    while len(gone) < len(capture.pruning.every_component(tuned)):
+        scores = capture.pruning.component_importance(
             tuned, [encoding for encoding, _ in rows], [label for _, label in rows]
         )
-        left = [component for component in capture.component_masks.every_component(tuned) if component not in set(gone)]
+        left = [component for component in capture.pruning.every_component(tuned) if component not in set(gone)]
         step: list[Component] = []
         for kind, total in ((Head, tuned.layers * tuned.heads), (LayerBlock, tuned.layers)):
             own = sorted(
@@ -472,10 +472,10 @@ def removal_order(
             )
             step += own[: max(1, round(total / 10))]
         gone += step
-        tuning.model.zeroed(model, capture.component_masks.masks_without(tuned, step))
+        tuning.model.zeroed(model, capture.pruning.masks_without(tuned, step))
         if kept is None and _score(on, studies.probing.trials.predicted(model, on)) < least:
             back = set(gone[: -len(step)])
-            kept = [component for component in capture.component_masks.every_component(tuned) if component not in back]
+            kept = [component for component in capture.pruning.every_component(tuned) if component not in back]
     model.load_state_dict(weights)
     stays = kept if kept is not None else gone[-2:]
     return full, Order(seed, tuple(map(str, gone)), tuple(map(str, stays)), *_classes(tuned, on, classifier))
@@ -505,8 +505,8 @@ def retrained_without(
 
     def mask(model: Any) -> None:
         fresh = models.checkpoint.Checkpoint(on.base.name, model, on.base.tokenizer)
-        gone = [component for component in capture.component_masks.every_component(fresh) if component not in stays]
-        tuning.model.hold(model, capture.component_masks.masks_without(fresh, gone))
+        gone = [component for component in capture.pruning.every_component(fresh) if component not in stays]
+        tuning.model.hold(model, capture.pruning.masks_without(fresh, gone))
 
-    every = len(capture.component_masks.every_component(on.base))
+    every = len(capture.pruning.every_component(on.base))
     return studies.probing.trials.trial(on, recipe, seed, key, before=mask)[1], 1 - len(stays) / every

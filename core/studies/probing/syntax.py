@@ -17,7 +17,7 @@ from pydantic import BeforeValidator
 
 from ... import config, probing, scoring, studies
 from ...attention import Head
-from ...scoring.shares import share_difference, share_of
+from ...scoring.intervals import share_difference, share_of
 from ...store.rows import Row
 from ...tasks.conllu import LeftOut, plain_relation, read_part
 from ..contract import Done, Flag, NamedUnit, Study, Unit, provenance

@@ -17,7 +17,7 @@ import pydantic.dataclasses
 from ... import capture, config, models, probing, studies
 from ...models.encoding import Encoding
 from ...probing.ragged import Ragged
-from ...scoring import runs
+from ...scoring.influence import mean_score, score_difference
 from ...store.rows import Row
 from ...tasks.glue import task_of
 from ...tasks.metrics import majority
@@ -203,12 +203,12 @@ def _classifiers(mine: Sequence[Predicted], metric: str) -> list[Transferred]:
             kind="classifier", task=classifier.task, reading=READINGS[reading], layer=layer,
             name=f"{READINGS[reading]}, layer {layer}", metric=metric, n=len(classifier.gold),
             constant=classifier.baseline, train_rows=classifier.train_rows,
-            **runs.score(metric, classifier.gold, classifier.predicted[None]).fields(),
+            **mean_score(metric, classifier.gold, classifier.predicted[None]).fields(),
         )  # fmt: skip
         fresh = known.get((RANDOM, reading, layer))
         if fresh is not None:
-            more = runs.difference(metric, classifier.gold, classifier.predicted[None], fresh.predicted[None])
-            random_weights = runs.score(metric, classifier.gold, fresh.predicted[None]).value
+            more = score_difference(metric, classifier.gold, classifier.predicted[None], fresh.predicted[None])
+            random_weights = mean_score(metric, classifier.gold, fresh.predicted[None]).value
             transferred = replace(
                 transferred, random_weights=random_weights, gain=more.value, gain_low=more.low, gain_high=more.high
             )
@@ -225,10 +225,10 @@ def _best_layers(mine: Sequence[Predicted], metric: str) -> list[BestLayer]:
             continue
         by_layer = sorted(own, key=lambda read: read.layer)
         gold, predicted = own[0].gold, np.stack([read.predicted for read in by_layer])
-        scores = [runs.score(metric, gold[::2], row[None, ::2]).value for row in predicted]
+        scores = [mean_score(metric, gold[::2], row[None, ::2]).value for row in predicted]
         best = int(np.argmax([-2.0 if value is None else value for value in scores]))
         judged = slice(1, None, 2)
-        more = runs.difference(metric, gold[judged], predicted[best][None, judged], predicted[-1][None, judged])
+        more = score_difference(metric, gold[judged], predicted[best][None, judged], predicted[-1][None, judged])
         best_layer = BestLayer(
             task=own[0].task, reading=words, layer=best, layers=len(predicted) - 1,
             name=f"layer {best} less the last", metric=metric, n=len(gold[judged]), note="chosen on the other rows",
@@ -249,11 +249,11 @@ def _frozen_layers(mine: Sequence[Predicted], metric: str) -> list[Transferred]:
     results, free = [], np.stack([tuned.predicted for tuned in by_depth[min(by_depth)]])
     for frozen, some in sorted(by_depth.items()):
         gold, predicted = some[0].gold, np.stack([tuned.predicted for tuned in some])
-        change = runs.difference(metric, gold, predicted, free)
+        change = score_difference(metric, gold, predicted, free)
         transferred = Transferred(
             kind="frozen", task=some[0].task, frozen=frozen, layers=some[0].layers,
             name=f"first {frozen} layers frozen", metric=metric, n=len(gold), seeds=len(some),
-            **runs.score(metric, gold, predicted).fields(),
+            **mean_score(metric, gold, predicted).fields(),
             change=change.value, change_low=change.low, change_high=change.high,
             constant=some[0].baseline, train_rows=some[0].train_rows,
         )  # fmt: skip

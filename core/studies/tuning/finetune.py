@@ -19,7 +19,7 @@ import pydantic.dataclasses
 
 from ... import capture, config, models, studies, tuning
 from ...errors import InputError
-from ...scoring.chance import above_constant, above_zero
+from ...scoring.intervals import not_above_constant, not_above_zero
 from ...store.rows import Row, plain
 from ...tasks.glue import HUB, Task, TaskRow, fingerprint, must_have_labels, read_rows, task_of
 from ...tasks.metrics import majority
@@ -434,8 +434,8 @@ def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
     if task_of(score.task).is_score:
         if score.pearson is None:
             return "all predicted scores are the same, as in a constant prediction"
-        return above_zero(score.pearson, rows).sentence if rows > LEAST else ""
+        return not_above_zero(score.pearson, rows) if rows > LEAST else ""
     constant = better_constant(scores, score.task)
     if score.accuracy is None or constant is None:
         return ""
-    return above_constant(score.accuracy, constant, rows).sentence
+    return not_above_constant(score.accuracy, constant, rows)

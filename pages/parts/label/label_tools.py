@@ -14,7 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from core.codebook.classes import ClassSet
 from core.codebook.registry import border_maps, borders, drawn_map
-from core.drawing.png import map_picture, png_bytes
+from core.drawing.conversion import map_picture, png_bytes
 from core.errors import InputError
 from core.labelling.assignment_service import retire
 from core.patterns import agreement

@@ -6,7 +6,7 @@ from collections import Counter
 import streamlit as st
 
 from core.errors import AtlasError
-from core.scoring.chance import above_constant
+from core.scoring.intervals import not_above_constant
 from core.store.rows import from_json
 from core.studies.ablation import disable, prune
 from core.studies.ablation.records import PruneStep, SeededRun, Unmodified
@@ -84,7 +84,7 @@ def warn_at_chance(stored: StoredRun, accuracy: float | None, rows: int) -> None
     constant = None if accuracy is None or not rows else constant_accuracy(stored)
     if accuracy is None or constant is None:
         return
-    if reason := above_constant(accuracy, constant, rows).sentence:
+    if reason := not_above_constant(accuracy, constant, rows):
         st.warning(
             plain(f"Without ablation, {reason}. So effects of ablating its heads are not informative."),
             icon=":material/warning:",

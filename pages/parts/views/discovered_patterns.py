@@ -7,7 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
-from core.drawing.png import map_picture
+from core.drawing.conversion import map_picture
 from core.patterns.discovery import CLUSTERED, FEWEST_MAPS
 from core.studies.patterns.discover import ONE_CLASS, STUDY
 from core.studies.patterns.records import ClusterExemplar, DiscoveredPatterns, PatternCluster

@@ -15,9 +15,9 @@ from core.attention import PARTS, Head
 from core.drawing.page import MapsSource, grid_of, maps_page
 from core.drawing.panes import Pane, telling_head, usual_scale
 from core.drawing.payload import as_bytes
-from core.models.parts import parts_of
+from core.models.config_files import parts_of
 from core.scoring.heads import SpecialPositions
-from core.scoring.long_scores import long_even_scores, long_scores
+from core.scoring.registry import long_even_scores, long_scores
 from core.tasks.glue import TASKS
 from core.tasks.tables import Pasted, read_pasted
 from pages.parts.maps import maps_grid
