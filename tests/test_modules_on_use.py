@@ -34,7 +34,7 @@ def test_a_room_loads_nothing_by_itself():
         "from core import scoring; print(scoring.influence.__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=PROJECT)
-    assert done.stdout.split("\n")[:2] == ["[]", "core.scoring.runs"]
+    assert done.stdout.split("\n")[:2] == ["[]", "core.scoring.influence"]
 
 
 def test_threads_that_use_a_module_first_at_the_same_moment_all_get_it_whole(tmp_path, monkeypatch):
