@@ -12,9 +12,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from .. import config
 from ..errors import InputError
 from ..reading import json_line, lines_of, read_text
 from .records import AnnotatedSentence, Element, FrameReading, Link, Skipped, Spans, check
+
+BUNDLED_SENTENCES = config.SAMPLES / "frames" / "sentences.jsonl"
 
 
 def read_rows(file: str | Path) -> FrameReading:

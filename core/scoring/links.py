@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from ..errors import InputError
+from ..frames.records import AnnotatedSentence, Spans, links_of
 from ..map_sums import MapSums, Needs
 
 Positions = tuple[int, ...]
@@ -29,6 +30,19 @@ PAIRINGS = {
     "product": "every piece of one side with every piece of the other",
     "zip": "the paper's code: pieces of both sides taken one by one until the shorter side ends",
 }
+
+
+def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
+    """Return the positions of the tokens that overlap any of the character spans, in order."""
+    return tuple(sorted({piece for start, end in spans for piece in encoding.pieces(start, end)}))
+
+
+def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
+    """Return the frame links of a sentence as token positions, without links in truncated text."""
+    places = (
+        (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
+    )
+    return tuple((element, target) for element, target in places if element and target)
 
 
 def pairs_of(

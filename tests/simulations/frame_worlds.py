@@ -9,6 +9,7 @@ from functools import cache, lru_cache, partial
 
 from core.capture.running import run
 from core.frames.records import AnnotatedSentence
+from core.scoring.links import links_in_pieces
 from core.store.rows import Row
 from core.studies.attention import dependencies, features, norms
 from core.studies.attention.inputs import SourceText
@@ -16,7 +17,7 @@ from core.studies.attention.measures import RelationMeasure, linked_words
 from core.studies.attention.norms import NormMeasure
 from core.studies.attention.partials import InputOffset, Pieces, RelationSums
 from core.studies.frames import frame_heads
-from core.studies.frames.frame_heads import links_in_pieces, score_sentences
+from core.studies.frames.frame_heads import score_sentences
 from core.tasks.conllu import GoldSentence
 from tests.simulations import planted_attention as planting
 from tests.simulations.attention_worlds import FEW, INPUTS, NATS, TYPES, claimed, rows_of

@@ -18,7 +18,7 @@ from core.models.opening import open_checkpoint
 from core.scoring.link_contrasts import LinkEnds, MeanContrasts
 from core.scoring.link_contrasts import Pieces as WordPieces
 from core.scoring.link_tests import exchange_draws, place_draws
-from core.scoring.links import Looked, QueryResiduals, exchange_groups, shifted
+from core.scoring.links import Looked, QueryResiduals, exchange_groups, links_in_pieces, positions, shifted
 from core.studies.contract import ExampleUnit, Unit
 from core.studies.frames import frame_heads
 from core.studies.frames.frame_heads import (
@@ -27,9 +27,7 @@ from core.studies.frames.frame_heads import (
     Scored,
     Scores,
     chosen,
-    links_in_pieces,
     packed,
-    positions,
     score_sentences,
     unpacked,
 )

@@ -23,14 +23,13 @@ from ...frames.records import (
     CoreRule,
     FrameReading,
     Span,
-    Spans,
     covered,
     distance,
     links_of,
     word_spans,
     words,
 )
-from ...frames.rows import parse_rows, read_rows
+from ...frames.rows import BUNDLED_SENTENCES, parse_rows, read_rows
 from ...map_sums import MapSums, Needs, Reducer, keys_as_values
 from ...scoring.few_inputs import FEWEST
 from ...scoring.links import (
@@ -44,6 +43,7 @@ from ...scoring.links import (
     exchange_groups,
     fixed_scores,
     habits,
+    links_in_pieces,
     pairs_of,
     shifted,
     without_key,
@@ -160,7 +160,6 @@ def _too_near(sentence: AnnotatedSentence, tokens: list[Span], rules: Filter) ->
 # ---------------------------------------------------------------- frame heads
 
 
-BUNDLED = config.SAMPLES / "frames" / "sentences.jsonl"
 MOST_SKIPPED = 50  # lines that a summary names
 HABITS = ("previous", "next", "first")
 SENTENCES_A_UNIT = 400  # so that most lengths have many sentences to exchange links with
@@ -446,7 +445,7 @@ def read(options: FrameHeadsOptions) -> FrameReading:
     """Read annotated sentences from JSON lines in the options, from a file, or from the bundled file."""
     if options.rows:
         return parse_rows(options.rows)
-    file = config.inside(options.sentences or BUNDLED)
+    file = config.inside(options.sentences or BUNDLED_SENTENCES)
     return read_list(file) if file.suffix == ".json" else read_rows(file)
 
 
@@ -493,19 +492,6 @@ def packed(values: np.ndarray) -> str:
 def unpacked(text: str, draws: int) -> np.ndarray:
     """Decode text that `packed` has written. Return a float64 array of shape [draw, head]."""
     return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<f4").reshape(draws, -1).astype(np.float64)
-
-
-def positions(encoding: Any, spans: Spans) -> tuple[int, ...]:
-    """Return the positions of the tokens that overlap any of the character spans, in order."""
-    return tuple(sorted({piece for start, end in spans for piece in encoding.pieces(start, end)}))
-
-
-def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "core_sets") -> Links:
-    """Return the frame links of a sentence as token positions, without links in truncated text."""
-    places = (
-        (positions(encoding, link.element), positions(encoding, link.target)) for link in links_of(sentence, core=core)
-    )
-    return tuple((element, target) for element, target in places if element and target)
 
 
 # ---------------------------------------------------------------- scores and nulls in one forward pass

@@ -13,10 +13,9 @@ from ...attention import AttentionMaps, Head
 from ...errors import InputError
 from ...frames.lexicon import Lexicon, lemmas
 from ...frames.records import AnnotatedSentence, Span, Spans, check_apart
-from ...frames.rows import read_rows
-from ...scoring.links import Links, pairs_of, relation_score, shifted, without_key
+from ...frames.rows import BUNDLED_SENTENCES, read_rows
+from ...scoring.links import Links, links_in_pieces, pairs_of, positions, relation_score, shifted, without_key
 from ...tasks.features import TaggedSentence, TaggedWord
-from .frame_heads import BUNDLED, links_in_pieces, positions
 
 if TYPE_CHECKING:
     from ...models.checkpoint import Checkpoint
@@ -143,7 +142,7 @@ def _steps(used: Sequence[int], ordinary: Sequence[int]) -> list[int]:
 
 def distance_null(checkpoint: "Checkpoint") -> DistanceNull:
     """Create a distance baseline from the attention maps of a checkpoint on the bundled sentences."""
-    encodings = [checkpoint.encode(row.text) for row in read_rows(BUNDLED).sentences]
+    encodings = [checkpoint.encode(row.text) for row in read_rows(BUNDLED_SENTENCES).sentences]
     maps = [capture.running.capture(checkpoint, encoding) for encoding in encodings]
     return DistanceNull(tuple((own.weights, tuple(e.ordinary)) for own, e in zip(maps, encodings, strict=True)))
 
