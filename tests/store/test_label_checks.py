@@ -2,10 +2,11 @@
 
 from datetime import datetime, timedelta
 
+import numpy as np
 import pytest
 
 from core.errors import InputError
-from core.store.label_checks import checked_event, checked_map, likely_time, looks_like
+from core.store.label_checks import checked_event, checked_map, likely_time, looks_like, time_of
 from tests.store.labelling import a_map, event
 
 
@@ -39,6 +40,33 @@ from tests.store.labelling import a_map, event
 def test_an_event_that_cannot_be_kept_says_what_it_must_be(change, said):
     with pytest.raises(InputError, match=said):
         checked_event(event(1) | change)
+
+
+@pytest.mark.parametrize(
+    ("field", "least", "most", "beyond"),
+    [
+        ("probability", 0, 1, (-0.001, 1.001)),
+        ("seconds", 0, 366 * 86_400, (-0.001, 366 * 86_400 + 1)),
+        ("sequence", 1, 2**31 - 1, (0, 2**31)),
+        ("pass", 1, 2**31 - 1, (0, 2**31)),
+        ("map_id", "m", "m" * 200, ("", "m" * 201)),
+        ("note", "", "n" * 4000, ("n" * 4001,)),
+    ],
+)
+def test_a_field_of_an_event_may_have_its_smallest_and_its_largest_value(field, least, most, beyond):
+    for value in (least, most):
+        assert checked_event(event(1) | {field: value})[field] == value
+    for value in beyond:
+        with pytest.raises(InputError):
+            checked_event(event(1) | {field: value})
+
+
+def test_times_of_events_are_of_the_years_1900_to_9998():
+    for time, latest in (("1900-01-01T00:00:00", None), ("9998-12-31T23:59:59", datetime.max)):
+        assert time_of(time, "event 1", latest=latest) == datetime.fromisoformat(time)
+    for time in ("1899-12-31T23:59:59", "9999-01-01T00:00:00"):
+        with pytest.raises(InputError, match=r"got '(1899|9999)"):
+            time_of(time, "event 1", latest=datetime.max)
 
 
 @pytest.mark.parametrize("name", ["", " ", "\u00a0"])
@@ -77,6 +105,14 @@ def test_a_map_of_one_token_is_one():
     one = a_map(length=1)
     assert checked_map(one | {"split": None, "seed": None})["weights"] == one["weights"]
     assert checked_map(a_map(separators=[0, 5]))["separators"] == [0, 5]
+
+
+def test_a_map_may_have_the_largest_indices_and_a_weight_that_rounding_put_above_1():
+    largest = a_map(layer=9999, head=9999, maximum=1.01, weights=np.float16([1.0098, 0]).repeat(18).tobytes())
+    assert checked_map(largest)["maximum"] == 1.01
+    for change in ({"maximum": 1.011}, {"weights": np.float16([1.011, 0]).repeat(18).tobytes()}, {"head": 10_000}):
+        with pytest.raises(InputError):
+            checked_map(largest | change)
 
 
 @pytest.mark.parametrize("name", ["Ann\u00e9", "  anne\u0301 ", "an\u200bn\u00e9", "ANN\u00c9"])

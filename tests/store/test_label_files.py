@@ -6,7 +6,7 @@ import pytest
 from core.errors import InputError
 from core.store import labels as store
 from core.store.database import Database
-from core.store.label_files import export_labels, import_folder, import_labels
+from core.store.label_files import batch_of, export_labels, import_folder, import_labels
 from tests.store.labelling import SET, a_map, event
 
 
@@ -144,3 +144,7 @@ def test_an_import_reports_names_that_are_normalised_or_look_alike(labelled, tmp
     (alike,) = notes("eve", "Eve")
     assert "'Eve' and 'eve'" in alike
     assert any("' Bob@x.org' as 'bob@x.org'" in note for note in notes(" Bob@x.org"))
+
+
+def test_a_file_is_known_by_sixteen_digits_of_the_hash_of_its_contents():
+    assert batch_of(b"labels") == "file-d772ebb4590212c6"  # SHA-256

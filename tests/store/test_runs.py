@@ -63,6 +63,13 @@ def test_numpy_and_undefined_numbers():
     assert plain(row) == {"a": 0.5, "b": 3, "c": [[1, 2]], "d": None, "e": None, "f": [1, 2]}
 
 
+@pytest.mark.parametrize("kind", [set, frozenset])
+def test_a_set_is_stored_in_order(kind):
+    assert list({16, 1}) == [16, 1]  # the order in which Python has these numbers
+    assert plain(kind([16, 1])) == [1, 16]
+    assert plain((16, 1)) == [16, 1]
+
+
 def test_a_run_keeps_its_provenance_options_and_rows(db):
     run = runs.record_run(db, "heads", {"task": "sst2", "limit": 3}, FROM, title="Heads of SST-2")
     rows = [{"token": "naïve \x00 'quoted'; DROP TABLE run", "value": 0.1 + 0.2}, {"token": "b", "extra": [1]}]
@@ -152,3 +159,17 @@ def test_a_part_that_is_no_set_of_heads_keeps_a_score_among_those_of_all_heads(d
         step = next(step for step in migrations.known() if step.name == "head_scores_with_a_part")
         cursor.execute(step.sql)
     assert atlas_rows(db, checkpoint="a", weights=None)["value"].tolist() == [0.9]
+
+
+@pytest.mark.parametrize(
+    ("own", "stored"),
+    [
+        ({}, None), ({"checkpoint": "one"}, "one"), ({"after": "two"}, "two"), ({"checkpoint": 7}, "7"),
+        ({"checkpoint": "one", "after": "two"}, "one"), ({"checkpoint": "", "after": "two"}, "two"),
+    ],
+)  # fmt: skip
+def test_a_score_names_the_checkpoint_of_its_row(db, own, stored):
+    run = runs.record_run(db, "change", {}, Provenance(checkpoint="of the run", task="sst2"))
+    runs.store_rows(db, run, [{"statistic": "entropy", "layer": 0, "head": 1, "value": 0.5, "feature": 3} | own])
+    found = db.rows("SELECT run, checkpoint, task, feature FROM head_score")
+    assert found == [(run, stored, None, "3")]
