@@ -166,7 +166,7 @@ def _exists(path: Path) -> bool:
 
 def _unreadable(path: Path, why: str) -> ConfigError:
     return ConfigError(
-        "The app does not start if a secrets file is unreadable, because it may require sign-in; got "
+        "A secrets file must be readable, because the file may contain sign-in settings; got "
         f"{str(path)[:200]} ({' '.join(why.split())[:120]}). Correct the file or move it away."
     )
 

@@ -141,9 +141,9 @@ class Advice:
                 "Use the method “Most votes”: no map has labels from two annotators, so annotators cannot be compared."
             )
         about = (
-            f"Over the {self.people} annotators, the agreement with other annotators has a standard deviation of "
-            f"{_with_interval(self.skill)}, and the frequency of each class has a standard deviation of "
-            f"{_with_interval(self.rates)}. Chance variation is subtracted from both standard deviations."
+            f"Between the {self.people} annotators, the standard deviation of the agreement with other annotators is "
+            f"{_with_interval(self.skill)}, and the standard deviation of the class frequencies is "
+            f"{_with_interval(self.rates)}. Variation that is due to chance is already subtracted."
         )
         if self.worth:
             return (

@@ -249,7 +249,7 @@ def check_class(class_set: str, name: str, **shown: str | None) -> None:
     colour, key = shown.get("colour"), shown.get("key")
     if (colour and not re.fullmatch(r"#[0-9a-fA-F]{6}", colour)) or (key and not re.fullmatch("[0-9]", key)):
         raise InputError(
-            "A class must have a colour such as #0072B2 and a digit as its key; got the colour "
+            "A class must have a colour such as #0072B2 and a digit as its shortcut key; got the colour "
             f"{str(colour)[:20]!r} and the key {str(key)[:20]!r} for {name[:40]!r}. Change them."
         )
 

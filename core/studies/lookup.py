@@ -78,7 +78,7 @@ def find_score(key: str) -> HeadScore:
     """Return the definition of a head score by its key "study/name". Raises InputError if no study has this score."""
     if score := _score_of(key):
         return score
-    raise InputError(f"A score must be written study/name; got {key!r}, which no study computes. Choose another score.")
+    raise InputError(f"A score must be one that a study computes, written as study/name; got {key!r}. Choose another.")
 
 
 def label_of(key: str) -> str:

@@ -93,7 +93,7 @@ def changed(k, **what):
         (changed(1, eye="  "), "a description of the pattern; 'dots'"),
         (changed(1, name="", title=""), "lacks one of them"),
         (changed(1, colour="red"), "a colour such as #0072B2"),
-        (changed(1, key="x"), "a digit as its key"),
+        (changed(1, key="x"), "a digit as its shortcut key"),
     ],
 )
 def test_what_cannot_be_a_class_set_is_refused_in_a_sentence_and_nothing_is_stored(db, classes, said):

@@ -45,7 +45,7 @@ def test_a_history_is_added_from_where_it_stands_here(db):
         ({"class": " "}, "got 'add'"),
         ({"kind": "merge", "into_class": "x" * 201}, '"into_class" must be text of at most 200 characters'),
         ({"title": "x" * 201}, '"title" must be text of at most 200 characters'),
-        ({"key": "Enter"}, "a digit as its key"),
+        ({"key": "Enter"}, "a digit as its shortcut key"),
         ({"title": ""}, "must have an annotator, a title and a description"),
         ({"eye": "x" * 4001}, '"eye" must be text of at most 4000 characters'),
         ({"eye": None}, "must have an annotator, a title and a description"),

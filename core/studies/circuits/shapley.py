@@ -99,7 +99,8 @@ class Shapley(Study[ShapleyOptions, ShapleyPartial]):
         antithetic_orders(2, options.orders, np.random.default_rng(0))
         if options.judge_rows == 1:
             raise InputError(
-                "Pruning orders must be compared on at least two examples; got 1. Raise --judge-rows, or set it to 0."
+                "Pruning orders must be compared on at least two examples; got 1. Raise --judge-rows, or set it to 0 "
+                "to compare none."
             )
         return setup.units_of(options, most=ROWS_A_UNIT)
 

@@ -314,7 +314,7 @@ def waterfall(frame: pd.DataFrame, *, title: str) -> Layers:
     room = 0.12 * (ends.max() - min(0.0, ends.min()))  # for the number beside the longest bar
     scale = alt.Scale(domain=[min(0.0, float(ends.min())), float(ends.max() + room)], nice=False)
     bars = base.mark_bar().encode(
-        x=alt.X("start:Q", title="attention score minus the mean score of its row (log odds)", scale=scale),
+        x=alt.X("start:Q", title="attention score minus the mean score of its row", scale=scale),
         x2="end:Q",
         color=alt.Color("kind:N", scale=kinds, title=None, legend=alt.Legend(orient="top")),
         tooltip=["term:N", alt.Tooltip("value:Q", format="+.3f")],

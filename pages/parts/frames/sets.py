@@ -298,9 +298,9 @@ def _headline(summary: FrameSummary, count: int) -> None:
     st.caption(
         f"The result covers {summary.n} {plain(summary.average)} with {summary.links} frame links. In "
         f"{summary.links_before} of these links, the frame element comes first. The direction of attention is "
-        f"{direction}, and the pairs of tokens are “{plain(summary.pairing)}”. There are four baselines: links moved "
-        "to other positions at the same distance, links exchanged between sentences of equal length, and the "
-        "attention of other query words to the same key (compared once by weight and once by share of the row). A "
+        f"{direction}, and the pairs of tokens are “{plain(summary.pairing)}”. The four baselines are: links moved to "
+        "other positions at the same distance; links exchanged between sentences of equal length; the weight that "
+        "other query words give to the same key; and the share of their rows that other query words give to it. A "
         f"head counts if its Benjamini-Hochberg q is at most 0.05 over {count} heads ({summary.draws} draws). Links "
         f"can be moved in {summary.movable} sentences and exchanged in {summary.exchangeable}. For comparison, "
         f"artificial heads with a fixed attention pattern have these weights: {plain(fixed)}."

@@ -137,7 +137,7 @@ def show_curves(points: Sequence[CurvePoint], source: str, *, answered: bool = F
         "A head has the role while its score is above the dashed line. Snapshots are evenly spaced here; changes "
         "between two snapshots are not visible." + (" Bands are 95 % CIs." if points[0].n else "")
     )
-    st.subheader("First snapshot at which a head has each role", anchor=False)
+    st.subheader("Earliest snapshot in which any head has the role", anchor=False)
     column_titles = {"score": "role: attends mostly to", "heads": "heads at the end", "earliest": "first head by",
                      "median": "half of the heads by"}  # fmt: skip
     if points[0].n:

@@ -90,8 +90,8 @@ def gradient_beside(verdicts: Sequence[SequentialTestVerdict], race: SequentialT
             y_title="measured change of the loss",
         ),
         tooltip=("name", "verdict"),
-        title="Change in loss estimated by the gradient, and measured on the first examples (Spearman "
-        f"{correlation}, n = {len(verdicts)})",
+        title="Change in loss at the first interim analysis: estimated by the gradient, and measured (Spearman "
+        f"{correlation}, n = {len(verdicts)} heads)",
     )
 
 

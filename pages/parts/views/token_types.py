@@ -190,7 +190,7 @@ def _draw(
             columns = ["value", "low", "high", "n", "baseline", "effect", "contrast", "p", "q"]
             attending.table(measured, scores, columns, by=value, key="heads")
             st.caption(
-                "The baseline is attention to the same number of random tokens at the same positions. A head is "
+                "The baseline is attention to equally many random tokens near the same positions. A head is "
                 "significant if its attention exceeds this baseline and also exceeds what position predicts (for "
                 f"subjects and objects: what position and part of speech predict). The test needs at least {FEWEST} "
                 "inputs."
