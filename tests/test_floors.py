@@ -40,7 +40,7 @@ def test_no_modules_import_each_other_in_a_circle():
 
 
 TESTS = sorted((PROJECT / "tests").rglob("test_*.py"))
-INTERPRETERS = 35  # files of tests that start a Python of their own: 2 CPU seconds each time, and 5 with torch
+INTERPRETERS = 36  # files of tests that start a Python of their own: 2 CPU seconds each time, and 5 with torch
 
 BROWSER_WALKS = 8  # tests in a browser by default, 1 to 12 CPU seconds each; others are thorough or slow
 
