@@ -147,8 +147,8 @@ def _given(labels: pd.DataFrame) -> _Given:
 
 
 def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return a table with the class that each rater (column) assigned to each attention map (row). Cells without a
-    label are missing."""
+    """Return a table with the class that each rater (column) assigned to each attention map (row), or a missing value
+    if there is no label."""
     given = _given(labels)
     chosen = [k for k, name in enumerate(given.raters) if raters is None or name in raters]
     named = np.array([*given.classes, None], dtype=object)[given.codes[:, chosen]]

@@ -160,7 +160,7 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Return the number of current labels with a pattern class, including labels with its former names."""
+    """Count the current labels with a pattern class, including labels with an earlier name of the class."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 

@@ -182,8 +182,8 @@ class Fit:
 
     @classmethod
     def of_head(cls, counts: Int[np.ndarray, " class"], confusions: ConfusionErrors) -> "Fit":
-        """Create a fit of class shares for the attention maps of one head. `counts` has the number of maps with each
-        predicted class, with one map per input.
+        """Create a fit of class shares for one head. `counts` has the number of maps of this head in each predicted
+        class. All maps must be from different inputs.
 
         Errors are computed with one more map that is spread over all classes.
         """

@@ -38,8 +38,8 @@ class Clustering:
 
 
 def cluster_maps(statistics: Statistics, *, seed: int = 0, smallest: int = SMALLEST) -> Clustering:
-    """Cluster attention maps by their statistics. `nearest` has the nearest cluster of each map, or one cluster for all
-    maps if none is found.
+    """Cluster attention maps by their statistics. If no cluster is found, every map is unclustered in `labels` but in
+    cluster 0 in `nearest`.
 
     Clusters do not depend on the order of the maps. Raises InputError for too few or equal maps.
     """

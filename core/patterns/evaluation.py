@@ -115,8 +115,8 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Return the macro F1 of each confusion matrix: the mean F1 over the classes in `among` (None: all classes) that
-    occur."""
+    """Return the macro F1 of each confusion matrix: the mean F1 over the classes that occur and, if `among` is given,
+    are marked in `among`."""
     rows = confusion.sum(2)
     present = rows > 0 if among is None else (rows > 0) & among
     return (class_f1(confusion) * present).sum(1) / np.maximum(present.sum(1), 1)

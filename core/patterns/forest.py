@@ -118,7 +118,7 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit gradient-boosted trees, and return their parameters as arrays; empty if all examples have the same class."""
+    """Fit gradient-boosted trees, and return their parameters as arrays; {} if all examples have the same class."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -218,8 +218,9 @@ STRENGTH, STEPS, TOLERANCE = 0.1, 200, 1e-3  # of the logistic regression
 
 
 def fit_regressions(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int) -> Arrays:
-    """Fit a kernel ridge regression and a logistic regression from map statistics to class probabilities [map, class],
-    and return their parameters as arrays. Statistics are standardised by the first `real` maps."""
+    """Fit a kernel ridge regression and a logistic regression from map statistics to class probabilities [map,
+    class], and return their parameters as arrays. Statistics are standardised with mean and deviation of the first
+    `real` maps."""
     spread = {"centre": measured[:real].mean(0), "deviation": measured[:real].std(0) + 1e-3}
     arrays = {KERNEL + name: values for name, values in spread.items()}
     scaled = _places(measured, arrays)
@@ -288,7 +289,7 @@ Statistics = Float64[np.ndarray, "map statistic"]
 @dataclass(frozen=True)
 class Growth:
     """Settings for fitting a random forest, optionally averaged with a second, boosted model. `rounds` is the number of
-    boosting rounds of the second model (0: no second model)."""
+    boosting rounds; 0 means no second model."""
 
     trees: int = TREES
     seed: int = 0
@@ -300,8 +301,8 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples. A map with several likely classes contributes one example for each of them. `soft`:
-    the class probabilities of all maps, also the small ones without an example."""
+    """Weighted training examples. A map with several likely classes contributes one example for each of them. `soft`
+    has all class probabilities of the maps, including those that are too small for an example."""
 
     maps: np.ndarray
     numbers: np.ndarray
@@ -309,8 +310,8 @@ class Parts:
     soft: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples of some attention maps. `places` are the indices of these maps, which are
-        renumbered from 0."""
+        """Return the training examples of the attention maps with indices `places`. In the result, these maps are
+        numbered from 0."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0

@@ -31,8 +31,8 @@ MOST_NEW = 2000  # maps classified by the previous classifier: a few seconds
 
 @dataclass(frozen=True)
 class Answers:
-    """The class that a classifier predicts for each attention map, and the probability of this class (None if not
-    stored)."""
+    """The class that a classifier predicts for each attention map, and the probability of this class. `probability` is
+    None if probabilities were not stored."""
 
     predicted: Sequence[str]
     probability: Sequence[float] | None = None
@@ -152,8 +152,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers on two sets of attention maps: maps that were held out from both, and maps on
-    which the first classifier was not trained."""
+    """Compare two stored classifiers on maps that were held out from both, and on maps that were held out from the
+    second and on which the first was not trained."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

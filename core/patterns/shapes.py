@@ -291,8 +291,8 @@ def statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
 
 
 def sentence_shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return statistics of the rows of each of two sentences, the smaller and the larger value, in the order of
-    SENTENCE_NAMES.
+    """Return row statistics of the two sentences in each map: the smaller value of every statistic, then the larger
+    value of every statistic, in the order of SENTENCE_NAMES.
 
     The border between the sentences is estimated from the map by the split of `two_blocks`. A map that is too short
     for two blocks is one sentence.

@@ -61,7 +61,7 @@ class Snapshot:
 
     @property
     def events(self) -> list[list[Any]]:
-        """Return the label event from which each map got its class, as [map_id, class, event]."""
+        """Return [map_id, class, event] for each map. The event is the label event from which the map got its class."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]

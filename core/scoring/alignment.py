@@ -17,8 +17,8 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Return whether each predicted source word is aligned with its target word in the gold alignment. Target words
-    without a gold link are left out."""
+    """Return whether the source word that is guessed for a target word is linked to it in the gold alignment. Target
+    words without a gold link are left out."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))

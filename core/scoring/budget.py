@@ -62,7 +62,7 @@ def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
     """Return, for some queries, the category of each key (such as the previous token) and whether the words of query
-    and key are linked by syntax. Masked keys are included."""
+    and key are linked by syntax. Keys that a query cannot see are included."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -252,7 +252,7 @@ class BudgetAttention:
         self._batch: dict[int, _Input] = {}
 
     def take(self, tokens: Sequence[BudgetTokens], numbers: Sequence[int]) -> "BudgetAttention":
-        """Set the inputs of the next run and their indices in the study."""
+        """Set the inputs of the next model run, and their indices in the study."""
         self._tokens, self._numbers, self._batch = tokens, numbers, {}
         return self
 
@@ -273,8 +273,8 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention of long inputs in blocks of queries. The effect that distance does not explain is then
-        not measured."""
+        """Request the attention of long inputs in blocks of queries. Effects beyond distance are not measured for these
+        inputs."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:

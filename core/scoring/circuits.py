@@ -19,7 +19,7 @@ from .intervals import wilson_interval
 def interactions(
     alone: Float[np.ndarray, "head row"], together: Float[np.ndarray, "pair row"], pairs: Int[np.ndarray, "pair two"]
 ) -> Float[np.ndarray, "pair row"]:
-    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in units of the metric m.
+    """Return the interaction of each pair of heads, effect({i, j}) - effect(i) - effect(j), in the unit of the metric.
 
     An effect is m of the unmodified model minus m with the ablation. Positive: redundant heads; negative: cooperating
     heads.
@@ -40,7 +40,7 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return, for each order of the heads, the set of heads that have been ablated after each step."""
+    """Return, for each order of the heads, a list with the set of heads that have been ablated after each step."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
@@ -72,8 +72,7 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise t
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return how often each head is facilitating, interfering and irrelevant, in this order, as fractions of the fits
-    of its gate.
+    """Return the fractions of gate fits in which each head is facilitating, interfering and irrelevant, in this order.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class. Raises InputError without fits.
@@ -89,7 +88,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return the class that each head has in most gate fits, such as facilitating; "undecided" below a fraction of
+    """Return the class that each head has in most gate fits, or "undecided" if this class has a share of fits below
     CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
@@ -166,7 +165,7 @@ def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int)
 
 @dataclass(frozen=True)
 class Recurring:
-    """Counts in how many other training runs each head was found again.
+    """The number of training runs in which each head was found again, and summaries over heads and runs.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).

@@ -34,8 +34,8 @@ def _p_log_p(weights: Tensor) -> Tensor:
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Return the mean Jensen-Shannon distance between the attention rows of every two heads for each input, 0 to 1.
-    `inputs` is the zero-based input of each row; every input has at least one row."""
+    """Return the mean Jensen-Shannon distance (0 to 1) between the attention rows of every two heads, for each input.
+    `inputs` has the zero-based input of each row; every input has at least one row."""
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
     share[torch.arange(len(inputs)), inputs] = 1
@@ -191,7 +191,7 @@ def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
     """Return the factor by which the attention scores of each head must be multiplied so that the mean entropy of its
-    rows is `entropy`, in nats; from e^-7 to e^9."""
+    rows is `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2

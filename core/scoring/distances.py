@@ -103,7 +103,7 @@ class HeadDistances:
         self._numbers: Sequence[int] = ()
 
     def take(self, numbers: Sequence[int]) -> "HeadDistances":
-        """Set the inputs of the next run, given as their indices in the study."""
+        """Set the inputs of the next model run, given as their indices in the study."""
         self._numbers = numbers
         return self
 

@@ -53,8 +53,8 @@ def correlation(
 
 
 def mass_by_type(maps: Float[np.ndarray, "query key"], types: dict[str, tuple[int, ...]]) -> dict[str, float]:
-    """Return the attention to each type of key, averaged over queries; NaN for a type without keys. For effective
-    attention, it may be negative or above 1."""
+    """Return the attention to each type of key, averaged over queries; NaN for a type without keys. Effective attention
+    may be negative or above 1."""
     return {name: float(maps[:, list(keys)].sum(1).mean()) if keys else float("nan") for name, keys in types.items()}
 
 

@@ -46,7 +46,7 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for every head under every vector of example weights.
+    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for every vector of example weights and every head.
 
     NaN if undefined (constant predictions for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn.
     Raises InputError for an unknown metric.
@@ -90,8 +90,9 @@ def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOut
 def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
-    """Return weighted sums of the metric changes of several heads, with paired 95 % intervals. With weights 1 for a
-    group and -1 for each of its heads, the sum is the effect of the group beyond its heads."""
+    """Return, for each contrast, the weighted sum of the metric changes of several ablations, with a paired 95 %
+    interval. If a group of heads has weight 1 and each of its heads -1, this is the effect of the group minus those of
+    its heads."""
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # the metric may be undefined for other heads

@@ -312,8 +312,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each token minus the median attention to its BESIDE nearest tokens, for at least two
-    tokens."""
+    """Return the attention to each of at least two tokens, minus the median attention to the BESIDE tokens nearest to
+    it."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -442,7 +442,7 @@ class FeatureAttention:
         self._batch: _Batch | None = None
 
     def take(self, marks: Sequence[Marks], numbers: Sequence[int]) -> "FeatureAttention":
-        """Set the feature marks of the inputs in the next run, and their indices in the study."""
+        """Set the feature marks of the inputs in the next model run, and the indices of these inputs in the study."""
         self._marks, self._numbers, self._batch = marks, numbers, None
         return self
 
@@ -541,17 +541,17 @@ class FeatureAttention:
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the mean contrast of a feature [layer, head, 1], for one definition of attention to a token."""
+        """Return the mean contrast [layer, head, 1] of tokens with a feature, for one definition of attention."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the column of `means` with the contrast of a feature, for one definition of attention to a token."""
+        """Return the index in `means` of the contrast of a feature, for one definition of attention to a token."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the column of `means` with the effect of a feature, for one definition of attention to a token."""
+        """Return the index in `means` of attention minus baseline, for one feature and definition of attention."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
@@ -559,7 +559,7 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split the estimate of all statistics by (definition, feature) into attention and attention minus baseline."""
+    """Split an estimate by (definition, feature) into two estimates: attention, and attention minus baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

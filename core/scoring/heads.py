@@ -73,7 +73,7 @@ class SumBatch:
         return np.stack([layer_sums.entropies for layer_sums in self.sums])
 
     def to_offset(self, offset: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean attention A[i, i + offset] over queries i; NaN if no query has such a key."""
+        """Return the mean attention A[i, i + offset] over queries i; NaN if no query i has a key i + offset."""
         rows = np.stack([layer_sums.offsets[:, OFFSETS.index(offset)] for layer_sums in self.sums])
         rows = rows[..., 1:] if self.causal and offset == 0 else rows
         defined = ~np.isnan(rows[0, 0])
@@ -82,8 +82,8 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1); NaN without
-        keys, or without queries that see one of the keys and another key."""
+        """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1); NaN if there are
+        no such tokens, or if no query sees both one of them and another token."""
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
         )
@@ -120,8 +120,8 @@ def special_needs(at: SpecialPositions, keys: int) -> Needs:
 
 
 def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: bool = False) -> Float[Any, "*heads"]:
-    """Return the mean attention A[i, i + offset] over queries i; NaN if no query has such a key. For causal maps,
-    offsets above 0 give NaN, and offset 0 leaves out query 0."""
+    """Return the mean attention A[i, i + offset] over queries i; NaN if no query i has a key i + offset. For causal
+    maps, offsets above 0 give NaN, and offset 0 leaves out query 0."""
     if abs(offset) >= weights.shape[-1] or (causal and offset > 0):
         return weights.sum(-1).sum(-1) * float("nan")
     weights = weights[..., 1:, 1:] if causal and offset == 0 else weights

@@ -143,7 +143,7 @@ class StatisticEstimate:
     inputs: Float[np.ndarray, " statistic"]
 
     def part(self, index: int) -> "StatisticEstimate":
-        """Return the estimate of one statistic, as an array [layer, head, 1]."""
+        """Return the estimate of the statistic at an index, as arrays [layer, head, 1]."""
         spread = Spread(*(getattr(self.spread, name)[..., index : index + 1] for name in _SPREAD))
         counts = (getattr(self, name)[..., index : index + 1] for name in ("n", "inputs"))
         return StatisticEstimate(self.value[..., index : index + 1], spread, *counts)
@@ -211,8 +211,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator in place. If it has fewer statistics, they are added to the first
-        ones."""
+        """Add the sums of another accumulator in place. If the other accumulator has fewer statistics, they are added
+        to the first statistics of this accumulator."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -220,8 +220,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Append empty statistics until there are `statistics` in total, the same number to each of `blocks` equal
-        blocks."""
+        """Append empty statistics until there are `statistics` in total. If statistics are in several equal blocks
+        (`blocks`), the same number is appended to each block."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)

@@ -158,8 +158,8 @@ class LinkBatch:
     def values(
         self, maps: Float[np.ndarray, "batch word word head"], cells: Float[np.ndarray, "batch query key head"]
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return, for every link, the attention weight, the excess over the baseline, the accuracy, and the contrast,
-        from the maps of one layer."""
+        """Return four values per link from the maps of one layer, as [link, value, head]: attention weight, excess over
+        the baseline, accuracy and contrast."""
         weight = maps[self.batch, self.query, self.key]
         owner, batch, query, key = self.pairs
         by_piece = maps[batch, query, key] / self.table.sizes[batch, key, None].astype(maps.dtype)
@@ -222,8 +222,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of all words, in order, are exactly the tokens of the input, so that it can be split
-    into blocks."""
+    """Return whether the tokens of all words, in order, are exactly the tokens of the input. Only then can the input be
+    read in blocks."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -245,8 +245,8 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Reader of the attention along the links of one input in one layer, one block of queries at a time. `cells` are
-    the (query, key) cells of the contrasts."""
+    """Reader of the attention along the links of one input in one layer, one block of queries at a time. `cells` has
+    the (query, key) positions from which contrasts are computed."""
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
         self.batch, self.number, self.heads = batch, number, heads
@@ -320,8 +320,8 @@ class LinkBlocks:
         return self.batch.table.reachable(np.array(self.number), of, words, across)
 
     def result(self, cells: Float[np.ndarray, "head cell"]) -> LinkSums:
-        """Return the attention along the links in one layer, and reset the running sums. `cells` has the weights of
-        `self.cells`."""
+        """Return the attention along the links in one layer, and reset the running sums. The argument has the attention
+        weights at the positions in the attribute `cells`."""
         contrast = contrasts_of(by_draw(cells, 6), self.hexagons)
         sums = LinkSums(self.weight, self.right, contrast, self.total)
         self._clear()

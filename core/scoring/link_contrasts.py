@@ -49,7 +49,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Three queries and three keys for each random draw with which the attention along a link is compared.
+    """Positions from which contrasts of links are computed: three queries and three keys for each random draw.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.
@@ -61,7 +61,7 @@ class Hexagons:
 
     @cached_property
     def cells(self) -> "HexagonCells":
-        """Return the six query-key positions of each valid random contrast of a link."""
+        """Return the six query-key positions of each valid random draw for a link."""
         link, draw = np.nonzero(self.fits)
         queries, keys = self.queries[link, draw], self.keys[link, draw]
         each = (*_PLUS, *_MINUS)
@@ -71,7 +71,7 @@ class Hexagons:
 @dataclass(frozen=True)
 class HexagonCells:
     """The query-key positions of all valid random contrasts of links. The log attention at the first three positions of
-    a contrast is added, and at the last three subtracted."""
+    a contrast is added, and that at the last three is subtracted."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -223,7 +223,7 @@ def weights_at(
     queries: Int[np.ndarray, "draw cell"],
     keys: Int[np.ndarray, "draw cell"],
 ) -> Float[np.ndarray, "cell draw head"]:
-    """Return the attention weights at some query-key positions of several inputs."""
+    """Return the attention weights at some query-key positions of several inputs, as [position, draw, head]."""
     if not cells.flags.c_contiguous:
         return cells[batch, queries.T, keys.T]
     rows = cells.reshape(-1, cells.shape[-1])
@@ -240,7 +240,7 @@ def contrasts(
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link from the attention weights at `drawn.cells`, in nats."""
+    """Return the mean contrast of each link, in nats, from attention weights at the positions in `drawn.cells`."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -250,8 +250,8 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights [head, cell of all draws] to [cell of a draw, draw, head], with `cells` cells in a
-    draw."""
+    """Reshape attention weights [head, position in any draw] to [position in a draw, draw, head], for `cells` positions
+    per draw."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
@@ -277,8 +277,8 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """A group of links (pairs of words) in one input, whose contrasts are averaged. `taken` marks linked pairs of
-    words."""
+    """A group of links (pairs of words) in one input, whose contrasts are averaged. `taken` [word, word] marks pairs of
+    words that are linked."""
 
     input: int
     pieces: Pieces
@@ -309,7 +309,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request only the attention weights of the contrasts for long inputs, ordered by group of links."""
+        """For long inputs, request only the attention weights used in contrasts, ordered by group of links."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]

@@ -37,8 +37,8 @@ def draws_needed(heads: int) -> int:
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs. In each sum, the links of every input are at one of its possible
-    positions.
+    """Return random sums of a score over inputs. In each sum, the links of every input are at one of their possible
+    positions, chosen at random.
 
     `places` has, for each input, the score at each possible position, the true one first.
     """

@@ -105,8 +105,8 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links of an input, followed by shifted copies, one for each offset that keeps the positions within
-    `places`."""
+    """Return the links of an input, followed by shifted copies, one for each nonzero shift that keeps all positions
+    within `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
@@ -186,7 +186,7 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return the score of each group of query-key pairs by (input, name), float32; NaN for groups without pairs."""
+        """Return float32 scores [layer, head] by (input, name) of each group of pairs; NaN for groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -207,7 +207,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs that lead from the queries of some pairs to the previous, the next and the first token."""
+    """Return control pairs by name: from the queries of `pairs` to the previous, the next and the first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -223,8 +223,8 @@ WEIGHTINGS = ("weight", "share")
 
 
 class Looked(NamedTuple):
-    """The query-key pairs of one link, or of all links, in one input, with the positions of its tokens that are not
-    special tokens."""
+    """The query-key pairs of one link, or of all links, in one input. `ordinary` has the positions of all tokens in the
+    input that are not special tokens."""
 
     input: int
     pairs: tuple[Pair, ...]
@@ -232,7 +232,7 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, followed by copies with moved queries, one for each possible offset.
+    """Return the query-key pairs of a link, followed by copies with shifted queries, one for each allowed shift.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -280,8 +280,8 @@ class QueryResiduals:
                 self._take(layer, layer_parts, number)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request the attention of long inputs in blocks of queries, because every pair counts for the mean at its
-        distance."""
+        """Request the attention of long inputs in blocks of queries, because the mean attention at each distance
+        includes all query-key pairs."""
         self._blocks = [self._found(k, keys) if self._by_input.get(k) else None for k in inputs]
         return [Needs(blocks=None if layer_parts is None else layer_parts.take) for layer_parts in self._blocks]
 
@@ -311,8 +311,8 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return, for each link, the largest attention over its pairs minus the attention expected at their distance.
-        Place 0 is the true query, and later places are other queries."""
+        """Return an array per link with the largest residual (attention minus mean attention at the same distance) over
+        its query-key pairs. Row 0 is for the true queries, and each other row for queries shifted elsewhere."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

@@ -81,14 +81,14 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """Return the geometric mean of the split-half reliabilities of two ablation methods; NaN if one is not above
+        """Return the geometric mean of the split-half reliabilities of two ablation methods; NaN unless both are above
         0."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the sign of the score difference for every two heads (a before b), int8: 1 if a has the higher score."""
+    """Return the sign (int8) of the score difference for every two heads a < b: 1 if a has the higher score."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 

@@ -91,7 +91,7 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """Create the description of a score for attention along links between words, between 0 and 1."""
+    """Create the description of a score for attention along links between words, with values from 0 to 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
@@ -103,7 +103,7 @@ def head_scores(
     weights: Float[Any, "*heads query key"], *, first: int | None, separators: Sequence[int], causal: bool
 ) -> dict[str, Float[Any, "*heads"]]:
     """Return all HEAD_SCORES of one input by name; NaN if undefined. `first` is the position of [CLS] or the start
-    token (None: 0)."""
+    token; None means 0."""
     places = [SpecialPositions(first or 0, tuple(separators), first or 0)]
     maps = MapBatch(weights, places, causal)
     return {name: score.of(maps) for name, score in HEAD_SCORES.items() if score.of}
@@ -131,7 +131,7 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention by name: one number each, or one per layer if layers have windows."""
+    """Return the HEAD_SCORES of uniform attention by name, with one value or, if layers have windows, one per layer."""
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(
@@ -175,8 +175,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention on a long input: one value for each layer, or one if layers have no
-    windows."""
+    """Return the HEAD_SCORES of uniform attention on a long input by name, with one value or, if layers have attention
+    windows, one value per layer."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

@@ -34,7 +34,7 @@ class OwnAndOthers:
         self._start = self._seen = 0
 
     def take(self, inputs: int) -> "OwnAndOthers":
-        """Set the number of inputs in the next run."""
+        """Set the number of inputs in the next model run."""
         self._start, self._seen = self._seen, self._seen + inputs
         return self
 
@@ -76,8 +76,8 @@ class Repeated:
     pairs: int
 
     def share(self) -> tuple[float, float, float]:
-        """Return the fractions of heads whose value is above 0, significantly above 0, and not significantly below
-        0."""
+        """Return three fractions of heads: those whose value is above 0, significantly above 0, and not significantly
+        below 0."""
         half = widened(len(self.value)) * (self.high - self.low) / 2
         counts = (self.value > 0, self.value - half > 0, self.value + half > 0)
         return tuple(float(count.mean()) for count in counts)  # type: ignore[return-value]

@@ -86,8 +86,8 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Return the score of every head for every role, such as attending to the previous token, on inputs with the same
-    role positions. Roles outside `only` are NaN.
+    """Return the score of every head for every role, such as attending to the previous token. All inputs have the same
+    role positions `places`. Scores for roles outside `only` are NaN.
 
     `control` has the maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there
     is no control.
@@ -99,8 +99,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return, for every role, attention to the targets and attention minus baseline, each with and then without the
-    sink."""
+    """Return four columns per role: attention to the targets and attention minus baseline, first with and then without
+    the sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -109,8 +109,8 @@ def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads st
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return float64 attention weights without the sink, scaled so that rows sum to 1; 0 in rows with less than LEAST
-    left."""
+    """Return float64 attention weights without the sink, scaled so that rows sum to 1. Rows in which less than LEAST is
+    left become 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -125,7 +125,7 @@ Cells = Int[np.ndarray, "_ 2"]
 
 @lru_cache(maxsize=64)
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return the visible (query, key) cells of the targets of a role, ordered by query."""
+    """Return the (query, key) positions at which a query sees a target of the role, ordered by query."""
     positions = np.arange(places.length)
     cells = np.zeros((0, 2), dtype=int)
     if role in ("previous", "next"):
@@ -170,8 +170,8 @@ class RoleBlocks:
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
-        """Return the score of every head for every role. `control` has equally long inputs without repeats. Raises
-        InputError if there is a repeat and no control."""
+        """Return the score of every head for every role. `control` has the sums for equally long inputs without
+        repeats. Raises InputError if the input has a repeat and `control` is None."""
         if self.places.repeat and control is None:
             raise InputError(
                 "Head roles that are measured on repeated tokens also need the maps of a control input of the same "
@@ -314,8 +314,8 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add the role scores of one layer (EVERY_LAYER: the heads of all layers, concatenated) to the means over
-        inputs."""
+        """Add the role scores of one layer to the means over inputs. If the layer is EVERY_LAYER, the weights must have
+        the heads of all layers, concatenated."""
         self.add(layer, columns_of(role_scores(weights, places, control=control, only=only)), numbers)
 
     def add(
@@ -324,7 +324,7 @@ class RoleMeans:
         sums: Float[np.ndarray, "batch head statistic"],
         numbers: Sequence[int],
     ) -> None:
-        """Add the scores of one layer, in the order of `columns_of`; NaN for roles without a target."""
+        """Add the scores of one layer, in the order of `columns_of`. Scores for roles without a target must be NaN."""
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:

@@ -30,8 +30,8 @@ def covariances(
     *,
     scaling: float,
 ) -> list[Float[Tensor, "batch head a b"]]:
-    """Return, for each pair of a query contribution and a key contribution, the covariance of its term with the whole
-    attention score.
+    """Return, for each pair of a query contribution and a key contribution, the covariance of the term from this pair
+    with the whole attention score.
 
     There is one tensor for each weighting of keys (`centred`), summed over queries, in squared units of scores. Divided
     by `score_variance`, the covariances are shares.
@@ -53,8 +53,8 @@ def covariances(
 def without_others(
     pairs: Float[Tensor, "batch head a b"], left_over: tuple[int, int] | None
 ) -> Float[Tensor, "batch head a b"]:
-    """Return covariances as float64, with those at the indices `left_over` as a remainder: the covariance of the whole
-    query or key minus those of all other contributions.
+    """Return covariances as float64. Those of the whole query and key, at the indices `left_over`, are replaced by the
+    remainder: the whole minus all other contributions.
 
     `pairs` are `covariances` with the whole query and key at `left_over` (None: unchanged). Float64 input is modified
     in place.
@@ -99,8 +99,8 @@ def cell_terms(
     *,
     scaling: float,
 ) -> Float[Tensor, "a b"]:
-    """Return how much each pair of a query contribution and a key contribution adds to one attention score, compared
-    with its mean over visible keys.
+    """Return how much each pair of a query contribution and a key contribution adds to one attention score, minus what
+    the pair adds on average over visible keys.
 
     The terms add up to the score minus the row mean. Raises InputError if the query does not see the key.
     """

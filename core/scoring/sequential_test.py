@@ -132,8 +132,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return the log factor by which capital grows in bets that the mean effect exceeds `mean`, by betting fraction;
-    -inf if a bet loses all. Effects must not exceed `clip`."""
+    """Return, for each betting fraction, the log factor by which capital grows in bets that the mean effect exceeds
+    `mean`; -inf if a bet loses all. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -148,7 +148,7 @@ def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
     """Return a lower confidence bound for the mean effect of each head: the largest mean that the test rejects, or
-    -clip. `wanted` is the log capital at which a mean is rejected."""
+    -`clip` if none is rejected. `wanted` is the log capital at which a mean is rejected."""
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
         middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
@@ -158,8 +158,8 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the log growth of bets that the mean effect is above `margin`, above -`margin`, below `margin`, and below
-    -`margin`."""
+    """Return the log growth of four bets: that the mean effect is above `margin`, above -`margin`, below `margin`, and
+    below -`margin`, in this order."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
@@ -249,8 +249,8 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Perform the interim analyses, in order, on the effects that have been measured so far (NaN: not measured). All
-    heads are undecided until each has the first examples."""
+    """Perform the interim analyses, in order, on the effects measured so far (the others are NaN). All heads are
+    undecided until the examples of the first analysis have been measured for every head."""
     ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
     rows, hopeless = np.zeros(rules.heads, dtype=int), np.zeros(rules.heads, dtype=bool)

@@ -24,7 +24,7 @@ class HeadStatistics:
         self._numbers: Sequence[int] = ()
 
     def take(self, places: Sequence[SpecialPositions], numbers: Sequence[int]) -> "HeadStatistics":
-        """Set the special tokens of the inputs in the next run, and their indices in the study."""
+        """Set the special tokens of the inputs in the next model run, and the indices of these inputs in the study."""
         self._places, self._numbers = places, numbers
         return self
 

@@ -95,7 +95,7 @@ class RelationAttention:
         self._blocks: list[LinkBlocks] = []
 
     def take(self, inputs: Sequence[LinkedWords], numbers: Sequence[int]) -> "RelationAttention":
-        """Set the linked words of the inputs in the next run, and the indices of these inputs in the study."""
+        """Set the linked words of the inputs in the next model run, and the indices of these inputs in the study."""
         self._inputs, self._numbers, self._batch = inputs, numbers, None
         for words in inputs:
             for counter, links in zip(self.distances, words.links, strict=True):

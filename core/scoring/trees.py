@@ -85,8 +85,8 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """Return the dependency tree with the highest score among trees with only one root, or among all trees if there are
-    none.
+    """Return the dependency tree with the highest score among trees with only one root. If there are none, all trees
+    are compared.
 
     `scores` are log weights of the governors of each word. Candidate 0 is "no governor", candidate j + 1 is word j.
     Values that are not finite are avoided if possible.
@@ -114,8 +114,8 @@ def left_branching(words: int) -> Heads:
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent nonzero offset from a scored word to its governor; in a tie, the nearest, then the
-    positive one. `trees` has governors and mask of each sentence. 1 without words."""
+    """Return the most frequent nonzero offset from a scored word to its governor (1 if there are no words); in a tie,
+    the nearest, then the positive one. `trees` has the governors and the mask of scored words of each sentence."""
     counts: Counter[int] = Counter()
     for heads, scored in trees:
         counts.update((np.asarray(heads) - np.arange(len(heads)))[scored].tolist())
@@ -124,8 +124,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return, for each relation, the most frequent offset from a scored word to its governor. `trees` has governors,
-    mask and relations of each sentence."""
+    """Return, for each relation, the most frequent offset from a scored word to its governor. `trees` has the
+    governors, the mask of scored words and the relations of each sentence."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):

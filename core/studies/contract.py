@@ -82,7 +82,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work, with its provenance. The job's options fill in its fields that are None."""
+    """The partial result of a unit of work, with its provenance. Provenance fields that are None are filled in from the
+    options of the job."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -166,7 +167,7 @@ class Study(Generic[O, P]):
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Estimate the amount of work of a job fast enough for an interactive form. None if unknown in advance."""
+        """Estimate the amount of work of a job, fast enough for an interactive form; None if unknown in advance."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:

@@ -74,8 +74,8 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return up to two scores, with names that start with `prefix`, in which the head is significantly and at least
-        0.05 above its baseline, the largest difference first."""
+        """Return up to two scores whose names start with `prefix` and in which the head is significantly, and by at
+        least 0.05, above its baseline. The score with the largest difference comes first."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

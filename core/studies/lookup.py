@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parent
 
 
 def study_modules() -> dict[str, str]:
-    """Return the Python module of every study by the name of the study, without importing any module."""
+    """Return a dictionary from study names to the names of their Python modules. No module is imported."""
     files = [file for file in sorted(FOLDER.glob("*/*.py")) if re.search(r"^STUDY = ", file.read_text("utf-8"), re.M)]
     return {file.stem.replace("_", "-"): f"{__package__}.{file.parent.name}.{file.stem}" for file in files}
 

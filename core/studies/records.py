@@ -116,7 +116,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert rows to records of these classes (the last class that matches), and skip all other rows."""
+    """Convert each row to the last of these record classes that matches it, and skip rows that match none of them."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # stored by an earlier version

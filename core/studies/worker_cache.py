@@ -26,7 +26,7 @@ _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
-    """Open a checkpoint or return it from the cache of the last two. Raises CheckpointError if it cannot be opened.
+    """Open a checkpoint, or return one of the last two from the cache. Raises CheckpointError if it cannot be opened.
 
     A name from `random_name` opens random weights whose attention has the same mean entropy as in the trained model.
     """
@@ -37,7 +37,7 @@ def get_checkpoint(
 
 
 def with_head(name: str, heads: Sequence[HeadKind]) -> Checkpoint:
-    """Open a checkpoint with the first of these output layers that it has, otherwise without any."""
+    """Open a checkpoint with the first output layer in `heads` that it has, or without any if it has none of these."""
     for head in heads:
         try:
             return get_checkpoint(name, head=head)
@@ -107,7 +107,7 @@ def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
 
 @lru_cache(maxsize=1)
 def pipeline(name: str | None) -> Any:
-    """Open a spaCy pipeline, or the bundled one for None. The last pipeline is cached."""
+    """Open a spaCy pipeline by name; None opens the bundled one. The last pipeline is cached."""
     return open_pipeline(name)
 
 

@@ -45,7 +45,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model trained on all cross-fitting folds except `number`, and a constant prediction's score on that fold."""
+    """A model trained on all folds except `number`, and the score of a constant prediction on that fold."""
 
     number: int
     folder: str
@@ -107,7 +107,7 @@ def fold_units(options: CrossFitting, name: str = "fold", *, part: int = 1, **ab
 
 
 def recipe_of(options: CrossFitting) -> Recipe:
-    """Return the training recipe. Raises InputError for keep="best": that epoch is chosen on the held-out fold."""
+    """Return the training recipe. Raises InputError for keep="best", which selects the epoch on the held-out fold."""
     recipe = Recipe.of(options.preset, options.settings)
     if recipe.keep == "best":
         raise InputError(
@@ -130,7 +130,7 @@ def _on_all_rows(options: CrossFitting) -> finetune.FinetuneOptions:
 
 
 def cut_rows(options: CrossFitting) -> tuple[list[TaskRow], np.ndarray]:
-    """Return the training examples and the fold of each. Folds share no sentence and have similar class frequencies."""
+    """Return the training examples and their folds. Folds share no sentence and have similar class frequencies."""
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold  # 1 s of start-up
 
     task = task_of(options.task)

@@ -125,7 +125,8 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return float32 predictions without and with each ablation, NaN if not computed, or None if there are none."""
+        """Return the float32 predictions without ablation and with each ablation. Predictions that were not computed in
+        float32 are NaN. None if there are none at all."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -234,7 +235,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Return the indices of ablation targets with low-precision effects only that might be significant in float32."""
+    """Return the indices of ablation targets without full float32 results that might be significant in float32."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM

@@ -172,8 +172,8 @@ class PatchStudy(setup.ExampleStudy[PatchOptions, PatchPartial]):
 
 
 def differences(first: object, second: object, patched: object) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Compute the logit of the class predicted for input A minus that of the class predicted for B (the runner-up for A
-    if both are equal), on A, on B, and on B with each component patched."""
+    """Compute logit differences on input A, on B, and on B with each component patched. A difference is the logit of
+    the class predicted for A minus that of the class predicted for B (or of the runner-up for A if both are equal)."""
     a, b, patched_logits = (np.asarray(logits, dtype=float) for logits in (first, second, patched))
     if a.shape[-1] == 1:
         return a[:, 0], b[:, 0], patched_logits[..., 0]

@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define one head score per ablation method and template (name, label and formula, with {} for the method)."""
+    """Define one head score per ablation method and template (name, label, formula), with the method inserted at {}."""
     return tuple(
         HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
                   None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")

@@ -84,7 +84,7 @@ def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = No
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Copy a score and fill in the value and confidence interval of one head. The upper bound is at most `most`."""
+    """Copy a score and fill in the value and confidence interval of one head. `most` limits the upper bound."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -122,7 +122,7 @@ def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head:
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
-    """Return the value of one head and the bounds of its confidence interval. The upper bound is at most `most`."""
+    """Return the value of one head and the bounds of its confidence interval. `most` limits the upper bound."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),

@@ -137,7 +137,7 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Compute one score per head, feature and statistic, such as "max". A feature in no input gets only a note."""
+    """Compute one score per head, feature and statistic, such as "max", or only a note if no input has the feature."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():

@@ -85,8 +85,8 @@ class Measurement(Protocol):
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over all inputs so far. `at` names their checkpoint, their task and the index of the first
-        input."""
+        """Return the sums over all inputs so far. `at` states the checkpoint and task of these inputs, and the index of
+        the first one."""
 
 
 @runtime_checkable

@@ -70,7 +70,8 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of the attention that heads give to kinds of tokens, including syntactic heads and dependents if `syntax`.
+    """Sums of the attention that heads give to kinds of tokens, with syntactic heads and dependents if `syntax` is
+    True.
 
     `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
     """

@@ -426,7 +426,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate, as (how their edges are chosen, number of edges, number of the draw or layer)."""
+    """List the circuits to evaluate as tuples: how the edges are chosen, the number of edges, and the index of the
+    random draw or of the layer without edges (otherwise 0)."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]

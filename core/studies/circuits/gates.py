@@ -222,7 +222,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates on bootstrap samples from several random starts, with a reward and with a penalty for open gates."""
+    """Fit gates on bootstrap samples from several random starts, once rewarding and once penalising open gates."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)

@@ -467,7 +467,7 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return the first snapshot from which the score of each head stays above a bound, or NEVER."""
+    """Return, for each head, the index of the first snapshot from which its score stays above a bound, or NEVER."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)

@@ -397,7 +397,8 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield each head's rank correlation of predicted and measured changes of its maps, then the median over heads."""
+    """Yield, for each head, the rank correlation of predicted and measured changes of its maps, then the median over
+    heads."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads

@@ -457,7 +457,7 @@ def rules_of(options: FrameHeadsOptions) -> Filter:
 
 
 def chosen(options: FrameHeadsOptions) -> tuple[Selection, FrameReading]:
-    """Return the sentences that pass the filter, and all that were read. Raises InputError if no sentence passes."""
+    """Return the sentences that pass the filter, and all sentences read. Raises InputError if no sentence passes."""
     reading = read(options)
     selection = select(reading.sentences, rules_of(options))
     if not selection.kept:

@@ -174,7 +174,7 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the value that ranks heads: the score or, for "difference", the score minus `others`."""
+        """Return the values that rank heads: scores or, for "difference", scores minus any baseline (`others`)."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -279,7 +279,7 @@ def headline(links: LinkPicture, element: str, target: str, by: str = "differenc
 
 
 def links_for(encoding: Any, sentence: AnnotatedSentence) -> Links:
-    """Return frame links as token positions. Raises InputError without an element, or for truncated words."""
+    """Return frame links as token positions. Raises InputError if no element is marked or words were truncated."""
     check_apart(sentence)
     if not sentence.elements:
         raise InputError("A frame must have at least one element; none is marked. Mark the words of an element.")

@@ -564,8 +564,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return the number of criteria that the best hypothesis about each head meets, and whether one hypothesis about
-    the head meets both "held out" and "causal"."""
+    """Return two records per head: the number of criteria that its best hypothesis meets, and whether any one
+    hypothesis about the head meets both "held out" and "causal"."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

@@ -309,7 +309,8 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of k heads with random weights. Another such head exceeds it with p = 1 / (k + 1)."""
+    """Return the largest effect of k heads with random weights. One more head with random weights exceeds this effect
+    with probability 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 

@@ -218,7 +218,7 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
 def captured(
     checkpoint: Any, encodings: Mapping[int, Encoding], planned: Iterable[tuple[int, Head]]
 ) -> Iterator[tuple[int, Head, np.ndarray]]:
-    """Yield (input, head, map [query, key]) for planned pairs, with one pass for adjacent pairs of the same input."""
+    """Yield (input, head, map [query, key]) for planned pairs; adjacent pairs of one input share a forward pass."""
     for number, pairs in groupby(planned, key=lambda pair: pair[0]):
         maps = capture.running.capture(checkpoint, encodings[number])
         for _, head in pairs:
@@ -226,5 +226,5 @@ def captured(
 
 
 def largest(weights: np.ndarray, *, causal: bool) -> float:
-    """Return the largest weight of a map, without the first query of a causal map, which has only one key."""
+    """Return the largest weight of a map. The first query of a causal map is ignored, because it has only one key."""
     return float(weights[1:].max() if causal and len(weights) > 1 else weights.max())

@@ -333,7 +333,7 @@ def _measured(snapshot: str) -> np.ndarray:
 
 
 def split_of(snapshot: Snapshot, options: TrainPatternsOptions, fold: TrainingUnit) -> tuple[list[int], list[int]]:
-    """Return the training and test maps of a fold, which share no input, head or checkpoint, whichever is held out."""
+    """Return the training and test maps of a fold. They share no input, head or checkpoint (see `fold.split`)."""
     everything = list(range(len(snapshot.maps)))
     if fold.kind == "final":
         return everything, []
