@@ -103,8 +103,8 @@ class Head(tuple[int, int]):
 
 
 def attends(head: Head, attending: Sequence[int]) -> Head:
-    """Return the head unchanged. Raises InputError if its layer is not one of the layers that have attention
-    (`attending`; empty: all layers)."""
+    """Return the head unchanged. Raises InputError if its layer is not in `attending`, the layers that have attention.
+    If `attending` is empty, all layers have attention."""
     if attending and head.layer not in attending:
         numbers = ", ".join(str(layer + 1) for layer in attending)
         raise InputError(
@@ -115,7 +115,7 @@ def attends(head: Head, attending: Sequence[int]) -> Head:
 
 
 def all_heads(layers: int, heads: int, attending: Sequence[int] = (), *, part: str = "") -> list[Head]:
-    """Return all heads of one stack, layer by layer, in the layers that have attention (`attending`; empty: all)."""
+    """Return all heads of one stack, layer by layer, in the layers `attending` or, if this is empty, in all layers."""
     return [Head(layer, head, part) for layer in attending or range(layers) for head in range(heads)]
 
 
@@ -127,7 +127,7 @@ def parse_heads(names: str) -> list[Head]:
 def visible_keys(
     queries: Int[np.ndarray, " query"], keys: int, *, causal: bool, window: int | None
 ) -> Bool[np.ndarray, "query key"]:
-    """Return a mask of the first `keys` positions that the queries at some positions can attend to, without sinks."""
+    """Return a mask that states which of the first `keys` positions each query can attend to, without sinks."""
     away = queries[:, None] - np.arange(keys)
     seen = away >= 0 if causal else np.ones_like(away, dtype=bool)
     if window is None:

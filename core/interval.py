@@ -27,8 +27,8 @@ class Interval:
 
     @classmethod
     def of(cls, value: float, low: float, high: float, n: int | None = None) -> "Interval":
-        """Create an interval from numbers that may be NaN or infinite, which become None. If one bound is None, so is
-        the other."""
+        """Create an interval from numbers that may be NaN or infinite. If the value is not finite, all three numbers
+        become None; if a bound is not finite, both bounds become None."""
         if not math.isfinite(value):
             return cls(None, n=n)
         if not (math.isfinite(low) and math.isfinite(high)):

@@ -163,8 +163,8 @@ def p_is_corrected(study: str) -> bool:
 
 
 def scores_of(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield the result rows that are head scores. The place of a head in the plot of similar heads also yields one row
-    for each of its coordinates."""
+    """Yield the result rows that are head scores. For the position of a head in the plot of similar heads, also yield
+    one row for each coordinate."""
     for row in rows:
         if {"statistic", "layer", "head", "value"} <= row.keys():
             yield row
@@ -193,7 +193,7 @@ TASK, LIMIT = "sst2", 300
 
 
 def measured(checkpoint: str, task: str | None = None) -> list[ScoreRow]:
-    """Return the head scores that the studies in STUDIES measure on at most LIMIT dev examples of a task (None: TASK).
+    """Measure head scores with the studies in STUDIES on up to LIMIT dev examples of a task, by default TASK.
 
     Studies that the checkpoint does not support are left out. If all are unsupported, raises the error of the first
     one, usually a CheckpointError or InputError.
@@ -246,8 +246,8 @@ def atlas(db: Database | None, *, checkpoint: str, task: str | None = None, meas
 
 
 def left_out(db: Database | None, checkpoint: str) -> str:
-    """Return a sentence on how many stored scores `atlas` leaves out because their weights differ or are unknown; "" if
-    none."""
+    """Return a sentence that states how many stored scores `atlas` leaves out because they were measured with other or
+    unknown weights; "" if there are no such scores."""
     others = 0 if db is None else other_scores(db, checkpoint=checkpoint, weights=present_weights(checkpoint))
     if not others:
         return ""

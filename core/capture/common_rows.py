@@ -66,7 +66,7 @@ def _by_place(encoding: Encoding) -> dict[tuple[object, ...], Group]:
 
 
 def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequence[int]) -> list[int]:
-    """Return at most `queries` random indices of the tokens or words of an input, ascending (None: all indices).
+    """Return at most `queries` random indices of tokens or words, in ascending order; all indices if `queries` is None.
     `backward` leaves out the first query, which attends only to itself in a causal model."""
     candidates = np.arange(1 if backward else 0, units)
     if queries is None or len(candidates) <= queries:

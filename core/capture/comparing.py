@@ -73,7 +73,7 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
     """Return the logits of every class, or of the most likely tokens, before and after a change of the model. Empty if
-    the model predicts nothing; NaN for an input without a masked token."""
+    nothing is predicted. If only one of two inputs has a mask token, values for the other are NaN."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)
@@ -88,8 +88,8 @@ def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInpu
 
 
 def answer_positions(checkpoint: Checkpoint, first: Encoding, second: Encoding) -> tuple[int, int] | None:
-    """Return the position whose token is predicted in each input: the mask or the last token; None for classifiers.
-    Raises InputError for a missing mask."""
+    """Return the position at which a token is predicted in each of two inputs: the mask or, in a causal model, the last
+    token. None for classifiers. Raises InputError if a required mask is missing."""
     if checkpoint.labels is not None:
         return None
     places = [_mask_or_end(checkpoint, encoding) for encoding in (first, second)]

@@ -109,12 +109,12 @@ class Graph:
         return layer * (3 * self.heads + 1) + 3 * head + kind
 
     def block_receiver(self, layer: int) -> int:
-        """Return the index of a feed-forward sublayer among receivers, or of the model output if `layer` is the number
-        of layers."""
+        """Return the index, among all receivers, of the feed-forward sublayer of a layer. If `layer` is the number of
+        layers, return the index of the model output."""
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the number of senders before the heads of a layer: the index of its first head among all senders."""
+        """Return the sender index of the first head in a layer, which equals the number of senders before this head."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
@@ -139,8 +139,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver ("L1H2", "L1-feedforward", "output") and the input of a head ("q", "k" or "v";
-        otherwise "")."""
+        """Return the name of a receiver ("L1H2", "L1-feedforward" or "output") and, for a head, the input "q", "k" or
+        "v" (otherwise "")."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""

@@ -68,8 +68,8 @@ def feed(block: Block, states: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "
 
 
 def after_feed(block: Block, middle: Tensor, fed: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows hidden"]:
-    """Return the output of a layer, given the residual stream `middle` and the feed-forward output `fed`. Both are
-    broadcast."""
+    """Return the output of a layer, given the residual stream `middle` before the feed-forward sublayer and the output
+    `fed` of this sublayer. The two tensors are broadcast to a common shape."""
     return middle + fed if block.norm_first else block.norms[1](middle + fed)
 
 
@@ -299,7 +299,7 @@ def checked_stack(
     checkpoint: Checkpoint, encoding: Encoding, *, place: int | None = None, gradients: bool = False
 ) -> Stack:
     """Return the layers of a checkpoint as a stack that reproduces the logits of the model on an input. Raises
-    InterventionError if the family, its classifier or an option is not supported.
+    InterventionError for unsupported model families, classifiers and options.
 
     Args:
         encoding: the input; logits may differ by AGREEMENT of the largest logit.

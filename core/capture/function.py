@@ -166,8 +166,8 @@ def of_this_thread(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def ended_after(run: AttentionRun, layers: Collection[int] | None) -> Iterator[None]:
-    """Context manager that stops each forward pass once the attention weights of the last of `layers` are known; the
-    model then returns nothing. Without layers, forward passes run to their end."""
+    """Context manager that stops each forward pass once the attention weights of the last layer in `layers` are known;
+    the model then returns nothing. If `layers` is empty or None, forward passes run to their end."""
     run.last = max(layers or (), default=None)
     with suppress(PassEnded):
         yield
@@ -354,8 +354,8 @@ def _by_rows(
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
-    """Raise InterventionError if an attention knockout leaves a query without any visible key. In the `scores` before
-    the softmax, masked or cut keys have -inf or the smallest number of the dtype."""
+    """Raise InterventionError if an attention knockout leaves a query without any visible key. The `scores` are those
+    before the softmax, in which masked or cut keys are -inf or the smallest number of the dtype."""
     if (scores.amax(-1) <= torch.finfo(scores.dtype).min / 2).any():
         raise InterventionError(
             "An attention knockout must leave every query at least one key; a query in a layer with windowed "

@@ -75,7 +75,7 @@ def gated_losses(
     labels: Sequence[int | float],
     gates: Float[Tensor, "fit layer head"],
 ) -> Float[Tensor, "fit row"]:
-    """Return the loss of every example, in nats or squared error, with head outputs multiplied by each set of gates."""
+    """Return the loss [set of gates, example] with head outputs multiplied by gates, in nats or squared error."""
     losses = torch.zeros(len(gates), len(encodings))
     for rows, numbers in _batches(encodings, torch.ones(len(gates), len(encodings))):
         with torch.no_grad():

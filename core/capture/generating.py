@@ -44,7 +44,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt and the text generated from it, with attention maps (None for a prompt of more than WHOLE tokens)."""
+    """A prompt, the text generated from it, and attention maps (None for prompts of more than WHOLE tokens)."""
 
     prompt: Encoding
     maps: AttentionMaps | None

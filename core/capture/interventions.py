@@ -24,8 +24,8 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Replacements for the outputs of heads (before W_O) in one batch, at the positions in `places` (None: all
-    positions)."""
+    """Replacements for the outputs of heads (before W_O) in one batch. If `places` is not None, only the positions
+    where it is True are replaced."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -202,8 +202,8 @@ def known_operator(name: str) -> str:
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """Return an ablation method by name. Raises InterventionError if it is unknown, "next" for a causal model, or
-    without the source that it needs."""
+    """Check the name of an ablation method and return it. Raises InterventionError if the name is unknown, if the
+    method lacks its `source` or gets that of another method, or for "next" in a causal model."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -257,8 +257,8 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return attention weights without sinks in which the rows of the ablated heads are replaced by rows of sum 1. The
-    ablation method is disable, previous, current, next or first."""
+    """Replace the rows of ablated heads in attention weights without sinks by fixed rows of sum 1, and return the
+    result. The ablation method is disable, previous, current, next or first."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 

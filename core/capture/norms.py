@@ -49,8 +49,8 @@ LAYERS_MAPS = 4  # arrays of a layer in memory at once: weights, exact weights, 
 
 @dataclass(frozen=True)
 class Contributions:
-    """The vectors alpha f(x), attention weights times transformed value vectors, that add up to the attention output of
-    one layer. Without sinks; all inputs have equal length."""
+    """The vectors alpha f(x) (attention weight times transformed value vector) that add up to the attention output of
+    one layer, without sinks. All inputs have equal length."""
 
     weights: Float[Tensor, "batch head query key"]
     values: Float[Tensor, "batch head key dim"]

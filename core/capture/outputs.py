@@ -172,8 +172,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation: those on another reference example of equal length, or of the
-    nearest length with stretched positions.
+    """Replacement outputs for "resample" ablation, from another reference example of equal length. If there is none, an
+    example of the nearest length is used, with its positions stretched to the length of the input.
 
     The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
     for fewer than two different examples.

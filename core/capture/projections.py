@@ -79,8 +79,8 @@ def _listed(model: nn.Module, name: str) -> nn.Module | None:
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer, split by head, and its bias (0 if there is none), with at least float32
-    precision. `triangle` is R^T with W_O^T = Q R, so that |v R^T| = |v W_O|."""
+    """The output projection W_O of one layer by head, and its bias (0 if it has none), with at least float32 precision.
+    `triangle` is R^T from the QR decomposition W_O^T = Q R, so that |v R^T| = |v W_O| for any v."""
 
     weight: Float[Tensor, "head dim hidden"]
     triangle: Float[Tensor, "head dim dim"]
@@ -151,8 +151,8 @@ def maps_and_values(
 
 
 def value_weights(checkpoint: Checkpoint) -> list[Float[np.ndarray, "head hidden dim"]]:
-    """Return the value projection W_V of every layer by head, float64, repeated if heads share it. The list lacks
-    layers in which no value projection is found."""
+    """Return the value projection W_V of every layer, split by head, float64. Heads that share a projection get copies.
+    Layers in which no value projection is found are missing from the list."""
     slices = []
     for name, layer in _value_layers(checkpoint):
         if isinstance(layer.weight, Tensor):

@@ -98,9 +98,9 @@ _KNOWN: "WeakKeyDictionary[nn.Module, Reach | str]" = WeakKeyDictionary()  # a t
 
 
 def reach_of(checkpoint: Checkpoint) -> Reach:
-    """Return where the heads of a checkpoint can be observed and changed, such as in the attention interface of
-    transformers. "flat softmax": inputs and heads share one axis of the scores. Raises CheckpointError if no place
-    works."""
+    """Return the point in a forward pass at which heads can be observed and changed, such as "interface" (the attention
+    interface of transformers) or "flat softmax" (a softmax whose scores have one axis for inputs and heads). Raises
+    CheckpointError if there is no such point."""
     if checkpoint.family.model_type in FAMILIES:
         return "interface" if checkpoint.family.interceptable else "softmax"
     model = checkpoint.model
@@ -133,7 +133,7 @@ def reached(
     checkpoint: Checkpoint, run: AttentionRun, reach: Reach | None = None
 ) -> AbstractContextManager[AttentionRun]:
     """Return a context within which a run observes or changes attention in the forward passes of this thread. Raises
-    InterventionError if this is not possible. `reach` is where (None: `reach_of`)."""
+    InterventionError if this is not possible. By default, `reach` is the result of `reach_of`."""
     config, reach = checkpoint.model.config, reach or reach_of(checkpoint)
     if reach == "interface":
         if config._attn_implementation != NAME:

@@ -46,8 +46,8 @@ class Joining(Protocol):
 
 
 class MapsOfBatch:
-    """Passes the attention maps of one batch to observers, one layer at a time, or all layers of short maps to
-    `Joining` observers. `layers` is the number of expected layers (0: unknown)."""
+    """Passes the attention maps of one batch to observers, layer by layer. `Joining` observers get short maps of all
+    layers at once. `layers` is the expected number of layers, or 0 if unknown."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers
@@ -359,8 +359,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps of several sets of heads (None: all sets) for one input. Raises the errors of
-    `capture`."""
+    """Return the attention maps for one input, one object for each set of heads in `parts`; for all sets if `parts` is
+    None. Raises the errors of `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -449,6 +449,6 @@ def logits_at(
 
 
 def stacked(checkpoint: Checkpoint, rows: dict[int, Float[Tensor, " choice"]]) -> Float[Tensor, "input choice"]:
-    """Stack the logits of all inputs, given by input index, in the order of the inputs."""
+    """Stack the logits in `rows`, a dictionary by input index, into one tensor in the order of the inputs."""
     exact = torch.promote_types(getattr(torch, checkpoint.dtype), torch.float32)
     return torch.stack([rows[k] for k in range(len(rows))]).to(exact).cpu()

@@ -120,8 +120,8 @@ class _PackedProducts(TorchFunctionMode):
 
 @contextmanager
 def packed(device: torch.device, tokens: int) -> Iterator[None]:
-    """Use packed products within this context, if a pass has enough tokens to pay for laying out the weights. Gradients
-    are not supported."""
+    """Use packed matrix products within this context if the pass has so many tokens that packing the weights saves
+    time. Gradients are not supported."""
     if tokens < FEWEST or not packs(device, torch.float32):
         yield
         return
@@ -295,7 +295,7 @@ class Stack:
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states at the positions that the model head reads: one position or, if it averages, all."""
+        """Return the hidden states that the model head reads: at one position, or at all positions if it averages."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -304,8 +304,8 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the output layer reads (in decoders, the last token that is not padding); None: all
-        positions."""
+        """Return the position that the output layer reads, which in decoders is the last token other than padding.
+        Return None if the output layer reads all positions."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]

@@ -50,8 +50,8 @@ def single_position(
 
 @runtime_checkable
 class StandIn(Protocol):
-    """The outputs of heads after a change, for inputs of equal length under several ablation targets. Rows are targets
-    x inputs, targets outermost."""
+    """The outputs of heads after a change, for inputs of equal length under several ablation targets. The axis `rows`
+    of tensors has all inputs for the first target, then all inputs for the next target."""
 
     def outputs(
         self, layer: int, mixed: Float[Tensor, "rows length head dim"], values: Float[Tensor, "rows head length dim"]

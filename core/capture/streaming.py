@@ -39,8 +39,8 @@ def streamer_for(
     inputs: list[int],
     layers: Iterable[int] | None,
 ) -> "Streamer | None":
-    """Return the streamer that computes sums of attention maps for observers; None if whole maps are required or as
-    fast, or if the family can be observed only at the softmax. `layers` are the requested layers (None: all)."""
+    """Return a streamer that computes the sums of attention maps that observers need. Return None if an observer needs
+    whole maps, the inputs are short, or the model cannot be streamed. None for `layers` means all layers."""
     length = len(encodings[0])
     streams = all(isinstance(observer, Streamed) for observer in observers)
     if not (observers and streams and length >= STREAMED_FROM and is_streamed(checkpoint)):

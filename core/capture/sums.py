@@ -157,8 +157,8 @@ class Sum:
     def projected(
         self, weight: Float[Tensor, "hidden out"], bias: FixedPart | None, role: Role, *, spares: bool = False
     ) -> "Sum":
-        """Apply a linear projection to all contributions, as one tensor. With `spares`, the first contribution is
-        projected only for the first input, to save time."""
+        """Apply a linear projection to all contributions, and store the results in one tensor. To save time, `spares`
+        projects the first contribution only for the first input."""
         added = () if bias is None else (bias,)
         is_spared = spares and bool(self.names)
 

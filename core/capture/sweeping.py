@@ -48,8 +48,8 @@ class Rows:
 
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
-    """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first.
-    `pack_tokens` limits tokens x (1 + variants) of a group, but a group has at least one input."""
+    """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first. The
+    tokens of a group times (1 + `variants`) are at most `pack_tokens`, unless the group is a single input."""
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
     tokens = 0
@@ -235,8 +235,8 @@ AGREEMENT = {
 
 @dataclass(frozen=True)
 class Sweep:
-    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast`: layers
-    before the ablated one were run only once for all targets."""
+    """The logits of the unmodified model and of every ablation target, with at least float32 precision. `fast` states
+    whether the layers before the ablated one were run only once for all targets."""
 
     plain: Float[Tensor, "input label"]
     changed: Float[Tensor, "variant input label"]
@@ -263,8 +263,8 @@ class Computing:
 
 
 def every_head(layers: int, heads: int, attending: Sequence[int] = ()) -> list[Variant]:
-    """Return one ablation target for each head, layer by layer, in the layers with attention (`attending`; empty:
-    all)."""
+    """Return one ablation target for each head, layer by layer. `attending` lists the layers with attention; if it is
+    empty, all layers have attention."""
     return [frozenset({head}) for head in all_heads(layers, heads, attending)]
 
 

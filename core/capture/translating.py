@@ -57,8 +57,8 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Return whether the model predicts each target sentence correctly, and the fraction of its tokens, under
-    interventions. Raises InterventionError if a change is undefined for this model."""
+    """Return whether the model predicts every token of each target sentence correctly, and the fraction of tokens that
+    are correct, under interventions. Raises InterventionError if a change is undefined for this model."""
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
     for inputs in batches(encodings, BATCH_TOKENS // 2):

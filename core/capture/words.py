@@ -43,7 +43,7 @@ def words_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) 
 
 
 def groups_of(encoding: Encoding, spans: Sequence[Sequence[Span]] | None = None) -> list[list[int]]:
-    """Return the token positions of each word of an input; words are separated by white space or given as spans."""
+    """Return the token positions of each word. Words are given as `spans` or, by default, split at white space."""
     borders = spans or [spaced_words(source) for source in (encoding.text, encoding.pair or "")]
     edges = [([span[0] for span in border], [span[1] for span in border]) for border in borders]
     groups: list[list[int]] = []
@@ -101,7 +101,7 @@ def word_weights(
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
-    """Return the positions of the first token ([CLS] or BOS) and of the separators, as indices of tokens or words."""
+    """Return the position of the [CLS] or BOS token (or None) and those of the separators, in tokens or in words."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
     separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))

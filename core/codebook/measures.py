@@ -32,8 +32,8 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest diagonal line of an attention map: its offset (key minus query), its mean weight, and the fraction
-    of its cells with at least MARK (`rows`), also for the third of the line where it is lowest."""
+    """The strongest diagonal line of an attention map: its offset (key minus query), its mean weight, the fraction of
+    its cells with at least MARK (`rows`), and the smallest such fraction in a third of the line."""
 
     offset: int
     weight: float

@@ -33,8 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Return a sentence on how many maps with unanimous labels are on the correct side of a threshold; "" without
-    one."""
+    """Return a sentence on how many maps with unanimous labels the threshold between two classes classifies correctly;
+    "" if there is no threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -76,7 +76,7 @@ for member in (member for shipped in SHIPPED.values() for member in shipped.clas
 
 
 def shipped_set(*, causal: bool) -> ClassSet:
-    """Return the bundled class set for the maps of decoders (causal) or of encoders."""
+    """Return the bundled class set for the maps of decoders if `causal`, otherwise for the maps of encoders."""
     return next(described for described in SHIPPED.values() if described.causal == causal)
 
 

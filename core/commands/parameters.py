@@ -57,8 +57,8 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
-    """Give a function the signature from which typer creates its command-line parameters, and return it. The parameters
-    are the declared `options` and those in `beside`."""
+    """Give a function the signature from which typer creates its command-line parameters, and return the function. The
+    parameters are the declared `options` and, from `beside`, the output format and placement."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 

@@ -239,7 +239,7 @@ def as_record(result: "Evaluated") -> Row:
 
 
 def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
-    """Open a pattern classifier and return it with its class set. Raises InputError if missing or unsuitable."""
+    """Open a pattern classifier and return it with its class set. Raises InputError if it is missing or unsuitable."""
     if name == "bundled":
         return patterns.training.Classifier.from_bytes(bundled_weights(class_set or "bert")), class_set or "bert"
     if not name.endswith(FILE_ENDING):
@@ -259,8 +259,8 @@ def opened(name: str, class_set: str | None) -> tuple["Classifier", str]:
 
 
 def sets_of(classes: tuple[str, ...]) -> list[str]:
-    """Return the names of the bundled class sets that consist of exactly these classes or, if there are none, of such
-    custom class sets."""
+    """Return the names of the bundled class sets that consist of exactly these classes. If there are none, return the
+    names of custom class sets with exactly these classes."""
     shipped = [class_set.name for class_set in SHIPPED.values() if class_set.names == classes]
     if shipped:
         return shipped

@@ -25,7 +25,7 @@ def as_bytes(maps: np.ndarray) -> bytes:
 
 
 def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
-    """Pack differences of two arrays of weights as little-endian uint16: 0 is -1, 32767 is 0, 65534 is 1."""
+    """Pack differences between weights as little-endian uint16: -1 is stored as 0, 0 as 32767, and 1 as 65534."""
     difference = np.clip(np.nan_to_num(first.astype(np.float64) - second), -1, 1)
     return np.rint((difference + 1) * (FULL // 2)).astype("<u2").tobytes()
 

@@ -32,8 +32,8 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return whether the element is core by a rule: "core_sets" (as Kovaleva et al.), "core_type" or "any"; True if
-        unknown."""
+        """Return whether the element is core by a rule: "core_sets" (that of Kovaleva et al.), "core_type" or "any".
+        Elements of unknown coreness count as core."""
         if rule == "core_sets":
             return self.in_core_set is not False
         return rule == "any" or self.coreness is None or self.coreness.startswith("Core")
@@ -226,7 +226,8 @@ def spaced_places(text: str, phrase: str) -> list[Span]:
 
 
 def place(text: str, phrase: str, name: str = "words") -> Span:
-    """Return the span of a phrase in a text ("walk#2": its second occurrence). Raises InputError if not unique."""
+    """Return the span of a phrase in a text; "walk#2" is the second occurrence of "walk". Raises InputError if the
+    phrase is missing or ambiguous."""
     wanted, _, number = phrase.rpartition("#")
     if not (wanted and number.isascii() and number.isdigit() and len(number) < 10):
         wanted, number = phrase, ""
@@ -254,5 +255,5 @@ def covered(spans: Spans, tokens: list[Span]) -> list[int]:
 
 
 def distance(first: Spans, other: Spans, tokens: list[Span]) -> int:
-    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token, or one has none."""
+    """Return the smallest distance in tokens between two sets of spans; 0 if they share a token or one has no token."""
     return min((abs(a - b) for a in covered(first, tokens) for b in covered(other, tokens)), default=0)

@@ -69,8 +69,8 @@ class JobStatus(JobProgress):
 
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
-    """Return the runner that executes the jobs of a database, which is created on first use. `place` states where units
-    run from now on (None: as before). Unfinished jobs of ended processes are marked as interrupted."""
+    """Return the runner that executes the jobs of a database, and create it on first use. `place` sets where units run
+    from now on; None changes nothing. Unfinished jobs of ended processes are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:

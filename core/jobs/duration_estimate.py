@@ -45,9 +45,9 @@ RECORDED_RATE = 4e10  # multiplications a second and core of the machine that ma
 
 @dataclass(frozen=True)
 class DurationEstimate:
-    """An estimate of how long a job will take, from an earlier run with the title `like` and the time `made`. `rows` is
-    the number of items to process (None: unknown), and `counts` the plural noun for them. `here` is False if that run
-    is bundled."""
+    """An estimate of how long a job will take, based on an earlier run with the title `like` and the time `made`.
+    `rows` is the number of items to process, or None if unknown, and `counts` is the plural noun for the items. `here`
+    is False if the earlier run is bundled."""
 
     seconds: float
     rows: int | None
@@ -59,7 +59,7 @@ class DurationEstimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Extent(Result):
-    """Options of a job that determine how much its study computes; None if the study does not have an option."""
+    """Options of a job that determine how much its study computes. An option that the study does not have is None."""
 
     texts: Sequence[Any] | None = None
     tasks: Sequence[Any] | None = None

@@ -188,8 +188,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job: tokens done when it was started (`before`), the newest summary of its results
-    (`rows`), and the earliest time of the next summary (`next_summary`)."""
+    """The state of a running job: tokens that were already done when it was started or resumed (`before`), the newest
+    summary of its results (`rows`), and the earliest time of the next summary (`next_summary`)."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)

@@ -161,8 +161,8 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Advise whether a learned aggregation of these labels, such as Dawid-Skene, is likely to be better than majority
-    voting, by how much the annotators differ."""
+    """Advise, from how much annotators differ, whether a learned aggregation of these labels, such as Dawid-Skene, is
+    likely to be better than majority voting."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)

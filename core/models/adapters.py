@@ -46,7 +46,7 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the folder of the adapter's base model, at the path in its settings or beside it, or None."""
+        """Return the base model folder at the path in the adapter's settings or near the adapter; None if missing."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():
@@ -122,7 +122,7 @@ def read_weights(adapter: Adapter, name: str) -> "dict[str, Tensor]":
 
 
 def merge(model: "nn.Module", adapter: Adapter, weights: "dict[str, Tensor]", name: str) -> set[str]:
-    """Merge a LoRA adapter into the weights of a model in place. Returns names of parameters that it stores in full.
+    """Merge a LoRA adapter into a model in place. Return the names of parameters that the adapter stores in full.
 
     Raises CheckpointError for a tensor that fits no parameter.
     """

@@ -48,7 +48,7 @@ class Checkpoint:
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the heads of one stack, such as "encoder" ("": the only stack). Raises CheckpointError if unknown."""
+        """Return the heads of one stack, such as "encoder"; "" is the first. Raises CheckpointError if unknown."""
         for head_set in self.sets:
             if part in ("", head_set.part):
                 return head_set
@@ -62,7 +62,8 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Return how many keys, with itself, a query can see in each layer (None: all); () if layers see all."""
+        """Return for each layer how many keys a query can see, counting its own position, or None if it can see all
+        keys. The result is () if every layer can see all keys."""
         return windows_of(self.model.config)
 
     @property
@@ -77,12 +78,12 @@ class Checkpoint:
 
     @property
     def attending(self) -> tuple[int, ...]:
-        """Return the zero-based layers with attention in a hybrid model, such as Jamba; () if all have attention."""
+        """Return the zero-based layers with attention in a hybrid model, such as Jamba; () for all other models."""
         return self.sets[0].attending
 
     @property
     def all_heads(self) -> list[Head]:
-        """Return all attention heads, layer by layer; of an encoder-decoder, only those of the encoder."""
+        """Return all attention heads, layer by layer; for an encoder-decoder, only the heads of the encoder."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
@@ -206,7 +207,7 @@ class Checkpoint:
         return replace(encoding, segments=(0,) * len(encoding))
 
     def target(self, text: str | None) -> Encoding:
-        """Tokenize a target text for a decoder, after a start token. Raises CheckpointError if there is none."""
+        """Tokenize a target text for a decoder, after a start token. Raises CheckpointError if the config has none."""
         config = self.model.config
         start = getattr(config, "decoder_start_token_id", None)
         if start is None:
@@ -327,7 +328,7 @@ def _with_start(tokenizer: Any, text: str, pair: str | None, limit: int) -> Enco
 
 
 def visible_span(span: tuple[int, int], text: str | None) -> tuple[int, int]:
-    """Return the characters of a token without the white space around it; of white space, the last character."""
+    """Return the span of a token without surrounding white space; for a white-space token, its last character."""
     start, end = span
     while start < end - 1 and text and text[start].isspace():
         start += 1

@@ -55,7 +55,7 @@ def read_config(folder: Path, name: str) -> dict[str, Any]:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """Return the attention stacks of a checkpoint: ("encoder", "decoder", "cross") for three, otherwise ("",)."""
+    """Return the stacks of a checkpoint: ("encoder", "decoder", "cross") for an encoder-decoder, otherwise ("",)."""
     try:
         folders = (config.BUNDLED_MODELS / name, Path(name).expanduser())
         file = next(folder / "config.json" for folder in folders if (folder / "config.json").is_file())
@@ -79,7 +79,7 @@ def heads_in(config: dict[str, Any]) -> int:
 
 
 def all_heads_in(config: dict[str, Any]) -> list[Head]:
-    """Return all attention heads in a model config, layer by layer (of an encoder-decoder, the encoder's); [] if none.
+    """Return all heads in a model config, layer by layer; for an encoder-decoder, only the heads of the encoder.
 
     As in `head_sets`, layers of ALBERT hold `inner_group_num` attention layers each, and ConvBERT has one of
     `head_ratio` heads.

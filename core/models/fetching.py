@@ -30,7 +30,7 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name to open the model with: its short name if a package or folder has it, or its hub ID."""
+        """Return the name to open the model: its short name if packaged or on this machine, otherwise its hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 

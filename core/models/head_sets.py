@@ -14,7 +14,7 @@ Windows = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class HeadSet:
-    """A set of attention heads: that of a model, or the encoder, decoder or cross-attention of an encoder-decoder.
+    """A set of attention heads: all of a model or, in an encoder-decoder, those of encoder, decoder or cross-attention.
 
     Attributes:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
@@ -51,7 +51,7 @@ class HeadSet:
 
 
 def head_sets(config: Any, family: Family, attending: tuple[int, ...] = ()) -> tuple[HeadSet, ...]:
-    """Return the sets of attention heads in a model config. `attending` lists the layers with attention (empty: all).
+    """Return the sets of attention heads in a model config. `attending` lists the layers with attention; () means all.
 
     Layers of ALBERT may have several attention layers each (`inner_group_num`), which count separately. ConvBERT
     replaces some heads of the config by convolutions (`head_ratio`).
@@ -92,7 +92,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return how many keys, including itself, a query can see in each layer (None: all); () if all layers see all.
+    """Return for each layer how many keys a query can see, counting its own position, or None if it can see all keys.
+    The result is () if every layer can see all keys.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer

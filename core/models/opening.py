@@ -215,8 +215,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the tensors in weight files that a model does not use. Returns a message on those that can be ignored, or
-    ().
+    """Check the tensors in weight files that a model does not use. Return a tuple with a message on those that can be
+    ignored, which is empty if there are none.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.
@@ -453,7 +453,7 @@ def open_checkpoint(
 
 
 def weights_taken(name: str, dtype: str = "auto") -> int:
-    """Return the bytes of memory that the weights of a local checkpoint take; 0 if it cannot be read."""
+    """Return how many bytes of memory the weights of a local checkpoint take; 0 if the checkpoint cannot be read."""
     try:
         folder = local(name)
         if not config.within(folder):
@@ -465,7 +465,8 @@ def weights_taken(name: str, dtype: str = "auto") -> int:
 
 
 def choose_device(device: str) -> str:
-    """Return a torch device ("auto": ATLAS_DEVICE, CUDA, MPS or CPU). Raises CheckpointError if it is missing."""
+    """Return the torch device for an option; for "auto", ATLAS_DEVICE or the first available of CUDA, MPS and CPU.
+    Raises CheckpointError if the device is not available."""
     chosen = config.settings().device if device == "auto" else device
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if chosen == "auto":

@@ -48,7 +48,7 @@ def present_weights(name: str) -> str | None:
 
 
 def stamp_of(name: str) -> int:
-    """Return a number that changes with the files of a local checkpoint, as a cache key; 0 for hub IDs."""
+    """Return a cache key that changes with the files of a local checkpoint; 0 if there are none, as for hub IDs."""
     try:
         folder = _local(name)
         if folder is None or not config.within(folder):
@@ -60,7 +60,7 @@ def stamp_of(name: str) -> int:
 
 
 def model_folder(folder: Path, name: str) -> Path | None:
-    """Return the folder with the config of a model: for a LoRA adapter, that of its base model, or None if missing.
+    """Return the folder of a model or, for a LoRA adapter, of its base model; None if the base model is missing.
 
     Raises CheckpointError for an unreadable adapter.
     """

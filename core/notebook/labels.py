@@ -128,7 +128,7 @@ def _row(row: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def classifier_of(given: PatternClassifier | str | Path | None, class_set: str | None, *, causal: bool) -> Classifier:
-    """Return the given pattern classifier, or the bundled one for None. Raises InputError if it cannot be read."""
+    """Open a pattern classifier, by default the bundled one. Raises InputError if its file cannot be read."""
     if isinstance(given, PatternClassifier):
         return given.classifier
     if given is None:

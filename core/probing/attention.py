@@ -38,7 +38,7 @@ class Sentences:
         return len(self.heads)
 
     def batches(self, seed: int | None = None) -> Iterator[list[int]]:
-        """Yield batches of indices of equally long sentences, in random order by seed (None: fixed order)."""
+        """Yield batches of indices of equally long sentences. If `seed` is not None, the order is random."""
         by_length: dict[int, list[int]] = {}
         order = np.random.default_rng(seed).permutation(len(self)) if seed is not None else np.arange(len(self))
         for number in order.tolist():
@@ -52,14 +52,14 @@ class Sentences:
         yield from every
 
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Return maps [sentence, head, position, position] and embeddings [sentence, word, dim] or None, as float32."""
+        """Return maps [sentence, head, position, position], and embeddings [sentence, word, dim] if any, as float32."""
         maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
         return maps, torch.from_numpy(np.stack([self.words.get(k) for k in numbers]).astype(np.float32))
 
     def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
-        """Return the gold class of each word: 0 for the root, otherwise 1 + its governor; -100 if it does not count."""
+        """Return the gold class of each word: 0 for a root, j + 1 for the governor j, -100 for words not scored."""
         candidates = []
         for k in numbers:
             heads = np.asarray(self.heads[k])
@@ -69,7 +69,7 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Probe that scores the governors of each word from attention, and from embeddings of size `dim` (0: none)."""
+    """Probe that scores the governors (syntactic heads) of words from attention and, if `dim` > 0, word embeddings."""
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
@@ -101,8 +101,8 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a dependency probe, and return it with the parameters that had the lowest dev loss (initial if none is
-    finite)."""
+    """Train a dependency probe, and return it with the parameters that had the lowest dev loss. If no loss is finite,
+    these are the initial parameters."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -135,7 +135,7 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate] of each sentence; candidate 0 is no governor, j + 1 is word j."""
+    """Return log probabilities [word, candidate] of each sentence. Candidate 0 is no governor; j + 1 is word j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():
@@ -151,7 +151,7 @@ def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " wor
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return random governors, at distances with the same distribution as between words and gold governors."""
+    """Return random governors. Their distances from the words have the same distribution as those of gold governors."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

@@ -67,7 +67,7 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One independent probe for each layer. `hidden` is the number of hidden units (0: linear)."""
+    """One independent probe per layer: linear if `hidden` is 0, otherwise with one hidden layer of this size."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -90,7 +90,7 @@ class LayerProbe(nn.Module):
 
 
 def fit(train: Examples, classes: int, kind: str, *, seed: int = 0, scale: Scale | None = None) -> "Fitted":
-    """Train one probe for every layer. `scale` standardises the vectors (None: computed from `train`)."""
+    """Train one probe for every layer. `scale` standardises the vectors; by default, it is computed from `train`."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     with torch.random.fork_rng(devices=[]):
@@ -159,7 +159,7 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return mixing weights [1 + refits, layer]: first of all sentences, then of bootstrap samples of sentences."""
+    """Return mixing weights [1 + refits, layer]: row 0 for all sentences, others for bootstrap samples of sentences."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -176,7 +176,7 @@ def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int =
 
 
 def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return control labels (Hewitt and Liang 2019), of train and then of the others: one random label per word type.
+    """Return control labels (Hewitt and Liang 2019), one random label per word type, for `train` and each of `others`.
 
     Labels are drawn with their frequencies in the train split.
     """

@@ -51,7 +51,8 @@ def as_share(estimate: Estimate) -> Estimate:
 
 
 def f1_interval(f1: float, accuracy: float, n: int) -> Estimate:
-    """Return the F1 score on n examples with a 95 % confidence interval. The counts follow from F1 and accuracy."""
+    """Return the F1 score on n examples with a 95 % confidence interval. The numbers of true positives and of errors
+    are computed from F1 and accuracy."""
     wrong = n * (1 - accuracy)
     if f1 >= 1 or wrong <= 0:
         return Estimate(f1)

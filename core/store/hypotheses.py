@@ -18,9 +18,9 @@ Marks = tuple[tuple[str, ...], ...]  # (row ID, hash of its texts, hashes that i
 
 @dataclass(frozen=True)
 class StoredBatch:
-    """Hypotheses that were registered together. `thought` and `judged` describe the examples on which they were formed
-    and are tested. `runs` lists earlier runs on the same model weights, with the number of test examples that each run
-    used."""
+    """Hypotheses that were registered together. `thought` describes the examples on which they were formed, and
+    `judged` those on which they are tested. `runs` lists earlier runs on the same model weights, with the number of
+    test examples that each run used."""
 
     checkpoint: str
     weights_hash: str

@@ -421,7 +421,7 @@ def labels(
 
 
 def annotators(db: Database, class_set: str | None = None) -> list[str]:
-    """Return the names of all annotators who labelled maps in a class set (None: in any class set)."""
+    """Return the names of all annotators who labelled maps in a class set; None includes all class sets."""
     cursor = db.rows(
         "SELECT DISTINCT annotator FROM label_event WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ALL",
         {"class_set": class_set},
@@ -496,7 +496,7 @@ def pace(db: Database, class_set: str) -> "pd.DataFrame":
 
 
 def all_events(db: Database, class_set: str | None = None) -> list[Row]:
-    """Return all stored label events in a class set (None: in all class sets), oldest first."""
+    """Return all stored label events in a class set, oldest first; None includes all class sets."""
     return db.records(
         f"SELECT {quoted(*EVENT.names)} FROM label_event "  # noqa: S608 - our columns
         "WHERE $class_set IS NULL OR class_set = $class_set ORDER BY ordinal",

@@ -434,8 +434,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return the labels of a project that were undone since the event positions `since`, oldest first. Each is the
-    position of the undo and the ID of the undone event."""
+    """Return the labels of a project that were undone since the event positions `since`, oldest first, as pairs of the
+    position of the undo event and the ID of the undone event."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer

@@ -191,7 +191,7 @@ def _score(run: str, row: Row) -> Row:
 
 
 def runs(db: Database, study: str | None = None) -> "pd.DataFrame":
-    """Return a data frame of the stored runs of a study (None: of all studies), newest first."""
+    """Return a data frame of the stored runs of a study, newest first; None includes all studies."""
     listed = db.read(
         f"""SELECT {_RUN}, coalesce(rows, 0) AS rows,
                    json_type(options) = 'OBJECT' AND coalesce(json_type(row_ids), 'ARRAY') = 'ARRAY' AS fits FROM run
@@ -210,7 +210,7 @@ def any_rows(db: Database) -> bool:
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return a data frame of the runs of a study (None: of all studies): your own runs, then bundled runs, then
+    """Return a data frame of the runs of a study, or of all studies for None: your own runs, then bundled runs, then
     imported runs."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
@@ -261,7 +261,7 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return a cache key for the rows of a run: the ID of the database that stores the run, otherwise a key that
+    """Return a cache key for the rows of a run: the ID of the database if it stores the run, otherwise a key that
     changes whenever the bundled results change."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()

@@ -35,7 +35,7 @@ class GoldSentence:
 
 
 def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
-    """Read the first `limit` sentences of a CoNLL-U file (None: all). Raises InputError that names the invalid line."""
+    """Read the sentences of a CoNLL-U file, or the first `limit`. Raises InputError that names the invalid line."""
     try:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
@@ -187,7 +187,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences in one split of a treebank (`folder` None: of the bundled treebank).
+    """Read the usable sentences in one split of a treebank; if `folder` is None, of the bundled treebank.
 
     Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """
@@ -212,7 +212,7 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
 
 
 def check_labels(sentences: Sequence[GoldSentence], name: str) -> None:
-    """Raise InputError if a part-of-speech tag or relation of a sentence is not of Universal Dependencies."""
+    """Raise InputError if a part-of-speech tag or relation is not defined in Universal Dependencies."""
     for word in (word for sentence in sentences for word in sentence.words):
         if word.pos not in TAGS or plain_relation(word.dep) not in RELATIONS:
             raise InputError(

@@ -18,7 +18,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class TaggedWord:
-    """A word with part-of-speech tags and dependency label. `head` is the index of its governor (a root: itself)."""
+    """A word with part-of-speech tags and dependency label. `head` indexes its governor; a root has its own index."""
 
     text: str
     start: int
@@ -136,7 +136,7 @@ def _carries(name: str, tag: str, pos: str, dep: str) -> bool:
 
 @cache
 def is_dependency(label: str, wanted: str) -> bool:
-    """Return whether a dependency label equals `wanted` or is one of its subtypes, as nsubj:pass of nsubj."""
+    """Return whether a dependency label equals `wanted` or is a subtype of it, as nsubj:pass is of nsubj."""
     label, wanted = label.lower(), wanted.lower()
     return label == wanted or label.partition(":")[0] == wanted
 

@@ -156,7 +156,7 @@ def task_of(task: str | Task) -> Task:
 
 
 def sampled(text: str) -> str:
-    """Rewrite "SST-2" as "SST-2-like" (and so for other tasks), because bundled samples only imitate the tasks."""
+    """Rename tasks in a text, such as "SST-2" to "SST-2-like", because bundled samples only imitate the tasks."""
     names = "|".join(re.escape(record.name) for record in _RECORDS)
     return re.sub(rf"(?<![\w-])({names})(?![\w-])", r"\1-like", text)
 
@@ -202,7 +202,7 @@ def read_rows(
 
 
 def drawn(rows: Sequence[TaskRow], limit: int | None, seed: int) -> list[TaskRow]:
-    """Return at most `limit` examples (None: all), sampled without replacement, in their original order."""
+    """Sample at most `limit` examples without replacement, in their original order; None returns all examples."""
     if limit is None or limit >= len(rows):
         return list(rows)
     return [rows[k] for k in sorted(random.Random(seed).sample(range(len(rows)), limit))]  # noqa: S311

@@ -92,7 +92,7 @@ def words() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Name:
-    """A first name with its gender ("female", "male" or "either") and its word list (`origin`; None for "either")."""
+    """A first name with its gender ("female", "male" or "either") and the `origin` of its list (None for "either")."""
 
     name: str
     gender: str

@@ -62,7 +62,7 @@ def relation_of(name: str) -> Relation:
 
 
 def links(relation: Relation, words: Sequence[TaggedWord]) -> list[Link]:
-    """Return all pairs of words in a sentence that a relation holds between; empty for one between two sentences."""
+    """Return all pairs of words in a sentence that are in a relation; empty for relations between two sentences."""
     if relation.across:
         return []
     if relation.name == "noun-pronoun":
