@@ -36,9 +36,8 @@ def has_headline(study: str) -> bool:
 
 def _report(rows: Sequence[Row]) -> Headline:
     records = records_of(rows)
-    outcomes = [
-        record.outcome for record in records.claims if record.outcome != KNOWN_ERROR
-    ]  # that no checkpoint decides
+    # No checkpoint decides a known error
+    outcomes = [record.outcome for record in records.claims if record.outcome != KNOWN_ERROR]
     order = (HOLDS, FAILS, *dict.fromkeys(outcomes))
     counts = {name: outcomes.count(name) for name in dict.fromkeys(order) if name in outcomes}
     outcome_counts = ", ".join(

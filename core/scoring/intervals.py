@@ -88,9 +88,6 @@ def _draws(sentences: int, seed: int) -> Float[np.ndarray, "draw sentence"]:
     )
 
 
-# ---------------------------------------------------------------- means over inputs
-
-
 # ---------------------------------------------------------------- comparison with chance level
 
 
@@ -123,6 +120,9 @@ def not_above_zero(correlation: float, rows: int) -> str:
         f"a correlation of {100 * correlation:.1f} (Pearson's r × 100, 95 % CI {100 * low:.1f} to {100 * high:.1f}, "
         f"n = {rows} examples) is not significantly above the chance level of 0"
     )
+
+
+# ---------------------------------------------------------------- means over inputs
 
 
 GROUPS = 64

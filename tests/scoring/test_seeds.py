@@ -7,7 +7,8 @@ from scipy.stats import binomtest
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from core.studies.ablation.seeds import by_chance, overlap, sources, square, top_heads
+from core.errors import InputError
+from core.studies.ablation.seeds import STUDY, by_chance, overlap, sources, square, top_heads
 
 SIMULATED = 2000
 
@@ -20,8 +21,12 @@ def test_each_pair_of_levels_of_two_seeds_meets_once(side):
 
 
 def test_a_square_of_two_is_refused():
-    with pytest.raises(ValueError, match="at least 3"):
+    """In Python and by `jobs start --set side=2`; the option of the command has bounds of its own."""
+    message = r"\(side\) must be at least 3, so that a residual can be estimated; got 2\. Use more values\.$"
+    with pytest.raises(InputError, match=message):
         square(2)
+    with pytest.raises(InputError, match=message):
+        STUDY.units(STUDY.read({"checkpoint": "atlas-encoder", "task": "sst2", "side": 2}))
 
 
 @pytest.mark.parametrize("side", [3, 4])

@@ -13,7 +13,7 @@ from ..ids import Condition, ExhibitId, Item, Part, Quantity
 from ..verdicts import Measured
 from . import maps, scores
 
-# -------------------- The classifier that ships for decoders' maps, and the labels it learned from, beside what
+# ---------------------------------------------------------------- the bundled classifier of maps of decoders
 
 
 DECODERS = shipped_set(causal=True).name

@@ -307,11 +307,11 @@ class VarianceSource:
 
 
 def square(side: int) -> list[tuple[int, int, int]]:
-    """List the levels of the three factors in each run of a Latin square. Raises ValueError if the side is below 3."""
+    """List the levels of the three factors in each run of a Latin square. Raises InputError if the side is below 3."""
     if side < 3:
-        raise ValueError(
-            f"A Latin square must have at least 3 rows, so that a residual can be estimated; got {side}. Choose "
-            "more rows."
+        raise InputError(
+            "The number of values for each random seed (side) must be at least 3, so that a residual can be estimated; "
+            f"got {side}. Use more values."
         )
     return [(i, j, (i + j) % side) for i in range(side) for j in range(side)]
 
@@ -319,7 +319,8 @@ def square(side: int) -> list[tuple[int, int, int]]:
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
     """Decompose the variance of scores in a Latin square into parts for three factors and the residual.
 
-    Scores must be in the order of `square`. Raises ValueError if the side is below 3, or the number of scores is wrong.
+    Scores must be in the order of `square`. Raises InputError if the side is below 3, and ValueError if the number of
+    scores is wrong.
     """
     levels, scores = np.array(square(side)), np.asarray(scores, float)
     if scores.shape != (side * side,):

@@ -321,9 +321,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
                 "a later key. Choose the direction later_to_earlier or target_to_element, or sentences in which the "
                 "frame element is on the other side of the target."
             )
-        known = np.flatnonzero(
-            ~np.isnan([scored.scores for scored in merged.sentences]).any(0)
-        )  # layers with attention
+        # Heads in layers with attention
+        known = np.flatnonzero(~np.isnan([scored.scores for scored in merged.sentences]).any(0))
         test = verdict_of(merged, known)
         width = merged.draws[0].heads
         line = float(np.quantile(test.score, 0.99))
