@@ -35,6 +35,7 @@ def test_the_page_that_is_saved_opens_from_disk_with_the_same_head(page, address
 def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, address, tmp_path):
     visit(page, f"{address}/heads?view=one&head=L2H2&gallery=true")
     expect(page.locator("[class*=st-key-gallery_maps] .root figure canvas")).to_have_count(15)
+    page.get_by_role("button", name="Save", exact=False).last.click()
     root, asked = from_disk(page, tmp_path / "head.html")
     expect(root).to_have_attribute("data-head", "L2H2")
     expect(root.get_by_role("gridcell")).to_have_count(36)
@@ -47,5 +48,5 @@ def test_a_heads_page_is_saved_with_its_gallery_and_explored_from_disk(page, add
     margin, cell = map(float, root.locator(".oneBox").get_attribute("data-frame").split(","))
     root.locator("canvas.over").hover(position={"x": margin + 0.5 * cell, "y": margin + 1.5 * cell})
     expect(root.locator(".reading")).to_contain_text("L2H2: from “")
-    expect(page.get_by_text("next token 0.92", exact=False).first).to_be_visible()
+    expect(page.get_by_text("next token: 0.92", exact=False).first).to_be_visible()
     assert [url for url in asked if not url.startswith("file:")] == []
