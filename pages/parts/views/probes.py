@@ -229,13 +229,11 @@ def show_transfer(result: StoredRun) -> None:
             [score for score in task_scores if score.kind == kind] for kind in ("classifier", "frozen")
         )
         axes = Axes(x="layer", y="value", low="low", high="high", colour="reading", y_title=baseline.metric)
-        shown_probing = [(classifiers, axes, f"{task}: score of a classifier on each layer, with frozen weights")]
+        figures = [(classifiers, axes, f"{task}: score of a classifier on each layer, with frozen weights")]
         if frozen:
             axes = replace(axes, x="frozen", x_title="number of frozen layers", colour=None)
-            shown_probing.append(
-                (frozen, axes, f"{task}: score after fine-tuning only the layers above the frozen ones")
-            )
-        for column, (series, drawn, title) in zip(st.columns(2), shown_probing, strict=False):
+            figures.append((frozen, axes, f"{task}: score after fine-tuning only the layers above the frozen ones"))
+        for column, (series, drawn, title) in zip(st.columns(2), figures, strict=False):
             chart = line_with_band(pd.DataFrame(series), drawn, title=title, rule=baseline.value)
             column.altair_chart(chart)
             pictures.append(chart)

@@ -148,6 +148,3 @@ def named(tasks: Sequence[str], data: str | None = None) -> str:
 def task_rows(task: str, split: str, folder: str | None = None) -> list:
     """Return the examples of a task in a folder (None: the bundled samples), cached."""
     return read_rows(task, split, folder=folder)
-
-
-# ---------------------------------------------------------------- behind them
