@@ -142,9 +142,7 @@ def _heads(variants: list[AblatedTarget], baseline: Unmodified, metric: str) -> 
         )
     with right:
         scores = pd.DataFrame([_score(variant, baseline, metric) for variant in variants])
-        axes = Axes(
-            x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100 without the head"
-        )
+        axes = Axes(x="rank", y="score", low="low", high="high", name="name", y_title=f"{metric} × 100")
         st.altair_chart(
             ranked(scores, axes, title="Score after ablation of each head (dashed: unmodified model)", rule=untouched)
         )
