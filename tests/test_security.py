@@ -25,7 +25,7 @@ EXCUSED = {  # file, what it does, and why that is no way in
     ("core/store/backup.py", "imports subprocess"): "copies the open file by a fixed program, paths as "
     "arguments, no shell: copied here, the lock on the file would be let go of",
     ("pages/parts/shell/shell.py", "shows HTML as it is"): "our own style sheet, read from beside it",
-    ("pages/parts/label/label_tools.py", "shows HTML as it is"): "pictures of maps; their captions are escaped "
+    ("pages/parts/label/map_pictures.py", "shows HTML as it is"): "pictures of maps; their captions are escaped "
     "(tests/pages/test_label_pages.py::test_captions_of_pictures_stay_text)",
 }
 NAMES_IN_SQL = {  # what an f-string of SQL may hold: names and marks written in the code, never values

@@ -26,7 +26,7 @@ from core.store import jobs as store_jobs
 from core.store.database import Database
 from core.studies.contract import Finished
 from core.studies.patterns.train_patterns import STUDY
-from pages.parts.label import label_sheet, label_tools, retraining
+from pages.parts.label import label_sheet, map_pictures, retraining
 from pages.parts.shell import resources
 from pages.parts.views import classifier, labelling
 from tests.pages.opening import switched
@@ -335,7 +335,7 @@ def test_a_map_is_a_picture_that_its_caption_is_read_for():
 
 def test_captions_of_pictures_stay_text(monkeypatch):
     shown = []
-    monkeypatch.setattr(label_tools.st, "html", shown.append)
-    label_tools.show_pictures([np.zeros((2, 2, 3), np.uint8)], ["\"><script>alert('x')</script>"], width=10)
+    monkeypatch.setattr(map_pictures.st, "html", shown.append)
+    map_pictures.show_pictures([np.zeros((2, 2, 3), np.uint8)], ["\"><script>alert('x')</script>"], width=10)
     assert "<script" not in shown[0]
     assert 'alt="Attention map: &quot;&gt;&lt;script&gt;' in shown[0]

@@ -20,7 +20,7 @@ from core.store.people import RightsError
 from core.store.rows import Row
 from core.studies.records import record_of
 from pages.parts.label.label_sheet import hints_of
-from pages.parts.label.label_tools import pictures
+from pages.parts.label.map_pictures import pictures
 from pages.parts.shell import people, resources
 from pages.parts.shell.messages import clear_errors, plain
 from pages.parts.widgets.tables import show_table

@@ -12,7 +12,7 @@ from core.store import labels as stored_maps
 from core.store import shipped_record
 from core.store.database import Database
 from pages.parts.charts.encoding import category
-from pages.parts.label.label_tools import show_disputed
+from pages.parts.label.map_pictures import show_disputed
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import resources
 from pages.parts.shell.messages import counted

@@ -13,7 +13,7 @@ from core.labelling.queue import alike_maps
 from core.patterns.snapshot import known_class_set
 from core.store import labels, projects
 from core.store.database import Database
-from pages.parts.label import label_tools
+from pages.parts.label import map_pictures
 from pages.parts.label.label_sheet import header_of, send_maps, show_sheet, with_maps
 from pages.parts.shell import people, url
 from pages.parts.shell.messages import plain
@@ -189,7 +189,7 @@ def work(db: Database, project: projects.Project, annotator: str, beside: DeltaG
     available."""
     db.person.must("annotator", "label")
     classes = known_class_set(db, project.class_set)
-    label_tools.codebook(db, classes, beside)
+    map_pictures.codebook(db, classes, beside)
     if project.codebook:
         st.caption(plain(project.codebook))
     key = (project.project, annotator, project.state, classes)

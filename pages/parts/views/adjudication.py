@@ -16,7 +16,7 @@ from core.store import labels, projects
 from core.store.database import Database
 from pages.parts.label import label_tools
 from pages.parts.label.label_sheet import MOST_MAPS, UNDO_STEPS, header_of, send_maps, show_sheet, with_maps
-from pages.parts.label.label_tools import show_disputed
+from pages.parts.label.map_pictures import show_disputed
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import counted, plain
 from pages.parts.team.bundled_labels import SHOWN, show_bundled_disputes

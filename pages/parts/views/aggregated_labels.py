@@ -14,7 +14,7 @@ from pages.parts.charts.curves import bars, values_with_intervals
 from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.charts.matrices import matrix
 from pages.parts.label import label_tools
-from pages.parts.label.label_tools import pictures
+from pages.parts.label.map_pictures import pictures
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.reports.study_view import details
 from pages.parts.shell import links, people, resources, url

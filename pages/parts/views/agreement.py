@@ -17,8 +17,8 @@ from pages.parts.label.label_tools import (
     say_names_alike,
     say_unknown,
     show_by_way,
-    show_disputed,
 )
+from pages.parts.label.map_pictures import show_disputed
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import links, resources, url
 from pages.parts.shell.messages import clear_errors, counted, plain

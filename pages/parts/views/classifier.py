@@ -24,7 +24,8 @@ from core.studies.records import record_of
 from pages.parts.charts.curves import calibration, line_with_band
 from pages.parts.charts.encoding import Axes
 from pages.parts.charts.matrices import matrix
-from pages.parts.label.label_tools import pick_class_set, pictures
+from pages.parts.label.label_tools import pick_class_set
+from pages.parts.label.map_pictures import pictures
 from pages.parts.label.retraining import HeldOut, KnownClassifier, offer_only_mine, show_figures
 from pages.parts.reports.result_card import show_own_answer
 from pages.parts.shell import people, resources, url

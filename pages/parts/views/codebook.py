@@ -4,7 +4,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.patterns.snapshot import known_class_set
-from pages.parts.label import label_tools
+from pages.parts.label import label_tools, map_pictures
 from pages.parts.shell import resources
 
 
@@ -15,4 +15,4 @@ def show(tools: DeltaGenerator) -> None:
     st.subheader("What do the maps of each class look like?", anchor=False)
     st.space("small")
     with st.container(width=760):
-        label_tools.show_codebook(db, known_class_set(db, class_set))
+        map_pictures.show_codebook(db, known_class_set(db, class_set))

@@ -13,7 +13,7 @@ from core.studies.patterns.discover import ONE_CLASS, STUDY
 from core.studies.patterns.records import ClusterExemplar, DiscoveredPatterns, PatternCluster
 from pages.parts.charts.encoding import Axes, Layers
 from pages.parts.charts.matrices import matrix
-from pages.parts.label.label_tools import show_pictures
+from pages.parts.label.map_pictures import show_pictures
 from pages.parts.reports.stored_runs import StoredRun
 from pages.parts.reports.study_view import details, show_study
 from pages.parts.shell import context

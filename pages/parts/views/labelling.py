@@ -15,7 +15,8 @@ from core.patterns.snapshot import known_class_set
 from core.store import labels
 from pages.parts.label import class_forms, label_tools
 from pages.parts.label.label_sheet import hints_of, payload, send_maps, show_sheet
-from pages.parts.label.label_tools import pictures, say_unknown
+from pages.parts.label.label_tools import say_unknown
+from pages.parts.label.map_pictures import pictures, show_codebook
 from pages.parts.label.retraining import offer_retraining
 from pages.parts.shell import people, resources, url
 from pages.parts.shell.messages import counted, plain
@@ -235,7 +236,7 @@ def station(db, settings, classes, suggesting, *, docked: bool) -> None:
         with st.container(width=260 if docked else "content", key="station_codebook"):
             if docked:
                 with st.container(height=620, border=True):
-                    label_tools.show_codebook(db, classes, columns=False)
+                    show_codebook(db, classes, columns=False)
 
 
 def show(tools: DeltaGenerator) -> None:
