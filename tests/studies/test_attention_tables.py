@@ -1,5 +1,7 @@
 """Scores and sentences of studies of attention, from sums made by hand: every column is a mean that a loop gives."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +11,7 @@ from core.attention import Head
 from core.scoring.definitions import QUANTITIES, STATISTICS, TYPES
 from core.scoring.intervals import Means
 from core.scoring.roles import ROLES
+from core.studies.attention.dependencies import STUDY as DEPENDENCIES
 from core.studies.attention.effective import STUDY as EFFECTIVE
 from core.studies.attention.effective import by_length
 from core.studies.attention.partials import (
@@ -21,6 +24,7 @@ from core.studies.attention.partials import (
 )
 from core.studies.attention.records import (
     AlikeHead,
+    DependencyScore,
     GroupMember,
     HeadGroup,
     LengthCorrelation,
@@ -143,6 +147,29 @@ def test_the_sentence_of_scores_above_their_baseline_names_the_strongest_signifi
     )
     assert above_null(scores[-1:], "pairs", str, **how).sentence.endswith("so it measured no head.")
     assert above_null([], "pairs", str, **how).sentence.startswith("No input contains")
+
+
+def test_the_sentence_of_dependencies_names_the_relation_that_is_furthest_above_its_baseline():
+    def score(**changed):
+        usual = {"checkpoint": "c", "task": "mrpc", "statistic": "dependent to head", "feature": "obj", "layer": 0,
+                 "head": 1, "value": 0.6, "low": 0.5, "high": 0.7, "n": 12, "baseline": 0.4, "q": 0.01,
+                 "chosen": True}  # fmt: skip
+        return DependencyScore(**usual | changed)
+
+    scores = [
+        score(),
+        score(layer=1, feature="nsubj", value=0.9, high=1.02, baseline=0.6, n=7),
+        score(layer=2, feature="det", value=0.9, baseline=0.1, q=0.05),  # not significant
+        score(layer=3, feature="amod", value=0.9, baseline=0.1, chosen=False),
+    ]
+    said = DEPENDENCIES.headline(rows_of(scores))
+    assert figures(said.sentence) == figures("Head L2H2 with an accuracy of 0.90. For 2 of 3 relations")
+    assert "nsubj" in said.sentence
+    assert (said.n, said.of, said.interval) == (7, "links", "95 % CI 0.50 to 1.00")
+    assert figures(said.baseline) == ["0.60"]
+    untested = DEPENDENCIES.headline(rows_of([score(q=None), score(layer=1, q=None, value=0.7)]))
+    assert untested.sentence.startswith("Head L2H2 ")
+    assert " does not test " in untested.sentence
 
 
 def test_a_table_has_the_three_largest_of_each_score_and_the_notes_once():
@@ -411,3 +438,5 @@ def test_each_head_has_its_nearest_head_and_its_group_and_settings_are_compared(
         "mean attention pattern, the 4 heads form 2 groups."
     )
     assert said.n == 50
+    assert said.sentence.endswith(" 2 groups.")
+    assert REDUNDANCY.headline(rows_of([replace(head, group=1) for head in heads])).sentence.endswith(" 1 group.")

@@ -22,6 +22,7 @@ from core.studies.circuits.gates import PRICES, GatePartial
 from core.studies.circuits.gates import STUDY as GATES
 from core.studies.circuits.pairs import STUDY as PAIRS
 from core.studies.circuits.pairs import PairPartial
+from core.studies.circuits.records import GatedHead, tables_beside
 from core.studies.circuits.shapley import STUDY as SHAPLEY
 from core.studies.circuits.shapley import ShapleyPartial
 from core.tasks.glue import TaskRow, task_of
@@ -600,3 +601,10 @@ def test_words_are_compared_with_their_foils_at_the_place_of_the_mask(monkeypatc
             circuit.word_differences(checkpoint, sides, words)
     decoder = SimpleNamespace(causal=True)
     assert circuit.place_of(decoder, range(7)) == 6
+
+
+def test_rows_of_each_kind_become_a_table():
+    kinds = ("price", "head", "check", "price", "check")
+    rows = [{"kind": kind, "number": number} for number, kind in enumerate(kinds)]
+    assert tables_beside(rows, GatedHead) == [[rows[0], rows[3]], [rows[2], rows[4]]]
+    assert tables_beside(rows) == [[rows[0], rows[3]], [rows[1]], [rows[2], rows[4]]]
