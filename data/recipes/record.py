@@ -7,6 +7,8 @@ runs on rows or sentences from a folder (GLUE's, FrameNet's) no text goes into i
 """
 
 import argparse
+import base64
+import binascii
 import json
 import re
 import uuid
@@ -133,16 +135,14 @@ def _of_database(database: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
         known = known[known["rows"] > 0]
         work = pd.DataFrame([_work(db, run) for run in known["run"]], columns=["size", "seconds"], index=known.index)
         bodies = [
-            (run, k, to_json(_without_texts(row, options)))
+            (run, k, _row_text(_without_texts(row, options), root))
             for run, options in zip(known["run"], map(from_json, known["options"]), strict=True)
             for k, row in enumerate(runs.run_rows(db, run))
         ]
     known = pd.concat([known, work], axis=1)
     for name in known.select_dtypes(include=["object", "string"]):
         known[name] = [_moved(text, root) for text in known[name]]
-    return known, pd.DataFrame(
-        [(run, k, _moved(body, root)) for run, k, body in bodies], columns=["run", "position", "body"]
-    )
+    return known, pd.DataFrame(bodies, columns=["run", "position", "body"])
 
 
 def _without_texts(row: Row, options: Row) -> Row:
@@ -158,6 +158,21 @@ def _beside(out: Path, known: pd.DataFrame, rows: pd.DataFrame) -> tuple[pd.Data
     there = pd.read_parquet(out / ROWS)
     rows_of_both = pd.concat([rows, there[~there["run"].isin(rows["run"])]], ignore_index=True)  # a run once
     return runs_of_both, rows_of_both[rows_of_both["run"].isin(runs_of_both["run"])]
+
+
+def _row_text(row: Row, root: str) -> str:
+    """Return a row as JSON without the folder that the report ran in. Raises InputError if another path is left."""
+    image = {"levels": row["levels"]} if _has_image(row) else {}
+    text = str(_moved(to_json(row | dict.fromkeys(image, "")), root))
+    return to_json(from_json(text) | image) if image else text
+
+
+def _has_image(row: Row) -> bool:
+    """Return True if `levels` is an image of `side` x `side` bytes in base64, which may begin as a path does."""
+    try:
+        return len(base64.b64decode(row.get("levels", ""), validate=True)) == row.get("side", 0) ** 2 > 0
+    except (binascii.Error, TypeError, ValueError):
+        return False
 
 
 def _moved(text: object, root: str) -> object:

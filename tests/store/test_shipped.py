@@ -1,5 +1,6 @@
 """The record that ships: made from a database, read beside a user's own, and never naming a folder of a machine."""
 
+import base64
 import json
 import shutil
 
@@ -116,6 +117,40 @@ def test_every_run_of_the_record_has_the_rows_that_it_says(tmp_path):
 def test_a_record_names_no_folder_of_a_machine(project, elsewhere):
     with Database(project / "data" / "atlas.duckdb") as db:
         with_run(db, data=elsewhere)
+    with pytest.raises(InputError, match="names no folder of a machine"):
+        made([project / "data" / "atlas.duckdb"], config.RECORD, "")
+
+
+def with_exemplar(db, **row):
+    run = record_run(db, "discover", {}, Provenance(checkpoint="atlas-decoder", task="sst2"), title="Patterns")
+    store_rows(db, run, [{"part": "exemplar", "row_id": "dev-1", "side": 16} | row])
+    return run
+
+
+def test_an_image_in_base64_is_no_path(project, tmp_path):
+    """The image of a map whose first token has all weight on itself begins with /wAA."""
+    levels = base64.b64encode(bytes([255, 0, 0, 255, 240] + [0] * 251)).decode()
+    assert record.ELSEWHERE.search(f'"{levels}"')
+    with Database(project / "data" / "atlas.duckdb") as db:
+        run = with_exemplar(db, levels=levels, row_id=f"{project}/rows/dev-1")
+        made([project / "data" / "atlas.duckdb"], config.RECORD, "")
+        assert shipped_record.run_rows(run) == [runs.run_rows(db, run)[0] | {"row_id": "rows/dev-1"}]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"levels": "/home/somebody/rows1"},  # base64 of 15 bytes
+        {"levels": "/home/some body/rows"},
+        {"levels": "/srv/models/bert", "side": "4"},
+        {"levels": "/srv/models/bert", "side": None},
+        {"levels": None, "row_id": "/srv/models/bert"},
+        {"levels": base64.b64encode(bytes([255] + [0] * 255)).decode(), "row_id": "/srv/models/bert"},
+    ],
+)
+def test_a_path_in_a_row_with_or_without_an_image_is_refused(project, row):
+    with Database(project / "data" / "atlas.duckdb") as db:
+        with_exemplar(db, **row)
     with pytest.raises(InputError, match="names no folder of a machine"):
         made([project / "data" / "atlas.duckdb"], config.RECORD, "")
 
