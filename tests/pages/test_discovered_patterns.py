@@ -21,12 +21,18 @@ def test_the_heatmap_has_the_share_of_each_class_in_each_cluster():
 
 @pytest.mark.thorough
 @pytest.mark.shipped
-def test_the_bundled_result_opens_with_one_sentence_a_heatmap_and_typical_maps():
-    page = opened("statistics/discovered", rows="sst2", checkpoint="atlas-encoder")
+@pytest.mark.parametrize(
+    ("checkpoint", "found", "classes"),
+    [
+        ("atlas-encoder", "stable clusters. Cluster 3 mixes", "BERT\\: five classes"),
+        ("atlas-decoder", "no clear clusters\\: only 46% are in a cluster", "GPT\\-2\\: four classes"),
+    ],
+)
+def test_the_bundled_result_opens_with_one_sentence_a_heatmap_and_typical_maps(checkpoint, found, classes):
+    page = opened("statistics/discovered", rows="sst2", checkpoint=checkpoint)
     assert not page.exception
-    assert "stable clusters. Cluster 3 mixes" in next(
-        text.value for text in page.markdown if text.value.startswith("**The")
-    )
+    assert found in next(text.value for text in page.markdown if text.value.startswith("**The"))
+    assert any(text.value.startswith(f"The classes \\(“{classes}”\\) are predicted by") for text in page.caption)
     assert len(page.get("vega_lite_chart")) == 1
     pictures = [html.proto.body for html in page.get("html") if "data:image/png" in html.proto.body]
     assert len(pictures) == 2

@@ -7,6 +7,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from core.attention import Head
+from core.codebook.registry import SHIPPED
 from core.drawing.conversion import map_picture
 from core.patterns.discovery import CLUSTERED, FEWEST_MAPS
 from core.studies.patterns.discover import ONE_CLASS, STUDY
@@ -88,10 +89,12 @@ def _draw_one(
             + "In such a cluster, the share of the most frequent class is significantly below "
             f"{ONE_CLASS:.0%}, corrected for the number of clusters."
         )
+        class_set = SHIPPED[found.class_set].title if found.class_set in SHIPPED else found.class_set
         st.caption(
             plain(
-                f"The classes are {BY.get(found.by, found.by)}. HDBSCAN clustered {found.maps} maps of {found.n_heads} "
-                f"heads on {found.n_inputs} inputs by their length-independent statistics, with at least "
+                f"The classes (“{class_set}”) are {BY.get(found.by, found.by)}. "
+                f"HDBSCAN clustered {found.maps} maps of {found.n_heads} heads on {found.n_inputs} inputs "
+                "by their length-independent statistics, with at least "
                 f"{found.smallest} maps in a cluster. Clusters are stable if at least {CLUSTERED:.0%} of the maps are "
                 "in a cluster, and if the clusters of two halves agree more than those of statistics without clusters, "
                 f"for nearly all halves of the heads (adjusted Rand index {found.heads:.2f}, 95 % of halves "
