@@ -318,8 +318,8 @@ def _read(number: int, entry: _Entry, classes: ClassSet, people: Mapping[str, st
         if not name:
             user = next((user for user in users if user is not None), None)
             raise InputError(
-                f"A label must have a known annotator; got the user {str(user)[:40]!r}. Name the person with --person "
-                "ID=NAME."
+                f"The annotator of each label must have a name; the user {str(user)[:40]!r} has none. Give the user a "
+                "name with --person ID=NAME."
             )
         return _Annotation(
             number,

@@ -67,7 +67,7 @@ def make_project(
     if count > len(class_of_map):
         source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
-            "The number of exemplars and gold maps must not exceed the number of maps with a known class; "
+            "Exemplars and gold maps together must not exceed the number of maps with a known class; "
             f"{count} were requested, and {len(class_of_map)} maps have a known class ({source}). Request fewer, "
             "adjudicate more, or choose another person's labels."
         )

@@ -449,7 +449,8 @@ def read_run(file: Path) -> tuple[Row, list[Row]]:
         ) from error
     if not whole:
         raise InputError(
-            f"A run file must have the format {RUN_FORMAT}; {file.name} has another format. Update this program."
+            f"A run file must have the format {RUN_FORMAT}; {file.name} has another format. If a newer version of this "
+            "program wrote the file, update this program; otherwise export the run again."
         )
     return heading, rows
 

@@ -560,8 +560,8 @@ def columns_of(path: str) -> list[list[str]]:
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):
             raise InputError(
-                "Every line of a file of pairs must have two sentences separated by a tab, and all lines or none "
-                f"must also have a word and its foil; line {number} has {len(parts)} columns. Correct the line."
+                "Every line of a file of pairs must have two sentences separated by a tab. A word and its foil may "
+                f"follow, but then in every line; line {number} has {len(parts)} columns. Correct the line."
             )
     return split
 

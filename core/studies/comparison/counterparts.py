@@ -144,7 +144,7 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
         inputs = inputs_of(options)
         if len(inputs) < 2:
             raise InputError(
-                "Counterparts must agree in both halves of the inputs, so at least 2 inputs are needed; got "
+                "At least 2 inputs are needed, because counterparts are determined in each half of the inputs; got "
                 f"{len(inputs)}. Add inputs."
             )
         pieces = [
