@@ -36,7 +36,7 @@ class CrossFittedPruneOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class PartCurves:
-    """The fine-tuned models of some cross-fitting folds, with their predictions as more and more heads are removed."""
+    """The fine-tuned models of one or more folds, and their predictions while heads are pruned one after another."""
 
     models: tuple[cross_fitting.TunedPart, ...]
     curves: tuple[prune.Curves, ...]

@@ -30,7 +30,7 @@ from . import cross_fitting, setup
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class CrossFittedScoresOptions(cross_fitting.CrossFitting):
-    """Options of cross-fitted scores: how examples are divided into folds, and the initial weights of models."""
+    """Options of cross-fitted scores: the folds of the examples, and the initial weights of the fine-tuned models."""
 
     initialisations: Initialisations = ("pretrained", "random", "untrained")
     seeds: Seeds = (0,)
@@ -38,8 +38,8 @@ class CrossFittedScoresOptions(cross_fitting.CrossFitting):
 
 @dataclass(frozen=True)
 class TestedModels:
-    """Predictions of models that were fine-tuned from one initialisation and seed on different training examples. Each
-    model predicts the fold of examples that was left out of its training."""
+    """Predictions of models that have the same initialisation and seed but were fine-tuned on different folds. Each
+    model predicts the examples of the fold that was left out of its training."""
 
     initialisation: str
     seed: int

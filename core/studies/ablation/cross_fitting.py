@@ -45,7 +45,7 @@ P = TypeVar("P")
 
 @dataclass(frozen=True)
 class TunedPart:
-    """A model trained on all folds except `number`, and the score of a constant prediction on that fold."""
+    """A model trained on all folds except the fold `number`, with the score of a constant prediction on that fold."""
 
     number: int
     folder: str
@@ -196,7 +196,7 @@ def run_without(options: CrossFitting, number: int, initialisation: str, seed: i
 
 
 def part_score(task: Task, part: TunedPart, gold: np.ndarray, predicted: np.ndarray) -> CrossFittedPart:
-    """Score a model, and a constant prediction for comparison, on the fold that the model was not trained on."""
+    """Score the predictions of a model on its held-out fold. The score of a constant prediction is the baseline."""
     metric = metrics_of(task)[0]
     score = effects.counted(metric, gold, predicted[None], np.ones((1, len(gold))))[0, 0]
     return CrossFittedPart(

@@ -92,7 +92,7 @@ class DisableOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Recomputed:
-    """Float32 predictions with and without ablation, for some of the ablation targets."""
+    """Predictions recomputed in float32, with and without ablation, for the ablation targets in `targets`."""
 
     targets: tuple[int, ...]
     rows: Positions
@@ -102,7 +102,7 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class Ablations:
-    """Predictions for some examples, with and without ablation.
+    """Predictions with and without ablation, for the examples of one or more units of work.
 
     Attributes:
         plain, changed: without ablation and under each ablation. *Shape:* (example,), (target, example).
@@ -125,8 +125,8 @@ class Ablations:
 
     @property
     def exact(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return the float32 predictions without ablation and with each ablation. Predictions that were not computed in
-        float32 are NaN. None if there are none at all."""
+        """Return the float32 predictions without ablation and under each ablation. Predictions that were not computed
+        in float32 are NaN. Return None if no predictions were computed in float32."""
         if not self.in_float32:
             return None
         plain, changed = np.full(len(self.rows), np.nan), np.full(self.changed.shape, np.nan)
@@ -216,13 +216,13 @@ class Deviation:
 
 
 def sampled_variants(variants: int) -> list[int]:
-    """Choose evenly spaced indices of ablation targets, which are computed in float32 as well as in low precision."""
+    """Choose the ablation targets that are also computed in float32. Return their indices, which are evenly spaced."""
     count = min(variants, max(LEAST, -(-variants // EVERY)))
     return sorted({round(k) for k in np.linspace(0, variants - 1, count)})
 
 
 def exactly_known(exact: Differences) -> np.ndarray:
-    """Return a mask of the ablation targets whose outcomes were computed in float32 for every example."""
+    """Return a boolean mask of the ablation targets whose outcomes were computed in float32 for every example."""
     return ~np.isnan(exact).any(1)
 
 
@@ -235,7 +235,7 @@ def deviation_of(low: Differences, exact: Differences) -> Deviation:
 
 
 def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[int]:
-    """Return the indices of ablation targets without full float32 results that might be significant in float32."""
+    """Find the ablation targets whose effects may be significant in float32 but are not fully computed in float32."""
     difference = deviation_of(low, exact)
     reachable = (
         effects.max_t(np.zeros(low.shape[1]), mixed_precision(low, exact), seed=seed, slack=difference.t) <= CLAIM
@@ -244,7 +244,7 @@ def possible_claims(low: Differences, exact: Differences, *, seed: int) -> list[
 
 
 def mixed_precision(low: Differences, exact: Differences) -> Differences:
-    """Return the float32 effects of each ablation target if all are known, otherwise those in low precision."""
+    """Return the effects of each ablation target: in float32 if all of them are known, otherwise in low precision."""
     return np.where(exactly_known(exact)[:, None], exact, low)
 
 
@@ -252,7 +252,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Group near-duplicate heads, and return each group, its single heads and random heads as ablation targets."""
+    """Group near-duplicate heads. Return ablation targets: each group, each of its heads, and random heads."""
     checkpoint = opened.checkpoint
     key = (checkpoint.name, checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:
@@ -293,8 +293,8 @@ def group_contrasts(
     changed: np.ndarray,
     variants: Sequence[AblationTarget],
 ) -> list[Contrasts]:
-    """Compare, for each metric, the effect of ablating a group of heads with the summed effects of ablating its heads
-    one by one, and with the mean effect of ablating as many random heads."""
+    """Compare the effect of ablating a group of heads, for each metric, with two baselines: the sum of the effects of
+    ablating its heads one by one, and the mean effect of ablating equally many random heads."""
     roles = np.array([variant.role for variant in variants])
     group = np.array([variant.group for variant in variants])
     chosen = np.flatnonzero(roles == TOGETHER)
@@ -318,7 +318,7 @@ def group_contrasts(
 def swept_rows(
     options: DisableOptions, opened: setup.Opened, rows: Sequence[TaskRow], unit: ExampleUnit
 ) -> tuple[Ablations, str]:
-    """Predict some examples with and without ablation. Also return the number format used, such as float32."""
+    """Predict the given examples with and without ablation. Also return the number format used, such as float32."""
     checkpoint, gold = opened.checkpoint, np.array([row.label for row in rows])
     shape, positions = (checkpoint.layers, checkpoint.heads), np.array(unit.positions)
     grouped = list[AblationTarget]()

@@ -23,7 +23,7 @@ Texts = tuple[str, str | None]
 
 @dataclass(frozen=True)
 class Beside:
-    """Two inputs aligned word by word, with their attention maps between words."""
+    """Two inputs whose words are aligned, with their word-level attention maps and the change between these maps."""
 
     words: tuple[tuple[Word, ...], tuple[Word, ...]]
     alignment: WordAlignment
@@ -40,7 +40,7 @@ def word_alignment(first: "Encoding", second: "Encoding") -> tuple[tuple[tuple[W
 
 
 def positions(first: "Encoding", second: "Encoding") -> Alignment:
-    """Align the token positions of two inputs. The tokens of two aligned words are matched from the end backwards."""
+    """Align the token positions of two inputs. The tokens of two aligned words are matched from last to first."""
     words, alignment = word_alignment(first, second)
     pairs: list[tuple[int, int]] = []
     for first_word, second_word in alignment.pairs:
@@ -66,7 +66,7 @@ def aligned(
 @dataclass(frozen=True)
 class LogitDifference:
     """The logit of one class minus that of another, for input A (`first`) and input B (`second`). `choices` holds the
-    indices of both classes; a regression model has (0,), and its score replaces the difference."""
+    indices of both classes. For a regression model, `choices` is (0,) and the score is used instead."""
 
     choices: tuple[int, ...]
     first: float
@@ -89,7 +89,7 @@ class LogitDifference:
 
 
 def logit_difference(first: "Tensor", second: "Tensor") -> LogitDifference:
-    """Return the logit difference between the classes predicted for A and B or, if equal, the top two for A."""
+    """Return the logit difference of the classes predicted for A and B or, if these are equal, of the top two for A."""
     a, b = first[0], second[0]
     if len(a) == 1:
         return LogitDifference((0,), float(a[0]), float(b[0]))

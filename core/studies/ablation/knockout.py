@@ -224,7 +224,7 @@ def links_of(encoding: "Encoding", tagged: Sequence["TaggedSentence"], kind: str
 
 
 def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[list[Link]]:
-    """Sample links between words so that every kind of link has the same number of links at each distance."""
+    """Sample links between words of each kind, so that all kinds have equally many links at each distance."""
     chance = np.random.default_rng([seed, zlib.crc32(text.encode())])
     counts = [Counter(later - earlier for earlier, later in links) for links in kinds]
     chosen: list[list[Link]] = []
@@ -239,7 +239,7 @@ def matched(kinds: Sequence[Sequence[Link]], *, seed: int, text: str) -> list[li
 
 
 def leads(logits: "Tensor", plain: "Tensor") -> np.ndarray:
-    """Compute the logit of the likeliest label minus that of the second likeliest label, per example.
+    """Compute, for each example, the logit of the likeliest label minus that of the second likeliest label.
 
     `logits` [example, label] are computed with edges cut and `plain` without; `plain` determines both labels.
     """

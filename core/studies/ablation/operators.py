@@ -44,7 +44,7 @@ class OperatorsOptions(AblationOptions, setup.ReferenceOptions):
 
 @dataclass(frozen=True)
 class Effects:
-    """The loss on some examples without ablation, and its change under each ablation method.
+    """The loss on each example without ablation, and the change of this loss for each ablation method and head.
 
     Attributes:
         numbers: indices of the methods in the options.

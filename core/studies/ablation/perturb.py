@@ -50,7 +50,7 @@ class PerturbOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Perturbations:
-    """Predictions for some examples before and after each kind of perturbation.
+    """Predictions for each example before and after every kind of perturbation.
 
     Attributes:
         changed: equal to `plain` if the perturbation does not apply (`made` is False).
@@ -153,7 +153,7 @@ def corrected(kinds: Sequence[Perturbation]) -> list[Perturbation]:
 
 
 def made_of(kind: str, row: object, seed: int, mask: str | None) -> tuple[str, str | None] | None:
-    """Apply a perturbation to an example and return the texts, or None if the perturbation does not apply."""
+    """Perturb an example. Return its changed texts, or None if the perturbation does not apply to the example."""
     try:
         made = perturb(kind, row.text, row.pair, seed=seed, choice=PerturbationChoice(mask=mask)).made  # type: ignore[attr-defined]
     except InputError:

@@ -179,7 +179,8 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Rank all heads in the pruning order called `name`. Measured orders are determined on the examples `learned`."""
+    """Return all heads in the pruning order called `name`. Importance, if used, is measured on the examples
+    `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

@@ -35,7 +35,7 @@ OPERATORS = ("disable", "zero", "previous", "current", "next", "first", "mean", 
 
 
 def effect_scores(*templates: tuple[str, str, str]) -> tuple[HeadScore, ...]:
-    """Define one head score per ablation method and template (name, label, formula), with the method inserted at {}."""
+    """Define a head score per ablation method and template (name, label, formula). The method is inserted at {}."""
     return tuple(
         HeadScore(name.format(operator), label.format(operator), formula.format(operator), ("classifier", "labels"),
                   None, None, MICHEL if operator == "zero" else KOVALEVA, about="task")
@@ -86,7 +86,7 @@ class SeededRun(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSource(Result):
-    """The share of the variance of scores between fine-tuning runs that one source of randomness explains."""
+    """The share of the score variance across fine-tuning runs that one source of randomness explains."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("source",)
     FIGURE = Figure("share", "share of the spread|{task}|{metric}")
@@ -105,7 +105,7 @@ class SeedSource(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SeedSpread(Result):
-    """The spread of scores over fine-tuning runs, with the standard error due to the number of dev examples."""
+    """The spread of scores over fine-tuning runs, and the standard error due to the limited number of dev examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("spread",)
     task: str
@@ -339,7 +339,7 @@ class AblatedTarget(Component):
 
 @dataclass(frozen=True, kw_only=True)
 class SplitHalf(Result):
-    """A split-half test of the best ablation target: its gain on the half that selected it and on the held-out half."""
+    """The gain of the best ablation target on the half of the examples that selected it, and on the held-out half."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("split half",)
     name: str
@@ -384,7 +384,7 @@ class MeanOverHeads(Result):
 @dataclass(frozen=True, kw_only=True)
 class OperatorEffect(Result):
     """The effect of ablating a head by one method. For the method "constant", the fields `fit_...` hold the mean loss
-    if the output of the head is its mean, zero or the fitted constant."""
+    if the output of the head is replaced by its mean, by zero or by the fitted constant."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("effect",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -458,7 +458,7 @@ class SequentialTestSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialTestVerdict(Component):
-    """The verdict of a sequential test on one ablation target, and its mean effect on the loss, clipped per example."""
+    """The verdict of a sequential test on one ablation target, and its mean effect on the loss after clipping."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("verdict",)
     FIGURE = Figure("value", "{statistic}|{feature}|{task}")
@@ -587,7 +587,8 @@ class SeparatorLayer(Changed):
 
 @dataclass(frozen=True, kw_only=True)
 class Patched(Component):
-    """The effect of patching one component: the recovered fraction of the logit difference, with corrected p."""
+    """The effect of patching one component: the recovered fraction of the logit difference, with a corrected
+    p-value."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("recovered", "share recovered|{task}")
@@ -713,7 +714,7 @@ def _significance(row: Any) -> str:
 
 
 def ablation_table(rows: Sequence[Row]) -> list[Row]:
-    """Create the terminal's table of an ablation: the unmodified model, then one row per ablation target."""
+    """Create the table of an ablation for the terminal: the unmodified model, then one row per ablation target."""
     variants = [_variant_row(variant) for variant in AblatedTarget.among(rows)]
     blank = dict.fromkeys(variants[0] if variants else ())
     untouched = [blank | {"name": model.name} | model.metrics.values() for model in Unmodified.among(rows)]

@@ -285,7 +285,7 @@ FEWEST_RUNS = 5  # for an interval of the variance they share
 
 @dataclass(frozen=True)
 class VarianceSource:
-    """The share of the variance in a Latin square that one factor, or the residual, explains.
+    """A factor of a Latin square, or its residual, with the share of the variance that it explains.
 
     For the residual, only the first three fields are set. If all scores are equal, `share` and `deviation` are None.
 
@@ -317,7 +317,7 @@ def square(side: int) -> list[tuple[int, int, int]]:
 
 
 def sources(scores: Float[np.ndarray, " run"], side: int) -> list[VarianceSource]:
-    """Decompose the variance of scores in a Latin square into parts for three factors and the residual.
+    """Decompose the variance of scores in a Latin square into the shares of three factors and the residual.
 
     Scores must be in the order of `square`. Raises InputError if the side is below 3, and ValueError if the number of
     scores is wrong.

@@ -39,7 +39,7 @@ class SeparatorsOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class Slopes:
-    """Gradients of the loss and attention weights at separator tokens [layer, example], with the model's predictions.
+    """Loss gradients and attention weights for separator tokens, as [layer, example], and the model's predictions.
 
     Attributes:
         to_separator, to_other: mean |d loss / d A| over heads and queries, for separators and for all other visible

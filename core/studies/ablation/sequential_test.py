@@ -158,8 +158,8 @@ class SequentialTestStudy(Study[SequentialTestOptions, Taken]):
         return units_of_rows(rows, places, "round-0", most=EXACT_A_UNIT, step=FIRST_ORDER)
 
     def more(self, options: SequentialTestOptions, partials: Sequence[Taken]) -> list[Unit]:
-        """Return the units of the next interim analysis, or of the final measurement of the metric for heads that
-        matter."""
+        """Return the units of work of the next interim analysis or, at the end, those that measure the metric for
+        ablation targets that matter."""
         state = state_of(options, self.merge(options, partials))
         step, number, order = state.next(), state.taken.rounds + 1, row_order(options, len(state.rows))
         heads, places = (step.heads, order[step.start : step.stop]) if not step.over else state.left
@@ -306,7 +306,7 @@ def rules_of(options: SequentialTestOptions, task: Task, rows: Sequence[TaskRow]
 
 
 def clipped(loss: np.ndarray, effects: np.ndarray, clip: float) -> np.ndarray:
-    """Compute ablation effects [target, example] on the loss after clipping the loss at `clip`."""
+    """Compute how ablation changes the clipped loss, as [target, example]. Losses above `clip` are set to `clip`."""
     return np.minimum(loss + effects, clip) - np.minimum(loss, clip)
 
 
@@ -338,13 +338,13 @@ class SequentialTestState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact ablation effects on the clipped loss [target, example] in sampling order; NaN if not
-        measured."""
+        """Return the exact ablation effects on the clipped loss, as [target, example] with examples in sampling order.
+        Effects that were not measured are NaN."""
         return self._drawn(clipped(self.taken.loss, self.taken.exact, self.rules.clip))
 
     @cached_property
     def first_order(self) -> np.ndarray:
-        """Return gradient estimates of the ablation effects [target, example] in sampling order; NaN where missing."""
+        """Return gradient estimates of the ablation effects, as [target, example in sampling order]; NaN if missing."""
         return self._drawn(self.taken.first_order)
 
     def _drawn(self, effects: np.ndarray) -> np.ndarray:

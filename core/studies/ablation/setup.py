@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def rows_unseen_by(
     checkpoint: str, task: str, data: str | None, limit: int | None = None, seed: int = 0
 ) -> list[TaskRow]:
-    """Return the dev and training examples that share no sentence with those on which a checkpoint was fine-tuned.
-    Raises InputError if those examples are not known."""
+    """Return the dev and training examples that share no sentence with the fine-tuning examples of a checkpoint. Raises
+    InputError if the fine-tuning examples are not known."""
     return drawn(_every(str(models.opening.locate(checkpoint)), task, data), limit, seed)
 
 
@@ -103,7 +103,7 @@ class Opened:
 
 
 def strongest_rival(logits: np.ndarray, answer: np.ndarray) -> np.ndarray:
-    """Return, for each example, the index of the largest logit [example, output] apart from that of `answer`."""
+    """Return the index of the largest logit except that of `answer`, for each example. Logits are [example, output]."""
     others = logits.copy()
     others[np.arange(len(logits)), answer] = -np.inf
     return others.argmax(1)
@@ -134,7 +134,7 @@ class ExampleStudy(Study[O, P]):
     def on_examples(
         self, options: O, opened: Opened, rows: Sequence[TaskRow], unit: ExampleUnit
     ) -> tuple[P, str | None]:
-        """Measure the classifier on some examples. Also return the number format if it is not the checkpoint's."""
+        """Measure the classifier on `rows`. Also return the number format if it differs from that of the checkpoint."""
         raise NotImplementedError
 
 
@@ -158,7 +158,7 @@ def units_of(options: ExampleOptions, name: str = "rows", *, most: int | None = 
 def units_of_rows(
     rows: Sequence[TaskRow], positions: Iterable[int], name: str, *, most: int, **about: Any
 ) -> list[Unit]:
-    """Divide the examples at some positions into units of at most `most` examples of similar length."""
+    """Divide the examples at the given positions into units of work, with at most `most` examples of similar length."""
     sizes = {int(k): len(rows[k].text) + len(rows[k].pair or "") for k in positions}
     order = sorted(sizes, key=lambda k: (sizes[k], k))
     parts = [tuple(order[k : k + most]) for k in range(0, len(order), most)]
@@ -302,7 +302,8 @@ def check_replacements(operator: str, options: ReferenceOptions) -> None:
 
 
 def replacements(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Create the replacements for head outputs, one per random draw; [None] if the ablation method needs none."""
+    """Create the replacements for head outputs, one per random draw. Return [None] if the ablation method needs
+    none."""
     check_replacements(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]
@@ -343,7 +344,7 @@ _FITTED: dict[tuple[Any, ...], "Fitted"] = {}
 
 
 def expected_logits(logits: "Sequence[Tensor]", *, is_score: bool) -> "Tensor":
-    """Average model outputs over draws: the log of the mean probabilities of classes, or the mean of scores."""
+    """Average model outputs over random draws. Return the log of the mean class probabilities, or the mean score."""
     import torch  # 1.3 s of start-up
 
     if len(logits) == 1:

@@ -76,7 +76,7 @@ class SinksOptions:
 
 @dataclass(frozen=True)
 class SinkPartial:
-    """The attention sinks of a checkpoint, and the effects of removing them on some examples.
+    """The attention sinks of a checkpoint, and the effects of interventions on these sinks for each example.
 
     Attributes:
         targets: what is changed: "L1H2" or "L1", which is all sink heads of the layer; the rows of `effects` are each
@@ -379,7 +379,7 @@ def sink_of(found: SinkPartial, head: Head) -> int | None:
 
 
 def joint_intervals(effects: np.ndarray) -> np.ndarray:
-    """Compute the mean of each effect with confidence intervals that hold jointly at 95 % (Bonferroni).
+    """Compute the mean of each effect, with intervals that contain all true means with 95 % probability (Bonferroni).
 
     `effects` are not negative and have the shape (target, effect, example). The result has the shape (target, effect,
     3). If only one effect differs from 0, the interval is the range of the effects.

@@ -176,7 +176,7 @@ class UnmodifiedTranslation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class TranslationHead(Result):
-    """Base class of records about one head of an encoder-decoder. `part` is encoder, decoder or cross."""
+    """Base class of records about one head of an encoder-decoder. `part` is "encoder", "decoder" or "cross"."""
 
     name: str
     part: str
