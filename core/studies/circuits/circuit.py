@@ -341,7 +341,7 @@ class CircuitState:
 
     @cached_property
     def attribution(self) -> np.ndarray:
-        """Return the effects of edges that attribution estimates from gradients, as [edge, pair]."""
+        """Return the gradient-based estimates (attributions) of edge effects, as [edge, pair]."""
         assert self.taken.attribution is not None  # noqa: S101
         return self.taken.attribution[:, self.attributed]
 
@@ -353,7 +353,7 @@ class CircuitState:
 
     @cached_property
     def exact(self) -> np.ndarray:
-        """Return the exact effects of edges on the pairs that test edges, as [edge, pair]."""
+        """Return the exact effects of edges on the input pairs that are used to test edges, as [edge, pair]."""
         return self.effects[:, self.division.deciding]
 
     @cached_property
@@ -365,7 +365,7 @@ class CircuitState:
 
     @cached_property
     def sampled(self) -> np.ndarray:
-        """Return the indices of random edges that attribution did not propose, to estimate how many it misses."""
+        """Return the indices of random edges not in `proposed`, to estimate how many edges attribution misses."""
         others = np.setdiff1d(np.arange(len(self.graph.edges)), self.proposed)
         drawn = np.random.default_rng([self.options.seed, 11]).permutation(len(others))[: self.options.sample]
         return np.sort(others[drawn])
@@ -377,13 +377,14 @@ class CircuitState:
 
     @cached_property
     def scale(self) -> float:
-        """Return the mean absolute logit difference between the inputs of a pair, the unit of margins."""
+        """Return the mean absolute change of the logit difference from input A to B, which is the unit of margins."""
         deciding = self.division.deciding
         return float(np.abs(self.pairs.first_m - self.pairs.second_m)[deciding].mean())
 
     @cached_property
     def rules(self) -> Rules:
-        """Return the margin and the clipping limit of the sequential test, in logits, and its significance level."""
+        """Return the rules of the sequential test: its margin and clipping limit in logits, and its significance
+        level."""
         margin, count = self.options.margin * self.scale, len(self.division.deciding)
         first = min(self.options.first, count)
         return Rules(margin, margin * self.options.clip, count, len(self.raced), self.options.alpha, first)
@@ -426,8 +427,8 @@ class CircuitState:
 
 
 def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
-    """List the circuits to evaluate as tuples: how the edges are chosen, the number of edges, and the index of the
-    random draw or of the layer without edges (otherwise 0)."""
+    """List the circuits to evaluate as tuples of three items: how edges are chosen, the number of edges, and an index.
+    The index is that of the random draw or of the layer without edges, and otherwise 0."""
     edge_count = len(graph.edges)
     sizes = circuit_sizes(edge_count)
     circuits = [("none", 0, 0), *(("effect", size, 0) for size in sizes)]
@@ -438,7 +439,7 @@ def circuits_of(graph: "Graph") -> list[tuple[str, int, int]]:
 
 
 def masks_of(graph: "Graph", ranked: Sequence[int], *, seed: int) -> np.ndarray:
-    """Build boolean masks [circuit, receiver, sender] of the edges in every circuit."""
+    """Build the boolean masks [circuit, receiver, sender] that mark the edges of every circuit."""
     edges, masks = graph.edges, []
     for order, size, number in circuits_of(graph):
         if order == "random":
@@ -666,7 +667,7 @@ class PairSet:
 
 @dataclass(frozen=True)
 class Division:
-    """The indices of the input pairs that test edges, of those that evaluate circuits, and of the controls."""
+    """The division of input pairs, as indices: pairs for testing edges, pairs for evaluating circuits, and controls."""
 
     deciding: np.ndarray
     judging: np.ndarray

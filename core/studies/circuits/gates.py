@@ -58,7 +58,7 @@ class GatesOptions(ExampleOptions):
 
 @dataclass(frozen=True)
 class GatePartial:
-    """Measurements of the gates fitted to all heads, ordered by layer. Fields that were not measured are None.
+    """Measurements of the gates that were fitted to all heads. Heads are ordered by layer; unmeasured fields are None.
 
     Attributes:
         margin: in units of the loss.
@@ -108,8 +108,8 @@ class Gates(Study[GatesOptions, GatePartial]):
         return [Unit("path", ExampleUnit((), "path"), len(PRICES))]
 
     def more(self, options: GatesOptions, partials: Sequence[GatePartial]) -> list[Unit]:
-        """Return the units of the next step: fits with the chosen penalty on open gates, then a test on held-out
-        examples."""
+        """Return the units of work of the next step: first fits with the chosen penalty on open gates, then a test on
+        held-out examples."""
         merged = self.merge(options, partials)
         if merged.up is None or merged.down is None:
             price, every = chosen_price(merged), range(options.samples * options.starts)
@@ -222,7 +222,7 @@ NAMED = 8  # needed heads that the headline names
 
 
 def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], stage: ExampleUnit) -> GatePartial:
-    """Fit gates on bootstrap samples from several random starts, once rewarding and once penalising open gates."""
+    """Fit gates to bootstrap samples from random starting values: once with open gates rewarded, once penalised."""
     import torch  # 1.3 s of start-up
 
     checkpoint, shape = opened.checkpoint, (opened.checkpoint.layers, opened.checkpoint.heads)
@@ -249,7 +249,7 @@ def fits(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow], s
 
 
 def margin_of(options: GatesOptions) -> float:
-    """Return the smallest loss change that counts, by default 5 % of the loss of the best constant prediction."""
+    """Return the smallest loss change that matters, by default 5 % of the loss of the best constant prediction."""
     if options.margin is not None:
         return options.margin
     rows = setup.rows_of(options, split="train", limit=options.fit_rows)
@@ -305,8 +305,8 @@ def judged(options: GatesOptions, opened: setup.Opened, rows: Sequence[TaskRow],
 
 
 def chosen_price(partial: GatePartial) -> float:
-    """Choose the largest penalty on open gates that adds at most the margin to the loss, otherwise the smallest
-    penalty."""
+    """Choose the largest penalty on open gates that increases the loss by at most the margin. If no penalty does,
+    choose the smallest one."""
     fitting = [price for price, added in zip(PRICES, _added(partial), strict=True) if added <= partial.margin]
     return partial.margin * max(fitting, default=min(PRICES))
 

@@ -206,7 +206,7 @@ def check_operator(operator: str, options: setup.ReferenceOptions) -> None:
 def measured(
     options: PairsOptions, opened: setup.Opened, rows: Sequence[TaskRow], pairs: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Measure the fall of the logit difference and the rise of the loss without each head and each pair of heads."""
+    """Measure how much the logit difference falls and the loss rises if each head and each pair of heads is ablated."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     variants = [frozenset({head}) for head in heads] + [frozenset({heads[a], heads[b]}) for a, b in pairs.tolist()]

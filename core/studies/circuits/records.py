@@ -69,7 +69,7 @@ class TogetherCheck(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class PricePoint(Result):
-    """One penalty on open gates, with the number of gates that stay open and the loss that closing the others adds."""
+    """One penalty on open gates: the number of gates that stay open, and the loss that the closed gates add."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("price",)
     price: float
@@ -131,7 +131,7 @@ class PairSample(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ShapleyHead(Result):
-    """The Shapley value of a head: the logits that the head adds, averaged over orders and examples."""
+    """The Shapley value of a head: the logits that the head adds, averaged over random orders of heads and examples."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "Shapley value")
@@ -176,7 +176,7 @@ class OrderStep(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class OrderContrast(Result):
-    """The mean logit difference while heads are pruned by Shapley value, minus that while pruning by gradient."""
+    """The mean logit difference when heads are pruned by Shapley value, minus that when pruned by gradient."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("order contrast",)
     FIGURE = Figure("value", "kept beyond the order by gradient")

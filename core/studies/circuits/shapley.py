@@ -194,7 +194,7 @@ STUDY = Shapley()
 def values_of(
     options: ShapleyOptions, opened: setup.Opened, rows: Sequence[TaskRow], places: Sequence[int]
 ) -> ShapleyPartial:
-    """Estimate the Shapley value of every head on some examples, with random head orders for each example."""
+    """Estimate the Shapley value of every head on the given examples, with random head orders for each example."""
     checkpoint = opened.checkpoint
     all_of_heads = checkpoint.all_heads
     source, columns = setup.replacements(options.operator, opened, options)[0], []

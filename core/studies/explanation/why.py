@@ -80,7 +80,7 @@ class WhyOptions(AttendingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreShare(Result):
-    """The share of a head's attention score variance due to one contribution, such as positions or an earlier head.
+    """The share of the variance of a head's attention scores that one contribution (such as positions) explains.
 
     Attributes:
         level: "pair" of groups; "query" or "key" (a group on this side, summed over the other side: "any"); "query
@@ -109,7 +109,7 @@ class ScoreShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RemovalAgreement(Result):
-    """The rank correlation over removed contributions between predicted and measured changes of a head's maps.
+    """The rank correlation between predicted and measured changes of a head's maps, over all removed contributions.
 
     Attributes:
         layer, head: None in the row with the median over heads.
@@ -135,7 +135,7 @@ class RemovalAgreement(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SortScore(Result):
-    """The share of a head's attention score variance due to one kind of contribution, stored as a head score.
+    """The share of the variance of a head's attention scores that one kind of contribution explains, as a head score.
 
     Attributes:
         statistic: "score share" of a kind of contribution, or "composition" with the earlier head of the largest share.
@@ -178,7 +178,7 @@ class Removal:
 
 
 class PartName(NamedTuple):
-    """Names a contribution to attention scores, or a pair of contributions."""
+    """The name of a contribution to attention scores, or of a pair of contributions."""
 
     level: str
     query_part: str
@@ -397,8 +397,8 @@ def _said_of_removal(rows: Sequence[Row]) -> str:
 
 
 def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
-    """Yield, for each head, the rank correlation of predicted and measured changes of its maps, then the median over
-    heads."""
+    """For each head, yield the rank correlation between the predicted and the measured changes of its maps. Then yield
+    the median over heads."""
     for scale in ("held", "recomputed", "held to recomputed"):
         heads = [record for layer in sums.removals for record in _agreements(sums, layer, scale)]
         yield from heads
@@ -554,7 +554,7 @@ class _RemovalSums:
 
 
 class ShareSums:
-    """Accumulates the sums for the shares of contributions in attention scores, by layer and weighting of keys."""
+    """Accumulates the sums from which the shares of contributions are computed, by layer and weighting of keys."""
 
     def __init__(self) -> None:
         self.layers: dict[tuple[int, str], LayerShares] = {}
@@ -634,8 +634,8 @@ def _of_side(component: Component, side: str) -> dict[PartName, float]:
 def share_sums(
     checkpoint: "Checkpoint", encodings: Sequence[Encoding], *, part: str = "", by_head: bool = False
 ) -> list[LayerShares]:
-    """Sum over inputs what is needed for the shares of contributions in attention scores. Raises InterventionError if
-    the scores cannot be decomposed."""
+    """Compute the sums over inputs from which the shares of contributions in attention scores are derived. Raises
+    InterventionError if the scores cannot be decomposed."""
     sums = ShareSums()
     capture.contributions.take_head_inputs(
         checkpoint, encodings, sums.take, part=part, by_head=by_head, by_difference=True

@@ -89,7 +89,7 @@ class WrittenOnText:
 
 @dataclass(frozen=True)
 class WritesPartial:
-    """The copying and relation scores of all heads, and the tokens that heads promote on some examples.
+    """The copying and relation scores of all heads, and the tokens that heads promote in the examples.
 
     Attributes:
         copying: rank of each sampled token in its own row, 0 to 1. *Shape:* (layer, head, token).

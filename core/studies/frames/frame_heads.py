@@ -105,7 +105,8 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many each rule excluded. A sentence counts for the first rule that it fails."""
+    """The selected sentences, and how many each rule excluded. A sentence is counted under the first rule that it
+    fails."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]
@@ -568,7 +569,7 @@ def score_sentences(
 
 
 class Sinkless:
-    """Observer that removes the first position (the sink) from attention maps and passes the maps on."""
+    """An observer that passes attention maps on to another observer, without the first position (the sink)."""
 
     def __init__(self, observer: "PairScores | QueryResiduals | MeanContrasts") -> None:
         self._observer = observer

@@ -24,7 +24,7 @@ APART = 3  # words that may stand between the parts of a unit of several words (
 
 
 class Target(NamedTuple):
-    """A word that may evoke a frame, with its lexical unit and the positions of other words of this unit."""
+    """A word that may evoke a frame, with its lexical unit, the frame, and the positions of other words of the unit."""
 
     word: int
     unit: str
@@ -174,7 +174,8 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the values that rank heads: scores or, for "difference", scores minus any baseline (`others`)."""
+        """Return the values by which heads are ranked. For "difference", the baseline `others`, if any, is
+        subtracted."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
@@ -216,7 +217,7 @@ def picture(
     *,
     null: Callable[[], DistanceNull] | None = None,
 ) -> LinkPicture:
-    """Score all heads along the frame links of one sentence. `null` is called if the sentence has no baseline."""
+    """Score all heads along the frame links of one sentence. `null` creates the baseline if the sentence has none."""
     if not links:
         raise InputError(
             "The target and the element of a frame must be different words of the text; the marked words have no "
@@ -244,7 +245,7 @@ def picture(
 
 
 def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) -> tuple[Any, LinkPicture]:
-    """Encode a sentence, and score all heads along its frame links. Raises InputError without frame links."""
+    """Encode a sentence and score all heads along its frame links. Raises InputError if it has no frame links."""
     encoding = checkpoint.encode(marked.text)
     ranking = picture(
         capture.running.capture(checkpoint, encoding),
@@ -262,7 +263,7 @@ def look_up(checkpoint: Any, marked: AnnotatedSentence, reading: LinkReading) ->
 
 
 def headline(links: LinkPicture, element: str, target: str, by: str = "difference") -> str:
-    """State how strongly the first-ranked head attends between marked words, compared with elsewhere."""
+    """State how strongly the first-ranked head attends between the marked words, compared with other positions."""
     rows = links.rows(by)
     row = rows[0]
     ends = (element, target) if links.direction == "element_to_target" else (target, element)

@@ -59,7 +59,7 @@ class Indexed:
 
 @dataclass(frozen=True)
 class Slices:
-    """Several indexed parts of a FrameNet release, as a partial result that can be merged with others."""
+    """Several indexed slices of a FrameNet release, as a partial result that can be merged with others."""
 
     slices: tuple[Indexed, ...]
 
