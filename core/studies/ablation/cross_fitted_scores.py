@@ -53,7 +53,7 @@ class TestedModels:
 
 @dataclass(frozen=True)
 class CrossFittedPredictions:
-    """Predictions of models with several initialisations and seeds, for examples on which the model was not trained."""
+    """Predictions for examples that were not used for training, by models with several initialisations and seeds."""
 
     tested: Annotated[tuple[TestedModels, ...], MergedBy("initialisation", "seed")]
 

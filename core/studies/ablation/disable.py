@@ -252,7 +252,7 @@ def mixed_precision(low: Differences, exact: Differences) -> Differences:
 
 
 def group_targets(opened: Opened, data: str | None, *, seed: int, within: float) -> list[AblationTarget]:
-    """Group near-duplicate heads. Return ablation targets: each group, each of its heads, and random heads."""
+    """Group near-duplicate heads. Return as ablation targets each group, each of its heads, and random groups."""
     checkpoint = opened.checkpoint
     key = (checkpoint.name, checkpoint.weights_hash, opened.task.key, data, seed, within)
     if key not in _KNOWN:

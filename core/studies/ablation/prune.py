@@ -179,8 +179,7 @@ def curve_steps(task: Task, curve: Curve) -> list[PruneStep]:
 
 
 def order_of(options: PruneOptions, name: str, opened: Opened, learned: Sequence[TaskRow]) -> list[Head]:
-    """Return all heads in the pruning order called `name`. Importance, if used, is measured on the examples
-    `learned`."""
+    """Return all heads in the pruning order `name`. Importance, if used, is measured on the examples `learned`."""
     checkpoint = opened.checkpoint
     heads = checkpoint.all_heads
     if name.startswith("random"):

@@ -278,7 +278,7 @@ MEANS = {"class": "class of position", "position": "absolute position", "all": "
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ReferenceOptions(ExampleOptions):
-    """Options of the ablation methods mean, resample and constant, which replace the output of a head by another."""
+    """Options of the ablation methods "mean", "resample" and "constant", which replace the outputs of heads."""
 
     reference: Reference = REFERENCE_ROWS
     draws: DrawnRows = DRAWS
@@ -302,8 +302,7 @@ def check_replacements(operator: str, options: ReferenceOptions) -> None:
 
 
 def replacements(operator: str, opened: Opened, options: ReferenceOptions) -> "list[StandInSource | None]":
-    """Create the replacements for head outputs, one per random draw. Return [None] if the ablation method needs
-    none."""
+    """Create the replacements for head outputs, one per random draw. Return [None] if the method needs none."""
     check_replacements(operator, options)
     if operator not in capture.interventions.FROM_REFERENCE:
         return [None]

@@ -797,7 +797,7 @@ def division_of(options: "CircuitOptions", pairs: PairSet) -> Division:
 def run_inputs(
     options: "CircuitOptions", opened: setup.Opened, pairs: PairSet, numbers: Sequence[int]
 ) -> "list[tuple[list[int], AlignedPairs]]":
-    """Divide pairs into batches (indices, aligned pairs) in which inputs A have equal length and answer position."""
+    """Divide pairs into batches (indices, aligned pairs) whose inputs A have the same length and answer position."""
     every, checkpoint = texts_of(options), opened.checkpoint
     firsts, seconds = [every[int(pairs.firsts[k])][0] for k in numbers], []
     for k in numbers:

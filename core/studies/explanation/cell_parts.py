@@ -35,8 +35,7 @@ class CellTerm:
 
 @dataclass(frozen=True)
 class Cell:
-    """The attention score of a query and a key, decomposed into terms. The terms sum to the score minus the row
-    mean."""
+    """The attention score of a query and a key, decomposed into terms that sum to the score minus its row mean."""
 
     score: float
     weight: float

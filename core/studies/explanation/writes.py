@@ -116,7 +116,7 @@ class WritesPartial:
 
 @dataclass(frozen=True, kw_only=True)
 class WritesScore(Score):
-    """A score of what a head promotes: the attended token ("copying") or words in the relation `feature` to it."""
+    """A score for promoting the attended token ("copying"), or words that have the relation `feature` to it."""
 
     reads: str | None = None
 
@@ -288,7 +288,8 @@ def _rows(options: WritesOptions) -> list[TaskRow]:
 
 
 def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:
-    """Read the word pairs of each relation from a CSV file, or the bundled pairs. Raises InputError if invalid."""
+    """Read the word pairs of each relation from a CSV file, or the bundled pairs. Raises InputError for an invalid
+    file."""
     path = PAIRS if file is None else Path(file).expanduser()
     try:
         rows = csv.DictReader(lines_of(read_text(path, most=LARGEST_FILE, given=file is not None)))

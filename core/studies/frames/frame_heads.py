@@ -105,8 +105,7 @@ NO_FILTER = Filter(None, None, None, "places", one_span=False, one_word=False, c
 
 @dataclass(frozen=True)
 class Selection:
-    """The selected sentences, and how many each rule excluded. A sentence is counted under the first rule that it
-    fails."""
+    """The selected sentences, and how many each rule excluded. A sentence counts only for the first rule it fails."""
 
     kept: tuple[AnnotatedSentence, ...]
     dropped: dict[str, int]

@@ -174,8 +174,7 @@ class LinkPicture:
     borrowed: int = 0
 
     def ranked(self, by: str = "score") -> Float[np.ndarray, "layer head"]:
-        """Return the values by which heads are ranked. For "difference", the baseline `others`, if any, is
-        subtracted."""
+        """Return the values that rank heads. For "difference", the baseline `others`, if any, is subtracted."""
         beside = self.places > 1 or self.borrowed > 0
         return self.score - self.others if by == "difference" and beside else self.score
 
