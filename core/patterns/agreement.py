@@ -22,8 +22,8 @@ from .evaluation import ends
 
 @dataclass(frozen=True)
 class Alpha:
-    """Krippendorff's nominal alpha over several raters, with a 95 % bootstrap CI. It is NaN if the raters used only one
-    class.
+    """Krippendorff's nominal alpha for several raters, with a 95 % bootstrap CI. Alpha is NaN if the raters used only
+    one class.
 
     Attributes:
         alpha: at most 1; 0 at chance level.
@@ -39,8 +39,8 @@ class Alpha:
 
 
 def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alpha:
-    """Return Krippendorff's alpha over all raters, with a CI that resamples attention maps or, if `by_input` is True,
-    all maps of an input together."""
+    """Return Krippendorff's alpha for all raters, with a bootstrap CI. The bootstrap resamples attention maps or, if
+    `by_input` is True, inputs with all their maps."""
     given = _given(labels)
     several = (given.codes >= 0).sum(axis=1) > 1
     shared = given.codes[several]
@@ -58,7 +58,7 @@ def alpha_with_interval(labels: pd.DataFrame, *, by_input: bool = False) -> Alph
 
 
 def alpha_of_people(labels: pd.DataFrame) -> Alpha:
-    """Return Krippendorff's alpha over annotators, computed from labels of the first pass without adjudications. The CI
+    """Return Krippendorff's alpha for the annotators. Only first-pass labels are used, not adjudications, and the CI
     resamples inputs.
 
     All pages show this value for the same labels.
@@ -67,8 +67,8 @@ def alpha_of_people(labels: pd.DataFrame) -> Alpha:
 
 
 def alpha_of_counts(counts: np.ndarray) -> float:
-    """Return Krippendorff's nominal alpha for a table with the number of labels per attention map and class [map,
-    class]; NaN if it is undefined.
+    """Return Krippendorff's nominal alpha, computed from a table [map, class] that counts the labels of each class for
+    each attention map; NaN if alpha is undefined.
 
     Maps with fewer than two labels do not count.
     """
@@ -119,7 +119,7 @@ PASS_WORD = ", pass "
 
 
 def rater(annotator: str, passing: int) -> str:
-    """Return the name of a rater, which is an annotator in one labelling pass."""
+    """Return the name of a rater. A rater is one annotator in one labelling pass."""
     return annotator if passing == 1 else f"{annotator}{PASS_WORD}{passing}"
 
 
@@ -147,8 +147,8 @@ def _given(labels: pd.DataFrame) -> _Given:
 
 
 def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.DataFrame:
-    """Return a table with the class that each rater (column) assigned to each attention map (row), or a missing value
-    if there is no label."""
+    """Return a table with the class that each rater (column) assigned to each attention map (row). Values are missing
+    if a rater did not label a map."""
     given = _given(labels)
     chosen = [k for k, name in enumerate(given.raters) if raters is None or name in raters]
     named = np.array([*given.classes, None], dtype=object)[given.codes[:, chosen]]
@@ -157,7 +157,7 @@ def opinions(labels: pd.DataFrame, raters: Sequence[str] | None = None) -> pd.Da
 
 
 def raters_of(labels: pd.DataFrame) -> list[str]:
-    """Return the names of all raters, starting with the two annotators who have the most labelled maps in common."""
+    """Return the names of all raters. The two annotators who have the most labelled maps in common come first."""
     given = _given(labels)
     labelled = (given.codes >= 0).astype(np.float32)
     common, raters = (labelled.T @ labelled).astype(int), given.raters
@@ -172,7 +172,7 @@ def raters_of(labels: pd.DataFrame) -> list[str]:
 
 
 def others(raters: Sequence[str], first: str) -> list[str]:
-    """Return all raters except `first`: other annotators come first, then other labelling passes of the same
+    """Return all raters except `first`. Other annotators come first, then other labelling passes of the same
     annotator."""
     whose = {rater: rater.split(PASS_WORD)[0] for rater in raters}
     rest = [rater for rater in raters if rater != first]
@@ -180,13 +180,14 @@ def others(raters: Sequence[str], first: str) -> list[str]:
 
 
 def inputs_of(labels: pd.DataFrame) -> pd.Series:
-    """Return the ID of the input (task, split, row) from which the labelled attention map was computed, for each
-    label."""
+    """Return, for each label, the ID of the input from which the labelled attention map was computed: its task, split
+    and row."""
     return labels["task"] + "/" + labels["split"].fillna("") + "/" + labels["row_id"].astype(str)
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label per attention map: the newest adjudication, or otherwise the majority of first-pass labels.
+    """Return one label per attention map: the newest adjudication or, without an adjudication, the majority of
+    first-pass labels.
 
     Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
     order without a suggestion, if there is one.
@@ -205,14 +206,13 @@ def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
 
 
 def tied(labels: pd.DataFrame) -> list[str]:
-    """Return the IDs of attention maps for which two or more classes have the most votes, so that `consensus` chooses
-    none."""
+    """Return the IDs of attention maps for which several classes have the most votes. `consensus` chooses no class for
+    these maps."""
     return sorted(set(consensus(labels, with_ties=True)["map_id"]) - set(consensus(labels)["map_id"]))
 
 
 def by_way(labels: pd.DataFrame) -> pd.DataFrame:
-    """Compare labels that were assigned to groups of similar maps with labels that were assigned to single maps, by
-    speed and agreement.
+    """Compare two ways of labelling, groups of similar maps and single maps, by speed and by agreement.
 
     `labels` has map_id, annotator, class, way and seconds, one label per annotator and map. Columns: way, labels,
     median_seconds, per_hour (a pause of more than a minute counts as one minute), pairs, and same: the fraction of
@@ -282,8 +282,8 @@ def agreement(labels: pd.DataFrame, first: str, second: str, *, seed: int = 0) -
 
 @dataclass(frozen=True)
 class PairAgreement:
-    """The agreement of two raters on two classes, for attention maps to which both raters assigned one of these
-    classes.
+    """The agreement of two raters on two classes. Only attention maps to which both raters assigned one of these two
+    classes are counted.
 
     Attributes:
         differ: number of maps on which they differ.
@@ -297,8 +297,8 @@ class PairAgreement:
 
 
 def pair_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[PairAgreement]:
-    """Return the agreement of two raters for each pair of classes, starting with the pairs that they confuse most
-    often."""
+    """Return the agreement of two raters for each pair of classes. The pair of classes that the raters confuse most
+    often comes first."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for a, b in combinations(names, 2):
@@ -322,8 +322,8 @@ class ClassAgreement:
 
 
 def class_agreements(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> list[ClassAgreement]:
-    """Return Cohen's kappa of two raters for each class compared with all other classes combined, lowest kappa
-    first."""
+    """Return Cohen's kappa of two raters for each class, compared with all other classes combined. The class with the
+    lowest kappa comes first."""
     labelled = opinions(labels, [first, second])[[first, second]].dropna()
     agreements = []
     for name in names:
@@ -397,7 +397,7 @@ def _interval(a: np.ndarray, b: np.ndarray, groups: np.ndarray, seed: int) -> tu
 
 
 def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str]) -> pd.DataFrame:
-    """Return the confusion counts of two raters as a data frame with one row per pair of classes: `first`, `second` and
+    """Return how often two raters chose each pair of classes, as a data frame with the columns `first`, `second` and
     n."""
     both = opinions(labels, [first, second])[[first, second]].dropna()
     from sklearn.metrics import confusion_matrix  # 1 s at start
@@ -409,8 +409,8 @@ def confusion(labels: pd.DataFrame, first: str, second: str, names: Sequence[str
 
 
 def disputed(labels: pd.DataFrame) -> list[str]:
-    """Return the sorted IDs of attention maps to which raters gave different labels, and whose label has not been
-    settled by adjudication."""
+    """Return the sorted IDs of attention maps that raters labelled differently, without maps that have been
+    adjudicated."""
     settled = set(labels.loc[labels["queue_order"] == "adjudication", "map_id"])
     given = _given(labels)
     least = np.where(given.codes < 0, len(given.classes), given.codes).min(axis=1, initial=len(given.classes))

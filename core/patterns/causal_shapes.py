@@ -42,8 +42,8 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def causal_shapes(weights: Stack) -> Float64[np.ndarray, "map statistic"]:
-    """Return statistics of the shape of causal (decoder) attention maps, in the order of NAMES. All maps must have
-    equal size.
+    """Return shape statistics of causal (decoder) attention maps, in the order of NAMES. All maps must have the same
+    size.
 
     All values are finite; 0 for maps with attention to later tokens, and for maps of at most SMALLEST tokens.
     """

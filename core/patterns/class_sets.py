@@ -32,8 +32,8 @@ UNLIKE: Mapping[str, _Reads] = MappingProxyType(
 
 @dataclass(frozen=True)
 class NewClassSet:
-    """A set of pattern classes that a user wants to create. `describes` is the kind of attention maps it applies to:
-    "causal", "bidirectional" or "any"."""
+    """A set of pattern classes that a user wants to create. `describes` is the kind of attention maps for which the
+    classes are meant: "causal", "bidirectional" or "any"."""
 
     name: str
     title: str
@@ -53,7 +53,8 @@ def colours(count: int) -> list[str]:
 
 
 def class_set_names(db: Database) -> list[str]:
-    """Return the names of all class sets: bundled class sets, followed by custom class sets in order of creation."""
+    """Return the names of all class sets. Bundled class sets come first, then custom class sets in order of
+    creation."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
@@ -143,7 +144,8 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Change the title, description, colour or key of a pattern class. Empty values leave a field unchanged.
+    """Change the title, description, colour or key of a pattern class. Fields for which an empty value is given remain
+    unchanged.
 
     Raises InputError if the class would be too similar to another.
     """
@@ -160,13 +162,14 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Count the current labels with a pattern class, including labels with an earlier name of the class."""
+    """Count the current labels of a pattern class. Labels that were assigned under an earlier name of the class are
+    included."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 
 
 def delete_class(db: Database, classes: ClassSet, name: str, *, annotator: str, into: str | None = None) -> int:
-    """Delete a pattern class from a class set, and return the number of labels that the class had.
+    """Delete a pattern class from a class set. Returns the number of labels that the class had.
 
     The class `into` gets its labels; None retracts them, so that earlier labels become current again. Raises InputError
     if fewer than two classes would remain, or a project uses maps of this class as gold or exemplars; RightsError

@@ -33,7 +33,7 @@ class Share:
 
 
 def shares(counts: Int[np.ndarray, "input class"], names: Sequence[str], *, seed: int = 0) -> list[Share]:
-    """Return the fraction of attention maps in each pattern class, with CIs from resampled inputs."""
+    """Return the fraction of attention maps in each pattern class, with CIs from a bootstrap over inputs."""
     total = counts.sum(0)
     drawn = resampled(counts, seed=seed).astype(np.float64)
     value = total / total.sum()
@@ -164,8 +164,8 @@ def confusion_errors(held_out: Int[np.ndarray, "group class class"]) -> Confusio
 
 @dataclass(frozen=True)
 class Fit:
-    """A fit of true class shares to the frequencies of predicted classes, by minimum chi-square, given the confusion
-    probabilities of the classifier."""
+    """An estimate of the true class shares of attention maps by minimum chi-square. It is computed from how often each
+    class is predicted, and from the confusion probabilities of the classifier."""
 
     observed: np.ndarray
     observed_errors: np.ndarray
@@ -173,8 +173,8 @@ class Fit:
 
     @classmethod
     def of(cls, counts: Int[np.ndarray, "input class"], confusions: ConfusionErrors) -> "Fit":
-        """Fit class proportions to the predicted classes of all attention maps. Standard errors are estimated from the
-        differences between inputs."""
+        """Create a fit of class shares from the number of attention maps in each predicted class, for each input.
+        Standard errors are estimated from the differences between inputs."""
         total, inputs = counts.sum(), len(counts)
         observed = counts.sum(0) / total
         apart = counts - counts.sum(1, keepdims=True) * observed
@@ -192,7 +192,7 @@ class Fit:
 
     def best(self, chosen: np.ndarray | None = None, value: float = 0.0) -> tuple[np.ndarray, float]:
         """Return the class proportions that minimise the chi-square of this fit, and the minimum. If `chosen` is given,
-        these classes must have the total proportion `value`."""
+        the proportions of these classes are constrained to add up to `value`."""
         classes = len(self.observed)
         groups = np.ones((1, classes)) if chosen is None else np.stack([chosen, ~chosen]).astype(float)
         sums = [1.0] if chosen is None else [value, 1 - value]
@@ -207,8 +207,7 @@ class Fit:
         return shares, least
 
     def misfit(self, shares: np.ndarray, least: float, seed: int) -> float:
-        """Return the p-value of a goodness-of-fit test of the estimated shares of the pattern classes, from a
-        parametric bootstrap."""
+        """Return the p value of a goodness-of-fit test for the estimated class shares, from a parametric bootstrap."""
         if least < FITS:
             return 1.0
         drawn = np.random.default_rng(seed).multivariate_normal(
@@ -220,8 +219,9 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """Return the 95 % confidence interval for the total proportion of the classes `chosen`. It contains all values
-        for which the minimum of chi-square rises by at most RISE, a quantile of chi-square."""
+        """Return the 95 % confidence interval for the total proportion of the classes `chosen`. The interval contains
+        all proportions whose minimum chi-square is at most RISE (a quantile of chi-square) above the overall
+        minimum."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:
@@ -253,7 +253,7 @@ def true_changes(
     several: int = 1,
 ) -> Float[np.ndarray, "three class"]:
     """Return the change in the proportion of each class, corrected for classification errors. The three rows are the
-    estimate and the lower and upper ends of its interval.
+    estimate, the lower bound and the upper bound of its interval.
 
     A change always fits; misfits are detected in the shares before and after (`CorrectedShare.misfit`). Errors of
     inputs and of confusions are independent, so the squares of their half-widths are added.
@@ -278,8 +278,8 @@ def true_shares(
     chosen: Bool[np.ndarray, " class"],
     held_out: Int[np.ndarray, "group class class"],
 ) -> Float[np.ndarray, "three head"]:
-    """Return the total proportion of the classes `chosen` among the maps of each head, corrected for classification
-    errors. The three rows are the estimate and the lower and upper ends of its interval.
+    """Return, for each head, the total proportion of the classes `chosen`, corrected for classification errors. The
+    three rows are the estimate, the lower bound and the upper bound of its interval.
 
     Misfit is tested by chi-square with as many degrees of freedom as shares are 0 in the fit (Susko 2013, "Likelihood
     ratio tests with boundary constraints using data-dependent degrees of freedom"); bounds are NaN for heads that do

@@ -24,7 +24,8 @@ WARNED_OUTSIDE, WARNED_UNSURE = (0.05, 0.15)
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
-    """Load a stored pattern classifier. Raises InputError if it was trained on another class set than `class_set`."""
+    """Load a stored pattern classifier. Raises InputError if the classifier was not trained on the class set
+    `class_set`."""
     stored = classifiers.one_classifier(db, name)
     if class_set is not None and stored["class_set"] != class_set:
         raise InputError(
@@ -35,13 +36,12 @@ def open_classifier(db: Database, name: str, *, class_set: str | None = None) ->
 
 
 def snapshots(db: Database) -> Path:
-    """Return the folder in which training labels and classifiers are saved for jobs; it is next to the database."""
+    """Return the folder, next to the database, in which training labels and classifiers are saved for jobs."""
     return db.path.parent / "snapshots"
 
 
 def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
-    """Return the options for a job that trains a pattern classifier, and save the training labels to a file for the
-    job."""
+    """Save the training labels to a file, and return the options for a job that trains a pattern classifier on them."""
     file = write(snapshot, snapshots(db))
     log = snapshots(db) / f"log-{uuid.uuid4().hex[:12]}"
     log.mkdir()
@@ -49,8 +49,7 @@ def training_options(db: Database, snapshot: Snapshot, **options: Any) -> Row:
 
 
 def classifying_options(db: Database, name: str, **options: Any) -> Row:
-    """Return the options for a job that uses a stored pattern classifier, and save the classifier to a file for the
-    job."""
+    """Save a stored pattern classifier to a file, and return the options for a job that uses it."""
     stored = classifiers.one_classifier(db, name)
     file = snapshots(db) / f"classifier-{hashlib.sha256(stored['weights']).hexdigest()[:16]}.safetensors"
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -76,8 +75,8 @@ def bundled_labels(db: Database, class_set: str) -> int:
 
 
 def bundled_classifier(db: Database, class_set: str) -> str | None:
-    """Store the bundled pattern classifier for a class set in the database, and return its ID; None if there is no such
-    classifier.
+    """Store the bundled pattern classifier for a class set in the database, and return its ID. Returns None if the
+    class set has no bundled classifier.
 
     The name includes a hash of the weights, so every release has its own.
     """
@@ -94,8 +93,8 @@ def bundled_classifier(db: Database, class_set: str) -> str | None:
 
 
 def unfamiliar(unsure: float, outside: float) -> bool:
-    """Return whether a classifier is unreliable for a checkpoint, because many of the attention maps are uncertain or
-    differ from the training maps.
+    """Return whether a classifier is unreliable for a checkpoint, because many of the checkpoint's attention maps have
+    uncertain predictions or differ from the training maps.
 
     `unsure` is the fraction of maps with a first choice below UNSURE (5 to 8 % on held-out checkpoints), and `outside`
     the fraction outside the training distribution (1 % of training maps, by construction).
@@ -116,8 +115,8 @@ def bundled_weights(class_set: str) -> bytes:
 
 
 def keep_best_known(db: Database, class_set: str) -> str:
-    """Return the ID of the classifier to use for suggestions: the selected one, otherwise the newest, otherwise the
-    bundled one.
+    """Return the ID of the classifier to use for suggestions: the selected classifier, otherwise the newest one,
+    otherwise the bundled one.
 
     Stores the bundled one if necessary. Raises InputError if there is none.
     """
@@ -128,7 +127,8 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether a classifier for a class set is available and suggestions are not turned off."""
+    """Return whether class suggestions are possible: a classifier is available for the class set, and suggestions are
+    not turned off."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
@@ -136,8 +136,8 @@ def can_suggest(db: Database, class_set: str) -> bool:
 
 
 def about_best(db: Database, class_set: str) -> Row:
-    """Return a description of the classifier to use for suggestions (see `keep_best_known`) without storing it. Raises
-    InputError if there is none."""
+    """Return a description of the classifier that `keep_best_known` would choose, without storing the classifier.
+    Raises InputError if there is none."""
     if name := _best_of_ours(db, class_set):
         return classifiers.one_classifier(db, name)
     if about := bundled_about(class_set):
@@ -146,7 +146,8 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """Return a description of the bundled classifier for a class set; None if there is no such classifier."""
+    """Return a description of the bundled classifier for a class set, or None if the class set has no bundled
+    classifier."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if class_set not in labelled_folders() or not file.is_file():
         return None

@@ -34,7 +34,7 @@ Distances = Float32[np.ndarray, "map map"]
 
 @dataclass(frozen=True)
 class Stability:
-    """The mean adjusted Rand index between clusterings of random halves. 95 % of the values lie between `low` and
+    """The mean adjusted Rand index between clusterings of two random halves. 95 % of the values lie between `low` and
     `high`."""
 
     value: float
@@ -44,8 +44,8 @@ class Stability:
 
 @dataclass(frozen=True, eq=False)
 class Discovery:
-    """Clusters of attention maps, and how stable they are: how well the clusterings of two random halves of the heads,
-    or of the inputs, agree. `baseline` is the largest mean stability in samples of data without clusters."""
+    """Clusters of attention maps and their stability: how well the clusterings of two random halves of the heads, or of
+    the inputs, agree. `baseline` is the largest mean stability in random data without clusters."""
 
     clustering: Clustering
     smallest: int
@@ -60,13 +60,14 @@ class Discovery:
 
     @property
     def are_patterns(self) -> bool:
-        """Return True if enough maps are clustered, and the clusterings of nearly all random halves are more stable
-        than the baseline."""
+        """Return whether the clusters are patterns: enough maps are clustered, and nearly all pairs of random halves
+        agree better than the baseline."""
         return min(self.heads.low, self.inputs.low) > self.baseline and self.clustered >= CLUSTERED
 
 
 def discover(statistics: Statistics, heads: Groups, inputs: Groups, *, seed: int = 0) -> Discovery:
-    """Return the clusters of maps, given the head and the input of each map. Raises InputError for too few of them."""
+    """Return the clusters of attention maps and their stability, given the head and the input of each map. Raises
+    InputError for too few maps, heads or inputs."""
     groups = [np.unique(of, return_inverse=True)[1] for of in (heads, inputs)]
     for name, of in zip(("heads", "inputs"), groups, strict=True):
         if len(statistics) < FEWEST_MAPS or len(set(of)) < FEWEST_GROUPS:
@@ -124,7 +125,7 @@ def _of_half(apart: Distances, half: np.ndarray, sizes: Sequence[int]) -> list[I
 
 def adjusted_rand(one: Int[np.ndarray, " map"], other: Int[np.ndarray, " map"]) -> float:
     """Return the adjusted Rand index of two clusterings, over the maps that both assign to a cluster (label at least
-    0). Return 0 if these maps are less than a fraction COMMON of all maps, or if one clustering puts them all in one
+    0). Return 0 if these maps are less than a fraction COMMON of all maps, or if a clustering puts them all in one
     cluster."""
     from sklearn.metrics import adjusted_rand_score  # 1 s of start-up
 

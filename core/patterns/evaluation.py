@@ -17,8 +17,8 @@ from jaxtyping import Bool, Float, Float64, Int
 
 
 def ends(drawn: Float[np.ndarray, " sample *rest"], groups: int, *, tail: float = 0.025) -> np.ndarray:
-    """Return the 95 % bootstrap interval of a statistic, corrected for a small number of resampled groups, as an array
-    [2, *rest] of lower and upper bounds. `drawn` has the statistic of each bootstrap sample.
+    """Return the lower and upper bounds [2, *rest] of the 95 % bootstrap interval of a statistic. `drawn` has the
+    statistic of each bootstrap sample. The interval is corrected for a small number of resampled groups.
 
     Percentiles are expanded for few groups (Hesterberg 2015), to 1.6 % for 20 groups; for one group, the interval is
     the range.
@@ -59,16 +59,16 @@ class Scores:
 
 
 def enough_maps(confusion: Int[np.ndarray, "class class"]) -> Bool[np.ndarray, " class"]:
-    """Return which classes are included in macro F1: those with at least FEWEST_MAPS maps, or all that occur if fewer
-    than two classes have so many."""
+    """Return which classes are included in macro F1: classes with at least FEWEST_MAPS maps. If fewer than two classes
+    have so many maps, all classes that occur are included."""
     support = confusion.sum(1)
     often = support >= FEWEST_MAPS
     return often if often.sum() > 1 else support > 0
 
 
 def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Sequence[str], *, seed: int = 0) -> Scores:
-    """Return macro F1 and the F1 of each class, with 95 % CIs that resample groups of maps, such as all maps from one
-    input."""
+    """Return macro F1 and the F1 of each class, with 95 % CIs from a bootstrap over groups of maps (for example, all
+    maps of one input)."""
     from sklearn.metrics import confusion_matrix, precision_recall_fscore_support  # 1 s at start
 
     everything = list(range(len(names)))
@@ -99,8 +99,9 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
 def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
-    """Predict the class of each held-out map without looking at the map: the most frequent class of its head in the
-    training maps, otherwise of its layer, otherwise of all maps. Ties go to the class labelled first."""
+    """Predict the class of each held-out map without looking at the map. The prediction is the most frequent class
+    among the training maps of the head, otherwise of the layer, otherwise among all training maps. Ties go to the class
+    labelled first."""
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
         for key in ((checkpoint, layer, head), (checkpoint, layer), ()):
@@ -115,8 +116,8 @@ def macro_f1(
     confusion: Float[np.ndarray, "sample class class"] | Int[np.ndarray, "sample class class"],
     among: Bool[np.ndarray, " class"] | None = None,
 ) -> Float64[np.ndarray, " sample"]:
-    """Return the macro F1 of each confusion matrix: the mean F1 over the classes that occur and, if `among` is given,
-    are marked in `among`."""
+    """Return the macro F1 of each confusion matrix, which is the mean F1 over the classes that occur. If `among` is
+    given, only the classes that it marks are included."""
     rows = confusion.sum(2)
     present = rows > 0 if among is None else (rows > 0) & among
     return (class_f1(confusion) * present).sum(1) / np.maximum(present.sum(1), 1)
@@ -134,7 +135,7 @@ def by_group(
     groups: Sequence[str],
     classes: int,
 ) -> Int[np.ndarray, "group class class"]:
-    """Return one confusion matrix for each group of attention maps, in order of first appearance."""
+    """Return one confusion matrix for each group of attention maps. Groups are in order of first appearance."""
     order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
     counts = np.zeros((len(order), classes, classes), dtype=np.int64)
     np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)  # type: ignore[arg-type]
@@ -142,8 +143,8 @@ def by_group(
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
-    """Draw bootstrap samples of groups, and return the sum of the groups' counts in each sample, as an array [sample,
-    *rest]."""
+    """Draw bootstrap samples of groups. Returns, for each sample, the sum of the counts of the drawn groups, as an
+    array [sample, *rest]."""
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
@@ -171,8 +172,8 @@ def calibration(
     probabilities: Float[np.ndarray, "map class"],
     truth: Numbers,
 ) -> tuple[list[dict[str, float]], float]:
-    """Return a reliability table (mean confidence, accuracy and n for each bin of predictions) and the expected
-    calibration error.
+    """Return a reliability table and the expected calibration error. The table has the mean confidence, the accuracy
+    and the number of predictions (n) in each confidence bin.
 
     Bins have equal counts (Nixon et al. 2019).
     """
@@ -188,7 +189,7 @@ def calibration(
 
 
 def calibration_error(confidence: Float[np.ndarray, " map"], right: Bool[np.ndarray, " map"]) -> float:
-    """Return the expected calibration error for the confidence of each prediction and whether the prediction is
+    """Return the expected calibration error, given the confidence of each prediction and whether the prediction is
     correct."""
     bins = [part for part in np.array_split(np.argsort(confidence, kind="stable"), BINS) if len(part)]
     error = sum(len(part) * abs(float(confidence[part].mean() - right[part].mean())) for part in bins)

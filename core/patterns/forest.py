@@ -38,8 +38,8 @@ Random = np.random.Generator
 def planted(
     maps: Sequence[Map], labels: Sequence[str], classes: Sequence[str], *, enough: int = ENOUGH, seed: int = 0
 ) -> tuple[list[Map], list[str]]:
-    """Return synthetic attention maps for rare pattern classes, made from the given maps, and the class of each
-    synthetic map.
+    """Create synthetic attention maps of rare pattern classes from the given maps. Returns these maps and the class of
+    each one.
 
     Vertical+Diagonal combines a column map and a line; Block restricts any map to squares. `enough` is the number of
     maps of a class, labelled and synthetic. Empty for other class sets, or if the labelled maps lack the parts.
@@ -118,7 +118,8 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit gradient-boosted trees, and return their parameters as arrays; {} if all examples have the same class."""
+    """Fit gradient-boosted trees, and return their parameters as arrays. The result is empty if all examples have the
+    same class."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)
@@ -186,8 +187,8 @@ def has_boosted(arrays: Arrays) -> bool:
 def boosted_probabilities(
     arrays: Arrays, measured: Float[np.ndarray, "map statistic"]
 ) -> Float64[np.ndarray, "map class"]:
-    """Return the class probabilities of attention maps from the arrays of fitted boosted trees; 0 for classes without
-    training examples."""
+    """Return the class probabilities of attention maps, predicted by fitted boosted trees that are given as arrays. The
+    probability is 0 for classes without training examples."""
     trees = {name: arrays[PREFIX + name] for name in ("feature", "threshold", "left", "right", "value", "root", "of")}
     leaves = _leaves(trees, measured.astype(np.float32))
     logits = np.tile(arrays[PREFIX + "base"].astype(np.float64), (len(measured), 1))
@@ -218,9 +219,9 @@ STRENGTH, STEPS, TOLERANCE = 0.1, 200, 1e-3  # of the logistic regression
 
 
 def fit_regressions(measured: np.ndarray, shares: np.ndarray, weights: np.ndarray, real: int) -> Arrays:
-    """Fit a kernel ridge regression and a logistic regression from map statistics to class probabilities [map,
-    class], and return their parameters as arrays. Statistics are standardised with mean and deviation of the first
-    `real` maps."""
+    """Fit a kernel ridge regression and a logistic regression that predict class probabilities [map, class] from map
+    statistics, and return their parameters as arrays. The means and deviations for standardising the statistics are
+    those of the first `real` maps."""
     spread = {"centre": measured[:real].mean(0), "deviation": measured[:real].std(0) + 1e-3}
     arrays = {KERNEL + name: values for name, values in spread.items()}
     scaled = _places(measured, arrays)
@@ -255,8 +256,8 @@ def _kernel(places: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
-    """Return the class probabilities of attention maps from the arrays of a fitted kernel ridge regression; 0 for
-    classes without training examples."""
+    """Return the class probabilities of attention maps, predicted by a fitted kernel ridge regression that is given as
+    arrays. The probability is 0 for classes without training examples."""
     mean = arrays[KERNEL + "mean"]
     found = mean + _kernel(_places(measured, arrays), arrays[KERNEL + "places"]) @ arrays[KERNEL + "weights"]
     found = np.where(mean > 0, np.maximum(found, LEAST), 0)
@@ -264,8 +265,8 @@ def kernel_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
 
 
 def linear_probabilities(arrays: Arrays, measured: np.ndarray) -> Probabilities:
-    """Return the class probabilities of attention maps from the arrays of a fitted logistic regression; 0 for classes
-    without training examples."""
+    """Return the class probabilities of attention maps, predicted by a fitted logistic regression that is given as
+    arrays. The probability is 0 for classes without training examples."""
     logits = _places(measured, arrays) @ arrays[LINEAR + "weights"].T + arrays[LINEAR + "bias"]
     found = np.zeros((len(measured), len(arrays[KERNEL + "mean"])))
     found[:, arrays[LINEAR + "classes"]] = softmax(logits, axis=1)
@@ -301,8 +302,8 @@ SMALLEST_PART = 0.05  # least probability of a class in a soft label
 
 @dataclass(frozen=True)
 class Parts:
-    """Weighted training examples. A map with several likely classes contributes one example for each of them. `soft`
-    has all class probabilities of the maps, including those that are too small for an example."""
+    """Weighted training examples of a classifier. A map with several likely classes contributes one example for each of
+    them. `soft` has all class probabilities of each map, even those that are too small for a training example."""
 
     maps: np.ndarray
     numbers: np.ndarray
@@ -310,8 +311,8 @@ class Parts:
     soft: np.ndarray | None = None
 
     def of(self, places: np.ndarray) -> "Parts":
-        """Return the training examples of the attention maps with indices `places`. In the result, these maps are
-        numbered from 0."""
+        """Return the training examples of selected attention maps, given the indices `places` of the maps. In the
+        result, these maps are numbered from 0."""
         new = np.full(int(self.maps.max()) + 1, -1)
         new[places] = np.arange(len(places))
         is_kept = new[self.maps] >= 0
@@ -322,7 +323,7 @@ class Parts:
         return Parts(new[self.maps][is_kept], self.numbers[is_kept], weights, soft)
 
     def shares(self, maps: int, classes: int) -> Float64[np.ndarray, "map class"]:
-        """Return the class probabilities (soft label) of each attention map as an array whose rows sum to 1."""
+        """Return the class probabilities (soft label) of each attention map, as an array whose rows sum to 1."""
         if self.soft is not None:
             return self.soft
         given = np.zeros((maps, classes))
@@ -570,8 +571,8 @@ def _temperature(held_out: Sequence[_HeldOut], *, both: bool) -> tuple[float, fl
 def forest_probabilities(
     forest: Arrays, maps: Sequence[Map], measured: Statistics | None = None
 ) -> tuple[Probabilities, Bool[np.ndarray, " map"]]:
-    """Return the calibrated class probabilities of each attention map, and whether the map is outside the training
-    distribution."""
+    """Return the calibrated class probabilities of each attention map, and whether the map is an outlier (outside the
+    training distribution)."""
     if measured is None:  # only the regressions use the statistics of sentences
         measured = statistics(maps) if KERNEL + "centre" in forest else shapes(maps)
     outside = _distances(forest, measured) > float(forest["farthest"])

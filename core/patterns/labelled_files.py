@@ -35,8 +35,8 @@ Map = Float32[np.ndarray, "_query _key"]
 
 @dataclass(frozen=True)
 class GivenLabel:
-    """A line in a label file: the class of an attention map, its number of tokens (`length`), and optionally the name
-    of its head."""
+    """A line in a label file: the class of an attention map, the number of tokens in the map (`length`), and optionally
+    the name of its head."""
 
     key: str
     name: str
@@ -49,7 +49,8 @@ class GivenLabel:
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the name of the attention head for each labelled map; None if the head of any map is unknown."""
+    """Return the name of the attention head for each labelled map, or None if the head of at least one map is
+    unknown."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)
@@ -61,7 +62,7 @@ def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
 
 
 def read_map_file(file: Path) -> dict[str, Map]:
-    """Read the attention maps in an .npz file as a dictionary of float32 arrays whose rows sum to 1.
+    """Read attention maps from an .npz file. Returns a dictionary of float32 arrays whose rows sum to 1.
 
     Raises InputError if the file is not such an archive, is too large, or contains anything but maps.
     """
@@ -242,8 +243,8 @@ def _label(line: str, where: str, classes: Collection[str], class_set: str) -> G
 
 
 def matched(maps: dict[str, Map], labels: list[GivenLabel]) -> list[Map]:
-    """Return the attention map of each label, in the order of the labels. Raises InputError if a map is missing or does
-    not have the length that its label states."""
+    """Return the attention map of each label, in the order of the labels. Raises InputError if a map is missing or its
+    length differs from the length in the label."""
     for label in labels:
         if label.key not in maps:
             raise InputError(

@@ -15,8 +15,8 @@ Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
 def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
-    """Return the size to which attention maps are padded for training: the size of the longest map, limited to the
-    range from SMALLEST to `limit`."""
+    """Return the size to which attention maps are padded for training. This is the size of the longest map, but at
+    least SMALLEST and at most `limit`."""
     longest = max([SMALLEST, *lengths])
     return longest if limit is None else max(SMALLEST, min(longest, limit))
 

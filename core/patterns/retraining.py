@@ -40,8 +40,8 @@ class Answers:
 
 @dataclass(frozen=True)
 class RetrainingChange:
-    """An evaluation score of the previous and the retrained classifier, and its change with a CI. The bounds are None
-    if there are too few inputs.
+    """An evaluation score of the previous and of the retrained classifier, and the change with a CI. The bounds of the
+    CI are None if there are too few inputs.
 
     `on` is what was held out (checkpoints, heads, inputs), or new maps.
     """
@@ -152,8 +152,8 @@ def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequenc
 
 
 def compared(db: Database, before: str, after: str) -> list[RetrainingChange]:
-    """Compare two stored classifiers on maps that were held out from both, and on maps that were held out from the
-    second and on which the first was not trained."""
+    """Compare two stored classifiers on two sets of maps: maps that were held out from both classifiers, and maps that
+    were held out from the second classifier and were not in the training data of the first."""
     old, new = classifiers.one_classifier(db, before), classifiers.one_classifier(db, after)
     names = present_names(db, new["class_set"])
     there, here = _held_out(old, names), _held_out(new, names)

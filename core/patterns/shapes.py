@@ -64,7 +64,7 @@ Columns = list[np.ndarray]  # one value for each map in each array
 
 
 def shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return statistics of the shape of attention maps, in the order of NAMES. They do not depend on the size of the
+    """Return shape statistics of attention maps, in the order of NAMES. The statistics do not depend on the size of the
     map.
 
     For causal maps, statistics from OF_ALL on are 0 if there is attention to later tokens.
@@ -264,7 +264,7 @@ def _marks(line: np.ndarray) -> Columns:
 
 def two_blocks(weights: Stack) -> Float64[np.ndarray, " map"]:
     """Split each map into two diagonal blocks, and return the attention inside the blocks minus its chance level. The
-    split with the largest difference is used.
+    boundary between the blocks is where this difference is largest.
 
     0 for maps too short for two blocks of SMALLEST_BLOCK tokens.
     """
@@ -286,13 +286,13 @@ def _gains(weights: Stack) -> Float64[np.ndarray, "map cut"]:
 
 
 def statistics(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return the statistics of `shapes`, followed by those of SENTENCE_NAMES."""
+    """Return the statistics computed by `shapes`, followed by those in SENTENCE_NAMES."""
     return np.concatenate([shapes(maps), sentence_shapes(maps)], axis=1)
 
 
 def sentence_shapes(maps: Sequence[Map]) -> Float64[np.ndarray, "map statistic"]:
-    """Return row statistics of the two sentences in each map: the smaller value of every statistic, then the larger
-    value of every statistic, in the order of SENTENCE_NAMES.
+    """Return row statistics of the two sentences in each map, in the order of SENTENCE_NAMES. For every statistic, the
+    smaller of the two values comes first; all smaller values precede all larger values.
 
     The border between the sentences is estimated from the map by the split of `two_blocks`. A map that is too short
     for two blocks is one sentence.

@@ -36,7 +36,7 @@ ENOUGH_ALONE = 400  # labels from which the bundled ones add little: macro F1 0.
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The training data of a pattern classifier: attention maps with one label each.
+    """The training data of a pattern classifier: attention maps with one label for each map.
 
     Attributes:
         facts: one row per map with map_id, class, event, group, layer, head, checkpoint, headline and tied; also soft
@@ -61,7 +61,7 @@ class Snapshot:
 
     @property
     def events(self) -> list[list[Any]]:
-        """Return [map_id, class, event] for each map. The event is the label event from which the map got its class."""
+        """Return [map_id, class, event] for each map. `event` is the label event that assigned the class to the map."""
         return [
             list(facts) for facts in zip(*(self.column(name) for name in ("map_id", "class", "event")), strict=True)
         ]
@@ -72,32 +72,32 @@ class Snapshot:
 
     @property
     def own(self) -> list[int]:
-        """Return the indices of maps that the user labelled; empty unless the training data contain both user-labelled
-        and bundled maps."""
+        """Return the indices of maps that the user labelled. The list is empty unless the training data contain both
+        user-labelled and bundled maps."""
         return [k for k, row in enumerate(self.facts) if row.get("own")]
 
     def repeated(self, maps: Sequence[int]) -> list[int]:
-        """Return the indices of training maps, with each map labelled by the user repeated OWN_COPIES times. The
-        repetition gives these maps more weight than bundled maps."""
+        """Return the given indices of training maps, with the index of each user-labelled map repeated OWN_COPIES
+        times. The repetition gives these maps more weight than bundled maps."""
         own = set(self.own)
         return [k for k in maps for _ in range(OWN_COPIES if k in own else 1)]
 
     @property
     def soft(self) -> np.ndarray | None:
-        """Return the class probabilities (soft labels) of all maps as an array [map, class]; None if every map has a
-        single class."""
+        """Return the class probabilities (soft labels) of all maps as an array [map, class]; None unless all maps have
+        soft labels."""
         rows = [row.get("soft") for row in self.facts]
         return None if None in rows or not rows else np.array(rows)
 
 
 def known_class_set(db: Database, name: str) -> ClassSet:
-    """Return the class set with a name, including all changes that users made to its classes."""
+    """Return the class set with the given name, including all changes that users made to its classes."""
     return class_set(name, labels.class_events(db))
 
 
 def current_labels(db: Database, name: str, *, map_id: str | None = None, last: int | None = None) -> pd.DataFrame:
-    """Return a data frame of all current labels in a class set, with current class names. Labels with unknown classes
-    are left out.
+    """Return a data frame of all current labels in a class set, with the current names of their classes. Labels with
+    unknown classes are left out.
 
     `map_id` selects one map, and `last` is the ordinal of the last event that counts.
     """
@@ -106,8 +106,8 @@ def current_labels(db: Database, name: str, *, map_id: str | None = None, last: 
 
 
 def unknown_labels(db: Database, name: str) -> dict[str, int]:
-    """Count the current labels whose class never belonged to the class set, by class name. Analyses ignore these
-    labels."""
+    """Return the number of current labels for each class name that never belonged to the class set. Analyses ignore
+    these labels."""
     names = present_names(db, name)
     if all(names.get(name_given) is not None for name_given in labels.classes_given(db, name)):
         return {}  # the usual case; counting labels takes longer
@@ -125,15 +125,15 @@ def retire_unknown(db: Database, name: str, *, annotator: str) -> int:
 
 
 def present_names(db: Database, name: str) -> dict[str, str]:
-    """Return a dictionary from each current or former class name in a class set to the current name."""
+    """Return a dictionary from every class name in a class set, current or former, to the current name of the class."""
     classes = known_class_set(db, name)
     names = {given: classes.present(given) for given in (*classes.names, *dict(classes.merged))}
     return {given: present for given, present in names.items() if present is not None}
 
 
 def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapshot:
-    """Return the labelled attention maps of a class set as training data, with one label per map, in the order of map
-    IDs.
+    """Return the labelled attention maps of a class set as training data. Each map has one label, and maps are in the
+    order of their IDs.
 
     Labels are aggregated by a method of `core.patterns.truth`, or by `consensus` (None). Soft labels are then the
     fractions of first passes, for BERT's classes their mean with the posteriors of a rater model; a tied map has no
@@ -199,8 +199,8 @@ def snapshot(db: Database, name: str, *, method: Method | None = None) -> Snapsh
 
 
 def with_bundled(own: Snapshot) -> Snapshot:
-    """Add the bundled labelled maps of the same class set to training data, so that a user needs to label only a few
-    maps.
+    """Add the bundled labelled maps of the same class set to training data. With these maps, a user needs to label only
+    a few maps.
 
     The field `own` marks the user's maps, which have the weight OWN_COPIES in training. Returned unchanged if no labels
     are bundled for the class set, or if its classes were changed.
@@ -264,7 +264,7 @@ def from_file(file: Path, name: str) -> Snapshot:
 
 
 def write(labelled: Snapshot, folder: Path) -> Path:
-    """Save training data to a file that is named by the hash of its contents, and return the path of the file."""
+    """Save training data to a file and return its path. The file is named after the hash of its contents."""
     about = json.dumps(
         {
             "class_set": labelled.class_set,

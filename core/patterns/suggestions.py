@@ -118,8 +118,8 @@ def suggestions(classifier: Classifier, maps: Sequence[Map], *, dtype: str = "bf
 
 
 def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"]) -> Suggestion:
-    """Return a class suggestion from the class probabilities of one map. If no class is likely, it contains a set of
-    possible classes."""
+    """Return a class suggestion from the class probabilities of one map. If no single class is likely, the suggestion
+    contains a set of possible classes."""
     order = np.argsort(-probabilities, kind="stable")
     high, names = probabilities[order], [classes[k] for k in order]
     size = int(np.searchsorted(high.cumsum(), SET_PROBABILITY)) + 1 if high[0] < UNSURE else 0
@@ -131,8 +131,8 @@ def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"
 
 @dataclass(frozen=True, eq=False)
 class Evaluated:
-    """Evaluation scores of a pattern classifier on labelled maps, from 0 to 1. CIs are over heads if the heads are
-    known, otherwise over inputs.
+    """Evaluation scores of a pattern classifier on labelled maps, from 0 to 1. CIs are computed over heads if the heads
+    of the maps are known, otherwise over inputs.
 
     Attributes:
         macro_f1, low, high: over classes with at least ten maps, with 95 % CI.
@@ -197,7 +197,7 @@ def figures_of(
     *,
     seed: int = 0,
 ) -> Evaluated:
-    """Compute evaluation scores from the class probabilities that a classifier predicted and the true classes."""
+    """Compute evaluation scores from predicted class probabilities and true classes."""
     likely = judgement.probabilities
     held_out = scores(truth, likely.argmax(1), groups, classes, seed=seed)
     right, sure = likely.argmax(1) == truth, ~judgement.unsure

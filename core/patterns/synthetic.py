@@ -18,8 +18,7 @@ Square = Float64[np.ndarray, "query key"]
 
 
 def synthetic_maps(count: int, seed: int) -> tuple[tuple[Map, ...], Float64[np.ndarray, "map class"]]:
-    """Return random synthetic attention maps, and the class probabilities of each map for the pattern classes of
-    BERT."""
+    """Return random synthetic attention maps and, for each map, the probabilities of BERT's pattern classes."""
     rng = np.random.default_rng(seed)
     drawn = [_drawn(rng) for _ in range(count)]
     return tuple(weights for weights, _ in drawn), np.array([class_probabilities(*one) for one in drawn])

@@ -145,8 +145,8 @@ REPLICATION_SMALLEST_SIDE = 3  # a 3 x 3 kernel without padding needs this many 
 
 
 class PaperNetwork(nn.Module):
-    """The convolutional network of Kovaleva et al. (2019). It maps attention maps [map, 1, size, size] of size 32 or
-    larger to class scores."""
+    """The convolutional network of Kovaleva et al. (2019). Its input is attention maps [map, 1, size, size] of size 32
+    or larger, and its output is class scores."""
 
     def __init__(self, classes: int) -> None:
         super().__init__()
@@ -180,8 +180,8 @@ class PaperNetwork(nn.Module):
 
 
 class ReplicationNetwork(nn.Module):
-    """The convolutional network of the replication study, which maps attention maps [map, 1, size, size] to class
-    scores.
+    """The convolutional network of the replication study. Its input is attention maps [map, 1, size, size], and its
+    output is class scores.
 
     The authors use size 1024, which eight strides reduce to 3 x 3. For smaller maps, convolutions use stride 1 once a
     stride would leave fewer than 3 rows.
@@ -208,7 +208,7 @@ class ReplicationNetwork(nn.Module):
 
 def build(name: str, classes: int, size: int) -> nn.Module:
     """Create an untrained classifier network by name. Raises InputError if the name is unknown, or if the map size is
-    smaller than the minimum for the networks (SMALLEST)."""
+    smaller than SMALLEST."""
     if size < SMALLEST:
         raise InputError(
             f"The neural networks need attention maps of at least {SMALLEST} tokens; got {size}. Pad the maps."
@@ -360,8 +360,8 @@ def check_labels(labels: Sequence[str], classes: Sequence[str], groups: Sequence
 def folds(
     labels: Sequence[str], groups: Sequence[str], *, count: int, seed: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the train and test indices of stratified, grouped cross-validation. Maps of one group are never in both
-    train and test."""
+    """Return the train and test indices of stratified, grouped cross-validation. Maps of the same group are never
+    divided between train and test."""
     split = StratifiedGroupKFold(n_splits=count, shuffle=True, random_state=seed % 2**32)
     with warnings.catch_warnings():  # a class may have fewer maps than folds
         warnings.filterwarnings("ignore", message="The least populated class in y", category=UserWarning)
@@ -370,7 +370,7 @@ def folds(
 
 @dataclass(frozen=True)
 class Known:
-    """Optional information about the training maps of a classifier.
+    """Optional information about the training maps of a classifier, such as their heads and checkpoints.
 
     Attributes:
         soft: class probabilities to fit, if several people labelled the maps; None for one class per map.
@@ -384,7 +384,7 @@ class Known:
     measured: np.ndarray | None = None
 
     def apart(self, maps: int) -> list[str]:
-        """Return the calibration group of each training map. The maps of a group are held out together. The group is
+        """Return the calibration group of each training map. Maps of the same group are held out together. The group is
         the checkpoint of the map or, if all maps are from one checkpoint, a group of heads."""
         origins = list(self.origins or [""] * maps)
         if len(set(origins)) > 1 or self.heads is None:
@@ -441,7 +441,7 @@ def fit(
 
 
 def network_of(kind: str) -> str:
-    """Return the name of the neural network that a kind of classifier uses, such as "paper"."""
+    """Return the name of the neural network that the given kind of classifier uses, such as "paper"."""
     return "paper" if kind == "both" else kind
 
 

@@ -42,15 +42,15 @@ class Person:
 
     @property
     def confusion(self) -> pd.DataFrame:
-        """Return the probability that the annotator assigns each class (columns) to maps of each true class (rows)."""
+        """Return, for each true class (row), the probability that the annotator assigns each class (column)."""
         totals = self.expected.sum(axis=1)
         return self.expected.div(totals.where(totals > 0), axis=0)
 
 
 @dataclass(frozen=True)
 class Truth:
-    """Labels that were aggregated over annotators. `probabilities` [map, class] are vote shares for majority voting,
-    otherwise posterior probabilities."""
+    """Labels that were aggregated over annotators. `probabilities` [map, class] are vote shares for majority voting and
+    posterior probabilities for other methods."""
 
     method: Method
     probabilities: pd.DataFrame
@@ -74,8 +74,8 @@ class Truth:
 
     @property
     def ties(self) -> dict[str, tuple[str, ...]]:
-        """Return, by map ID, the classes of a map that are tied as the most likely class. Only maps that have not been
-        adjudicated are included."""
+        """Return, for each map ID, the classes that are tied as the most likely class of the map. Only tied maps that
+        have not been adjudicated are included."""
         best = _best(self.soft)
         tied = best[best.sum(axis=1) > 1]
         return {str(name): tuple(tied.columns[row]) for name, row in zip(tied.index, tied.to_numpy(), strict=True)}
@@ -142,8 +142,8 @@ RIGHT, ANY, POOLED = 6.0, 0.3, 10.0
 
 
 def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Return the posterior class probabilities [map, class] of a Dawid-Skene model that has one confusion matrix per
-    annotator and checkpoint.
+    """Return the posterior class probabilities [map, class] from a Dawid-Skene model. The model has one confusion
+    matrix for each combination of annotator and checkpoint.
 
     Each matrix is shrunk to that of the annotator over all checkpoints. Classes that an annotator often confuses become
     uncertain, even if nobody else labelled the map. `labels` also has the column checkpoint.
@@ -176,8 +176,8 @@ def posteriors(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
 
 
 def agreement_with_others(votes_of_maps: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of annotators. `share` is the mean fraction of the other annotators of a map who chose the same
-    class, and `maps` is the number of compared maps."""
+    """Return a table with one row per annotator. `share` is the fraction of the other annotators of a map who chose the
+    same class, averaged over maps; `maps` is the number of these maps."""
     same = votes_of_maps.groupby(["task", "label"])["worker"].transform("size") - 1
     others = votes_of_maps.groupby("task")["worker"].transform("size") - 1
     shares = (same / others.where(others > 0)).groupby(votes_of_maps["worker"])
