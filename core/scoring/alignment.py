@@ -17,15 +17,15 @@ Links = Sequence[tuple[int, int]]  # (source word, target word), from 0
 
 
 def hits(guessed: Int[np.ndarray, "guess word"], links: Links) -> Bool[np.ndarray, "guess linked"]:
-    """Return whether the source word that is guessed for a target word is linked to it in the gold alignment. Target
-    words without a gold link are left out."""
+    """Return, for each target word, whether the guessed source word is linked to the target word in the gold alignment.
+    Target words without a gold link are left out."""
     linked, gold_links = sorted({target for _, target in links}), set(links)
     right = [[(int(row[target]), target) in gold_links for target in linked] for row in guessed]
     return np.array(right, dtype=bool).reshape(len(guessed), len(linked))
 
 
 class PositionTable:
-    """Baseline for word alignment that guesses the source word of a target word from positions only.
+    """Baseline for word alignment. It guesses the source word of a target word from word positions only.
 
     The guess for target word t of T in a source of S words is the source word most often linked to it in training
     examples; if (t, T, S) does not occur there, the word at the same relative position.
@@ -61,8 +61,8 @@ def align_words(
     second: Sequence[str],
     sentences: tuple[Sequence[int | None], Sequence[int | None]] | None = None,
 ) -> WordAlignment:
-    """Align identical words (ignoring case) in order. A replaced span of words is aligned word by word if the new span
-    has equally many words.
+    """Align identical words of two inputs in order, ignoring case. If a span of words was replaced by an equally long
+    span, the words of the two spans are aligned one by one.
 
     `sentences` has the sentence of each word of both inputs; words align only within a sentence. None marks special
     tokens, which are aligned in order.
@@ -88,7 +88,7 @@ def align_words(
 
 @dataclass(frozen=True)
 class MapChange:
-    """The difference between the attention maps of each head for two inputs.
+    """The difference between the attention maps of two inputs, for each head.
 
     Attributes:
         cosine: similarity of the maps over aligned rows and columns, each row normalised to 1 there, 0 to 1; NaN if no
@@ -106,7 +106,8 @@ def map_change(
     second: Float[np.ndarray, "layer head other other"],
     alignment: WordAlignment,
 ) -> MapChange:
-    """Compare the word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
+    """Compare the attention maps of two inputs on the words that are aligned. Raises InputError if no words are
+    aligned."""
     if not alignment.pairs:
         raise InputError(
             "Two inputs must have words in common for their maps to be compared; these inputs have no common "

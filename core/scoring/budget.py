@@ -61,8 +61,8 @@ class BudgetTokens:
 def categories_of(
     tokens: BudgetTokens, some: slice = slice(None)
 ) -> tuple[Int[np.ndarray, "query key"], Bool[np.ndarray, "query key"]]:
-    """Return, for some queries, the category of each key (such as the previous token) and whether the words of query
-    and key are linked by syntax. Keys that a query cannot see are included."""
+    """Return, for some queries, the category of each key (such as the previous token). Also return whether the words of
+    query and key are linked by syntax. Keys that a query cannot see are included in both arrays."""
     positions, word = np.arange(len(tokens.word)), tokens.word
     query, query_word, is_word = positions[some, None], word[some, None], word >= 0
     both = (query_word >= 0) & is_word
@@ -225,8 +225,8 @@ class _Input:
 
 
 class BudgetAttention:
-    """Observer of how every head divides its attention among categories of keys. The attribute `means` has the mean
-    shares over inputs.
+    """Observer that measures how every head divides its attention among categories of keys. The attribute `means` has
+    the shares of attention, averaged over inputs.
 
     Attributes:
         draws: number of permutations in `BudgetTokens.classes`; None if budgets by class are not measured.
@@ -273,8 +273,8 @@ class BudgetAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention of long inputs in blocks of queries. Effects beyond distance are not measured for these
-        inputs."""
+        """Request the attention of long inputs in blocks of queries. For long inputs, effects beyond distance are not
+        measured."""
         return [Needs(blocks=ready.take) for ready in self._prepared(inputs)] if queries == keys else None
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -349,7 +349,7 @@ FEWEST = 20  # queries of a class that is compared with the others
 
 @dataclass(frozen=True)
 class ClassDistances:
-    """For each class of queries, how differently these queries and all other queries of the same head divide their
+    """Distances between each class of queries and all other queries of the same head: how differently they divide their
     attention among categories of keys.
 
     Attributes:
@@ -369,8 +369,8 @@ def class_distances(
     counts: Float[np.ndarray, "_ query_class layer"],
     even: Float[np.ndarray, "query_class layer category"],
 ) -> ClassDistances:
-    """Compare how the queries of each class and all other queries of the same head divide their attention among
-    categories of keys."""
+    """Compare each class of queries with all other queries of the same head: how differently they divide their
+    attention among categories of keys."""
     layers, heads = by_class.sums.shape[1:3]
     own = by_class.sums.sum(0).reshape(layers, heads, CLASSES, WIDTH)
     every = np.concatenate([own.transpose(2, 0, 1, 3)[None], drawn]).astype(float)

@@ -41,8 +41,8 @@ def divergence(
 
 
 def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tensor, "batch head rest rest"]:
-    """Return a causal attention map without the row and column of the first token, as float64, with rows normalised to
-    1.
+    """Return a causal attention map as float64, without the row and column of the first token. The remaining rows are
+    normalised to sum 1.
 
     Rows whose whole weight was on the first token become uniform over the visible keys. Empty for a single token.
     """
@@ -53,8 +53,8 @@ def without_first(weights: Float[Tensor, "batch head query key"]) -> Float[Tenso
 
 
 class Change:
-    """Accumulator of how attention maps change between two checkpoints: means by head and layer, and the most changed
-    inputs."""
+    """Accumulator that measures how attention maps change between two checkpoints. It has means by head and layer, and
+    the most changed inputs."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool) -> None:
         self.statistics = STATISTICS + (WITHOUT_SINK if causal else ())
@@ -70,8 +70,8 @@ class Change:
         numbers: Sequence[int],
         names: Sequence[str],
     ) -> None:
-        """Add the change of the maps in one layer for a batch of equally long inputs. `numbers` are the indices of the
-        inputs in the study, and `names` their example IDs."""
+        """Add the changes of the maps in one layer, for a batch of equally long inputs. `numbers` are the indices of
+        the inputs in the study, and `names` are their example IDs."""
         measures = [cosine(before, after), divergence(before, after)]
         if len(self.statistics) > len(STATISTICS):
             old, new = without_first(before), without_first(after)

@@ -28,8 +28,8 @@ def interactions(
 
 
 def antithetic_orders(heads: int, count: int, generator: np.random.Generator) -> Int[np.ndarray, "order head"]:
-    """Return `count` random orders of the heads, in pairs: the second order of each pair is the reverse of the first.
-    Raises InputError if `count` is odd or below 2."""
+    """Return `count` random orders of the heads. Orders come in pairs, in which the second order is the reverse of the
+    first. Raises InputError if `count` is odd or below 2."""
     if count < 2 or count % 2:
         raise InputError(
             "The number of random orders must be even and above 0, because every order is also used in reverse; "
@@ -40,15 +40,15 @@ def antithetic_orders(heads: int, count: int, generator: np.random.Generator) ->
 
 
 def sets_along(orders: Int[np.ndarray, "order head"]) -> list[list[frozenset[int]]]:
-    """Return, for each order of the heads, a list with the set of heads that have been ablated after each step."""
+    """Return, for each order of the heads, a list of sets: the heads that have been ablated after each step."""
     return [[frozenset(int(head) for head in order[: k + 1]) for k in range(len(order))] for order in orders]
 
 
 def shapley_values(
     with_all: float, values: Float[np.ndarray, "order step"], orders: Int[np.ndarray, "order head"]
 ) -> Float[np.ndarray, " head"]:
-    """Return the Shapley value of each head: how much the metric m falls when the head is ablated, averaged over
-    orders.
+    """Return the Shapley value of each head, which is the decrease in the metric m when the head is ablated, averaged
+    over orders of ablation.
 
     The values add up to m with all heads minus m without heads. `values` is m after ablating 1, 2, ..., all heads of an
     order.
@@ -72,7 +72,8 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise t
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return the fractions of gate fits in which each head is facilitating, interfering and irrelevant, in this order.
+    """Return, for each head, the fractions of gate fits in which it is facilitating, interfering and irrelevant, in
+    this order.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class. Raises InputError without fits.
@@ -88,7 +89,7 @@ def class_shares(
 
 
 def classes_of(shares: Float[np.ndarray, "head three"]) -> list[GateClass]:
-    """Return the class that each head has in most gate fits, or "undecided" if this class has a share of fits below
+    """Return the class that each head has in most gate fits. The class is "undecided" if its share of fits is below
     CLAIMED."""
     return [CLASSES[int(row.argmax())] if row.max() >= CLAIMED - 1e-12 else "undecided" for row in shares]
 
@@ -99,8 +100,8 @@ SHARES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # fraction
 
 
 def half_level(edges: int, threshold: float = THRESHOLD) -> float:
-    """Return the significance level at which an edge is tested on half of the input pairs, for stability selection:
-    sqrt((2 threshold - 1) / edges).
+    """Return the significance level of the tests in stability selection, in which each edge is tested on half of the
+    input pairs. The level is sqrt((2 threshold - 1) / edges).
 
     At this level, at most one edge without an effect is expected to be stable. Two halves without common pairs both
     select such an edge with probability level^2. If a fraction `threshold` of all halves selects an edge, at least a
@@ -120,8 +121,8 @@ def half_level(edges: int, threshold: float = THRESHOLD) -> float:
 def selection_probabilities(
     effects: Float[np.ndarray, "edge pair"], level: float, *, splits: int = SPLITS, seed: int = 0
 ) -> Float[np.ndarray, " edge"]:
-    """Return, for each edge, the fraction of random halves of the input pairs in which its mean effect differs
-    significantly from 0 (two-sided t test).
+    """Return, for each edge, the fraction of random halves of the input pairs in which the mean effect of the edge
+    differs significantly from 0 (two-sided t test).
 
     Edges with a NaN effect, dropped by the sequential test, count as not selected. Each of the `splits` gives two
     disjoint halves. Raises InputError for fewer than four pairs.
@@ -145,13 +146,13 @@ def selection_probabilities(
 
 
 def circuit_sizes(edges: int) -> list[int]:
-    """Return the circuit sizes (numbers of edges) at which a faithfulness curve is computed, ascending."""
+    """Return the circuit sizes (numbers of edges) at which a faithfulness curve is computed, in ascending order."""
     return sorted({min(edges, max(1, round(share * edges))) for share in SHARES})
 
 
 def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int) -> tuple[float, float]:
-    """Return two areas of a faithfulness curve over the fraction of edges (MIB, arXiv 2504.13151): CPR, under the
-    curve, and CMD, between the curve and 1.
+    """Return two areas of a faithfulness curve, over the fraction of edges in the circuit (MIB, arXiv 2504.13151). CPR
+    is the area under the curve, and CMD is the area between the curve and 1.
 
     Trapezoids from the empty circuit (faithfulness 0) to the whole model, which is last in `sizes` (ascending).
     """
@@ -165,7 +166,8 @@ def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int)
 
 @dataclass(frozen=True)
 class Recurring:
-    """The number of training runs in which each head was found again, and summaries over heads and runs.
+    """The number of other training runs in which each head has a counterpart ("found again"), and summaries over heads
+    and runs.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).
@@ -185,8 +187,8 @@ class Recurring:
 
 
 def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
-    """Return how often each head has a counterpart (`matched`) in other training runs (stability over seeds, arXiv
-    2602.16740)."""
+    """Return in how many other training runs each head has a counterpart (`matched`), which measures stability over
+    seeds (arXiv 2602.16740)."""
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
     shares = matched.mean(1)
@@ -200,8 +202,8 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
 
 
 def recurs_by_chance(in_circuit: Bool[np.ndarray, "run head"]) -> float:
-    """Return the probability that random circuits of the same sizes share at least as many heads as the circuits of
-    several runs.
+    """Return the probability that random circuits have at least as many heads in common as the circuits of several
+    runs. The random circuits have the same sizes as the circuits of the runs.
 
     Exact (hypergeometric, run by run); 1 for a single run.
     """

@@ -22,7 +22,7 @@ CONTROLLED = (
 
 
 def batch_level(number: int) -> float:
-    """Return the significance level of a batch of hypotheses by its number k, counted from 1: ALPHA 6 / (pi^2 k^2)."""
+    """Return the significance level for batch number k of hypotheses, counted from 1: ALPHA 6 / (pi^2 k^2)."""
     if number < 1:
         raise InputError(f"The number of a batch of hypotheses must be at least 1; got {number}. Correct the number.")
     return ALPHA * 6 / (math.pi**2 * number**2)
@@ -59,20 +59,20 @@ def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
 
 
 def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
-    """Return Holm-adjusted p values (Holm 1979), which are valid under any dependence of the tests."""
+    """Return Holm-adjusted p values (Holm 1979), which are valid for any dependence between the tests."""
     order, adjusted = np.argsort(p), np.empty(len(p))
     adjusted[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
     return adjusted
 
 
 def widened(several: int) -> float:
-    """Return the factor by which a 95 % normal interval must be widened so that `several` intervals jointly cover with
-    95 % (Bonferroni)."""
+    """Return the factor by which 95 % normal intervals must be widened so that all of the `several` intervals cover
+    their true values with a joint probability of at least 95 % (Bonferroni)."""
     return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
 
 
 def q_values(p: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
-    """Return Benjamini-Hochberg adjusted p values (1995) over heads; NaN for heads that were not tested."""
+    """Return Benjamini-Hochberg adjusted p values (1995), corrected over heads; NaN for heads that were not tested."""
     from scipy.stats import false_discovery_control  # 0.5 s of start-up
 
     q, is_tested = np.full_like(p, np.nan), ~np.isnan(p)
@@ -82,7 +82,8 @@ def q_values(p: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """Return Benjamini-Hochberg adjusted p values over all heads and several tests together, one array per test."""
+    """Return Benjamini-Hochberg adjusted p values, corrected over all heads and all tests together, as one array per
+    test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

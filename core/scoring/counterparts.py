@@ -34,7 +34,7 @@ def _p_log_p(weights: Tensor) -> Tensor:
 def mean_distances(
     first: Float[Tensor, "head row key"], other_rows: Float[Tensor, "other row key"], inputs: Int[Tensor, " row"]
 ) -> Float[Tensor, "input head other"]:
-    """Return the mean Jensen-Shannon distance (0 to 1) between the attention rows of every two heads, for each input.
+    """Return, for each input, the mean Jensen-Shannon distance (0 to 1) between the attention rows of every two heads.
     `inputs` has the zero-based input of each row; every input has at least one row."""
     count = int(inputs.max()) + 1
     share = torch.zeros(len(inputs), count, dtype=first.dtype, device=first.device)
@@ -68,22 +68,22 @@ class SimilaritySums:
         return 1 - self.sums.sum(0) / self.n if self.n else np.full(self.sums.shape[1:], np.nan)
 
     def halves(self) -> tuple[int, int]:
-        """Return the number of inputs in the even-numbered and in the odd-numbered groups of inputs."""
+        """Return the number of inputs in each half: in the even-numbered and in the odd-numbered groups of inputs."""
         return int(self.inputs[::HALVES].sum()), int(self.inputs[1::HALVES].sum())
 
     def half(self, number: int) -> Float[np.ndarray, "head other"]:
-        """Return the similarity of each pair of heads on half of the inputs. `number` (0 or 1) selects the half, which
-        must not be empty."""
+        """Return the similarity of each pair of heads, computed from half of the inputs. `number` (0 or 1) selects the
+        half, which must not be empty."""
         return 1 - self.sums[number::HALVES].sum(0) / self.halves()[number]
 
     def half_widths(self) -> Float[np.ndarray, "head other"]:
-        """Return half the width of the 95 % interval over inputs of each similarity between two heads; NaN for fewer
-        than two groups of inputs."""
+        """Return half the width of the 95 % interval of each similarity between two heads, computed over groups of
+        inputs; NaN for fewer than two groups."""
         return _half_widths(self.sums, self.inputs)
 
     def margins(self, head: int, match: int) -> Float[np.ndarray, "end other"]:
-        """Return, for two matched heads, how much more similar they are to each other than each is to all other heads
-        of the other checkpoint.
+        """Return, for two matched heads, how much more similar they are to each other than to all other heads of the
+        other checkpoint.
 
         Value, low and high of the 95 % interval of each difference: first of the head to all others, then of the match
         to all others. Bounds are NaN for fewer than two groups of inputs.
@@ -110,7 +110,8 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum the distances between heads within groups of inputs. The group of an input is its index modulo GROUPS."""
+    """Sum the distances between heads within groups of inputs. The group number of an input is its index modulo
+    GROUPS."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -118,7 +119,8 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """The match of each head in another checkpoint, in a one-to-one matching; -1 for a head without a match.
+    """The matches of heads in a one-to-one matching with the heads of another checkpoint; -1 for a head without a
+    match.
 
     Attributes:
         best: the most similar head, which several heads may share.
@@ -137,7 +139,7 @@ class Matching:
 
 
 def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, " head"]:
-    """Return the match of each head in the one-to-one matching with the largest total similarity; -1 without a
+    """Return the match of each head in the one-to-one matching that maximises the total similarity; -1 without a
     match."""
     match = np.full(len(similarity), -1)
     heads, partners = scipy.optimize.linear_sum_assignment(similarity, maximize=True)
@@ -146,8 +148,8 @@ def one_to_one(similarity: Float[np.ndarray, "head other"]) -> Int[np.ndarray, "
 
 
 def matching(sums: SimilaritySums) -> Matching:
-    """Match heads of two checkpoints over all inputs, and test whether both halves of the inputs yield the same
-    matches. If a half has no inputs, no match counts as reproduced."""
+    """Match the heads of two checkpoints over all inputs, and test whether both halves of the inputs yield the same
+    matches. If one half has no inputs, no match counts as reproduced."""
     similarity = sums.similarity()
     match = one_to_one(similarity)
     halves = [one_to_one(sums.half(number)) for number in range(HALVES) if sums.halves()[number]]
@@ -165,7 +167,8 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which heads have a true counterpart in another checkpoint, that is, whose match is close and reliable.
+    """Return which heads have a true counterpart in another checkpoint, which means that their match is close and
+    reliable.
 
     p (`beyond_chance`) must be at most ALPHA, the similarity at least LEAST, the interval of the margin above 0, the
     halves must agree, and the distance must be at most NEARER times that to any other head. NaN counts as no match.
@@ -176,13 +179,13 @@ def counterparts(
 
 
 def mean_entropy(rows: Sequence[Float[Tensor, "head _ _"]]) -> Float[Tensor, " head"]:
-    """Return the mean entropy, in nats, of the attention rows of each head. Rows are given in blocks."""
+    """Return the mean entropy of the attention rows of each head, in nats. The rows are given in blocks."""
     sums = torch.stack([torch.special.entr(block).sum((1, 2)) for block in rows])
     return sums.sum(0) / sum(block.shape[1] for block in rows)
 
 
 def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"]) -> Float[Tensor, "head row key"]:
-    """Return attention rows whose attention scores (logits) are multiplied by a factor."""
+    """Return the attention rows that result if their attention scores (logits) are multiplied by a factor."""
     scores = torch.log(rows.clamp_min(SMALLEST)).masked_fill(rows == 0, -torch.inf)
     return torch.softmax(scores * factor[:, None, None], -1)
 
@@ -190,8 +193,8 @@ def sharpened(rows: Float[Tensor, "head row key"], factor: Float[Tensor, " head"
 def entropy_factors(
     rows: Sequence[Float[Tensor, "head _ _"]], entropy: Float[Tensor, " head"]
 ) -> Float[Tensor, " head"]:
-    """Return the factor by which the attention scores of each head must be multiplied so that the mean entropy of its
-    rows is `entropy`, in nats. Factors are limited to the range from e^-7 to e^9."""
+    """Return, for each head, the factor for its attention scores at which the mean entropy of its rows is `entropy`, in
+    nats. Factors are limited to the range from e^-7 to e^9."""
     low, high = torch.full_like(entropy, -7.0), torch.full_like(entropy, 9.0)  # logarithms of the factor
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -204,7 +207,7 @@ def beyond_chance(
     observed: Float[np.ndarray, " head"], drawn: Float[np.ndarray, "draw head"]
 ) -> Float[np.ndarray, " head"]:
     """Return p values for the null hypothesis that a head is no more similar to its match than to heads with random
-    weights, corrected over heads (max-T; Westfall and Young 1993).
+    weights. The p values are corrected over heads (max-T; Westfall and Young 1993).
 
     Each head is compared with its own draws (uniform heads are similar to anything random), by the logarithm of the
     distance in standard deviations. p is at least 1 / (draws + 1), and NaN without a match.

@@ -32,7 +32,8 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Return clusters of at least two similar heads by average linkage, the cluster with the smallest distance first.
+    """Return clusters of at least two similar heads, found by average linkage. The cluster with the smallest distance
+    comes first.
 
     Clusters are merged while their mean distance is at most the fraction `within` of the mean over all pairs of heads.
     Raises InputError unless it is between 0 and 1.
@@ -60,7 +61,7 @@ def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], 
 
 def matched(group: Group, heads: Sequence[Head], *, draws: int, seed: int) -> list[list[Head]]:
     """Return random sets of heads outside a group, with as many heads in each layer as the group has. If a layer has
-    too few heads left, they come from any layer. Empty if fewer heads are left than the group has."""
+    too few heads outside the group, heads of any layer are added. Empty if too few heads are outside the group."""
     chance, matches = np.random.default_rng([seed, *(heads.index(head) for head in group.heads)]), []
     outside = set(heads) - set(group.heads)
     for _ in range(draws if len(outside) >= len(group.heads) else 0):
@@ -108,7 +109,7 @@ class HeadDistances:
         return self
 
     def update(self, layer: int, weights: Float[Tensor, "batch head query key"], inputs: list[int]) -> None:
-        """Store a random sample of the attention rows of one layer. After the last layer, compute the distances."""
+        """Store a random sample of the attention rows in one layer. After the last layer, compute the distances."""
         length = weights.shape[-1]
         if not self._held:  # the same for all layers of a batch
             self._rows = torch.tensor([self._drawn(self._numbers[k], length) for k in inputs], device=weights.device)
@@ -147,7 +148,7 @@ class HeadDistances:
 
 
 def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
-    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows, which are
+    """Return the Jensen-Shannon divergence between every two heads, in nats, summed over attention rows. The rows are
     smoothed first."""
     half = (((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1)
     entropies = _entropies(2 * half) / 2
@@ -162,8 +163,8 @@ def js_sums(rows: Float[Tensor, "head row key"]) -> Float[Tensor, "head head"]:
 
 
 def js_between(first: Float[Tensor, "head row key"], second: Float[Tensor, "head row key"]) -> Float[Tensor, " head"]:
-    """Return the Jensen-Shannon divergence of each head between corresponding rows of two sets of maps, in nats, summed
-    over rows."""
+    """Return, for each head, the Jensen-Shannon divergence between corresponding rows of two sets of maps, in nats,
+    summed over rows."""
     halves = [(((1 - SMOOTHING) * rows + SMOOTHING / rows.shape[-1]) / 2).flatten(1) for rows in (first, second)]
     entropies = sum(_entropies(2 * half) / 2 for half in halves)
     return (_entropies(halves[0] + halves[1]) - entropies).clamp_min(0)
@@ -175,8 +176,8 @@ def _entropies(rows: Float[Tensor, "*head entry"]) -> Float[Tensor, "*head"]:
 
 
 def picture(distances: Float[np.ndarray, "head head"], *, seed: int = 0) -> tuple[np.ndarray, float]:
-    """Return coordinates of heads in the plane [head, 2] that preserve their distances as well as possible, and
-    Kruskal's stress.
+    """Return coordinates [head, 2] of the heads in a plane that preserve the distances between heads as well as
+    possible, and Kruskal's stress.
 
     Metric multidimensional scaling, the best of STARTS starts. Stress is 0 for a perfect fit and above 0.2 for a poor
     one.

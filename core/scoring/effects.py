@@ -46,7 +46,8 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for every vector of example weights and every head.
+    """Return the value of a metric (accuracy, F1 of class 1, or Pearson's r) for every vector of example weights and
+    every head.
 
     NaN if undefined (constant predictions for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn.
     Raises InputError for an unknown metric.
@@ -72,8 +73,8 @@ def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) 
 
 
 def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"]) -> Float[np.ndarray, "*head row"]:
-    """Return one value per example whose mean is Pearson's r between gold and predicted values; all 0 if r is
-    undefined.
+    """Return one value per example. The mean of these values is Pearson's r between gold and predicted values; all
+    values are 0 if r is undefined.
 
     The value is r + zx zy - r (zx^2 + zy^2) / 2 with standardised zx and zy, from the influence function of r.
     """
@@ -82,8 +83,8 @@ def row_correlations(gold: Outcomes, predicted: Shaped[np.ndarray, "*head row"])
 
 
 def metric_intervals(name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes) -> list[Interval]:
-    """Return the change of a metric (accuracy, f1 or pearson) by ablating each head, with a paired 95 % interval. None
-    if the metric is undefined; bounds are also None for a single example."""
+    """Return the change of a metric (accuracy, f1 or pearson) when each head is ablated, with a paired 95 % interval.
+    None if the metric is undefined; bounds are also None for a single example."""
     return contrast_intervals(name, gold, before, after, np.eye(len(after)))
 
 
@@ -91,8 +92,8 @@ def contrast_intervals(
     name: str, gold: Outcomes, before: Outcomes, after: HeadOutcomes, contrasts: Float[np.ndarray, "contrast head"]
 ) -> list[Interval]:
     """Return, for each contrast, the weighted sum of the metric changes of several ablations, with a paired 95 %
-    interval. If a group of heads has weight 1 and each of its heads -1, this is the effect of the group minus those of
-    its heads."""
+    interval. For example, weights of 1 for a group of heads and -1 for each of its heads measure the effect of the
+    group minus the effects of its heads."""
     after, intervals = np.asarray(after), []
     for contrast in contrasts:
         heads = np.flatnonzero(contrast)  # the metric may be undefined for other heads
@@ -104,7 +105,7 @@ def contrast_intervals(
 
 
 def mean_intervals(before: Outcomes, after: HeadOutcomes, *, most: float | None = 1.0) -> list[Interval]:
-    """Return the change of a mean outcome (after minus before) for each head, with a paired interval.
+    """Return, for each head, the change of a mean outcome (after minus before), with a paired interval.
 
     `most` is the largest possible change of an example; one unseen example of that size in either direction is added.
     None if unknown, as for losses; bounds are then None for fewer than two changed examples.
@@ -133,7 +134,7 @@ def max_t(
     slack: float = 0.0,
     rare: float | None = RARE,
 ) -> Float[np.ndarray, " head"]:
-    """Return p values of the hypothesis that the mean difference of a head is 0, corrected over heads by max-T
+    """Return p values for the null hypothesis that the mean difference of a head is 0, corrected over heads by max-T
     (Westfall & Young 1993).
 
     For right and wrong outcomes, signs are flipped, which swaps predictions before and after. Losses and contributions
@@ -181,8 +182,8 @@ def max_t(
 
 
 def unseen_share(heads: int, rows: int) -> float:
-    """Return the largest fraction of all examples that a head can affect if it affected none of the measured examples,
-    with 95 % confidence for all heads jointly.
+    """Return an upper bound for the fraction of all examples that a head affects, if it affected none of the measured
+    examples. The bound has 95 % confidence for all heads jointly.
 
     (1 - share)^rows = .05 / heads; for 36 heads, 656 examples give 1 %.
     """
@@ -190,8 +191,8 @@ def unseen_share(heads: int, rows: int) -> float:
 
 
 def rows_to_see(share: float, heads: int = 1) -> int:
-    """Return the sample size with which, with 95 % probability, every head that affects a fraction `share` of all
-    examples has at least one affected example.
+    """Return the number of examples needed to observe the effect of every head that affects a fraction `share` of all
+    examples. With 95 % probability, at least one of these examples is affected by each such head.
 
     With fewer examples, no test of a mean can hold its level: 149 for 2 %, 326 for any of 36 heads.
     """
@@ -223,8 +224,8 @@ def _scaled(difference: Float[np.ndarray, "head row"]) -> Float[np.ndarray, "hea
 
 @dataclass(frozen=True)
 class SplitHalf:
-    """The gain from ablating the head that is best on one half of the examples, measured on the other half and averaged
-    over random splits.
+    """The gain from ablating the head that is best on one half of the examples. The gain is measured on the other half,
+    and averaged over random splits.
 
     Attributes:
         low, high: 2.5 % and 97.5 % quantiles of held-out gains over splits of these examples; not a confidence
@@ -241,8 +242,8 @@ class SplitHalf:
 
 
 def split_half(before: Outcomes, after: HeadOutcomes, *, seed: int = 0, splits: int = 500) -> SplitHalf:
-    """Choose the best head on a random half of the examples and measure its gain on the other half, many times. Raises
-    InputError for fewer than two examples."""
+    """Choose the head whose ablation is best on a random half of the examples, and measure its gain on the other half,
+    for many random splits. Raises InputError for fewer than two examples."""
     difference = np.asarray(after, dtype=float) - np.asarray(before, dtype=float)[None]
     rows = difference.shape[1]
     if rows < 2:
@@ -274,7 +275,8 @@ FLOOR = 0.1  # logits: with a smaller difference in m, a pair is left out and co
 
 @dataclass(frozen=True)
 class Recovered:
-    """The fraction of the logit difference that each set of patched components recovers, with interval and p value.
+    """The fraction of the logit difference that each set of patched components recovers, with its 95 % interval and p
+    value.
 
     Attributes:
         share: may be below 0 or above 1.
@@ -330,7 +332,8 @@ def recovered_share(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if one score is constant."""
+    """Rank correlations between two scores of n heads, with a p value for Spearman's rho; None if one score is
+    constant."""
 
     spearman: float | None
     kendall: float | None

@@ -37,7 +37,7 @@ WAYS = ("any query", "the classifying token")
 
 @dataclass(frozen=True)
 class Rhombi:
-    """Query-key positions at which attention to tokens with a feature is compared with attention to tokens without it.
+    """Query-key positions for comparing the attention to tokens with a feature and to tokens without it.
 
     Attributes:
         queries: positions of q and q+t, for any ordinary query and for the classifying token (WAYS).
@@ -51,8 +51,8 @@ class Rhombi:
 
 @dataclass(frozen=True)
 class Kinds:
-    """The kind of word (such as noun) at each position, and which features are compared only with words of the same
-    kind.
+    """The kind of word (such as noun) at each position. For syntactic features, words are compared only with words of
+    the same kind.
 
     Attributes:
         of: index of the kind, -1 for none.
@@ -66,8 +66,8 @@ class Kinds:
 
 
 class Marked(NamedTuple):
-    """An input in which the tokens of each feature are marked, to draw contrasts between tokens with and without a
-    feature."""
+    """An input in which the tokens with each feature are marked. From it, contrasts between tokens with and without a
+    feature are drawn."""
 
     tokens: Bool[np.ndarray, "feature key"]
     ordinary: Sequence[int]
@@ -77,8 +77,8 @@ class Marked(NamedTuple):
 
 
 def rhombi_of_inputs(inputs: Sequence[Marked], *, causal: bool) -> list[Rhombi]:
-    """Draw random contrasts between tokens with and without each feature, in each input: at most DRAWS for ordinary
-    queries, and as many for the classifying token as the query.
+    """Draw random contrasts between tokens with and without each feature, in each input. At most DRAWS contrasts have
+    an ordinary query, and at most DRAWS have the classifying token as the query.
 
     Inputs have equal length and the same features; draws depend only on the seed of the input. `causal`: keys must not
     follow their queries.
@@ -183,8 +183,8 @@ def _positions(
 
 @dataclass(frozen=True)
 class RhombusCells:
-    """Query-key positions at which attention with and without a feature is compared, found once and used for every
-    layer.
+    """Query-key positions for comparing the attention to tokens with and without a feature. They are found once and
+    used for every layer.
 
     Attributes:
         queries: positions of the queries, with the signs of SIGNS.
@@ -201,7 +201,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the compared positions of all inputs in a batch. Invalid random draws are left out."""
+        """Concatenate the query-key positions of all inputs in a batch. Invalid random draws are left out."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]
@@ -222,8 +222,8 @@ SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
 def contrasts_of(
     weights: Float[np.ndarray, "four draw head"], cells: RhombusCells
 ) -> Float[np.ndarray, "batch way feature head"]:
-    """Return by how much the log attention to tokens with a feature exceeds that to random tokens without it, for each
-    input.
+    """Return, for each input, how much the log attention to tokens with a feature exceeds the log attention to random
+    tokens without it.
 
     In nats, averaged over draws; NaN without draws. `weights` are those of the cells of each draw, in the order of
     SIGNS.
@@ -240,7 +240,7 @@ NULLS = 3  # null draws of an input and feature
 
 @dataclass(frozen=True)
 class Marks:
-    """Positions of the tokens with each feature in one input, and random positions for the baseline.
+    """Positions of the tokens with each feature in one input, and random positions of other tokens for the baseline.
 
     Attributes:
         nulls: positions drawn for the baseline; all False if there are too few other tokens.
@@ -264,7 +264,7 @@ def mark(
     rhombi: Rhombi | None = None,
     types: Int[np.ndarray, " key"] | None = None,
 ) -> Marks:
-    """Mark the tokens of one input that have each feature, and draw NULLS random sets of other tokens as the
+    """Mark the tokens of one input that have each feature, and draw NULLS random sets of other tokens for the
     baseline."""
     chance = random.Random(str(list(seed)))  # noqa: S311 - numpy's takes longer to make than the draws do
     drawn: list[int] = []  # of all cells of the nulls
@@ -312,8 +312,8 @@ SETS, AT_ONCE = 10_000, 1_000  # drawn sets of word types, and how many of them 
 
 
 def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndarray, "token head"]:
-    """Return the attention to each of at least two tokens, minus the median attention to the BESIDE tokens nearest to
-    it."""
+    """Return the attention to each token, minus the median attention to the BESIDE tokens nearest to this token. There
+    must be at least two tokens."""
     width, token = min(BESIDE + 1, len(weights)), np.arange(len(weights))[:, None]
     window = np.clip(token - BESIDE // 2, 0, len(weights) - width) + np.arange(width)
     nearest = window[window != token].reshape(len(weights), -1)
@@ -321,8 +321,8 @@ def beside_neighbours(weights: Float[np.ndarray, "token head"]) -> Float[np.ndar
 
 
 def p_of_word_types(types: Mapping[int, Float[np.ndarray, " sum"]], feature: int, features: int, head: int) -> float:
-    """Return the one-sided p value for the hypothesis that word types with a feature get more attention than random
-    sets of equally many word types.
+    """Return the one-sided p value for the hypothesis that word types with a feature get more attention than equally
+    many random word types.
 
     Each word type counts once, because a head that prefers a few words seems to attend to every feature of these words.
     A type has the feature if most of its tokens do. p is at least 1 / (SETS + 1); NaN if no or every word type has the
@@ -419,7 +419,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer of the attention to tokens with each feature: means over inputs, and means minus a random baseline.
+    """Observer of the attention to tokens with each feature. It has means over inputs, with and without a random
+    baseline subtracted.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -458,8 +459,8 @@ class FeatureAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request, for long inputs, the attention to each key, the row of the classifying token, and the weights at
-        drawn positions."""
+        """Request for long inputs the attention to each key, the attention row of the classifying token, and the
+        weights at randomly drawn positions."""
         if queries != keys:
             return None
         batch = self._batch_of(inputs)
@@ -536,22 +537,24 @@ class FeatureAttention:
         }
 
     def result(self) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-        """Return two estimates [layer, head, 1] for each feature of tokens: the attention to tokens with this feature,
-        and the same attention minus its baseline. Keys are (definition of attention, feature)."""
+        """Return two estimates [layer, head, 1] for each feature: the attention to tokens with this feature, and this
+        attention minus its baseline. Keys of the dictionary are (definition of attention, feature)."""
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the mean contrast [layer, head, 1] of tokens with a feature, for one definition of attention."""
+        """Return the mean contrast [layer, head, 1] between tokens with and without a feature, for one definition of
+        attention."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
-        """Return the index in `means` of the contrast of a feature, for one definition of attention to a token."""
+        """Return the index of the contrast of a feature in `means`, for one definition of attention."""
         start = 2 * len(self.definitions) * len(self.features)
         way = len(self.features) * (definition == "classifying")
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the index in `means` of attention minus baseline, for one feature and definition of attention."""
+        """Return the index of the attention minus baseline in `means`, for one feature and one definition of
+        attention."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
@@ -559,7 +562,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate by (definition, feature) into two estimates: attention, and attention minus baseline."""
+    """Split an estimate with one statistic per (definition, feature) into two estimates: the attention, and the
+    attention minus baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

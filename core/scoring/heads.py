@@ -27,7 +27,8 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps of equally long inputs with their special tokens, from which head scores are computed."""
+    """Attention maps of equally long inputs, with the positions of their special tokens. Head scores are computed from
+    these maps."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -39,7 +40,7 @@ class MapBatch:
         return row_entropies(self.weights)
 
     def to_offset(self, offset: int) -> Any:
-        """Return the mean attention of each head to the token at an offset from the query."""
+        """Return the mean attention of each head from a query to the token at the given offset from the query."""
         return to_offset(self.weights, offset, causal=self.causal)
 
     def to_set(self, number: int) -> Any:
@@ -61,7 +62,7 @@ class MapBatch:
 
 @dataclass(frozen=True)
 class SumBatch:
-    """Sums of the attention maps of long inputs, from which the same head scores are computed as from whole maps
+    """Sums of the attention maps of long inputs. The same head scores are computed from these sums as from whole maps
     (`MapBatch`)."""
 
     sums: Sequence[MapSums]
@@ -82,8 +83,8 @@ class SumBatch:
         return rows[..., defined].mean(-1, dtype=np.float64)
 
     def to_set(self, number: int) -> Float[np.ndarray, "batch head"]:
-        """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1); NaN if there are
-        no such tokens, or if no query sees both one of them and another token."""
+        """Return the mean attention to the first token (`number` 0) or to the separators (`number` 1). NaN if there are
+        no such tokens, or if no query sees such a token and also another token."""
         return np.stack(
             [self._to_set(layer_sums, at, number) for layer_sums, at in zip(self.sums, self.places, strict=True)]
         )
@@ -114,7 +115,7 @@ def special_keys(at: SpecialPositions) -> tuple[tuple[int, ...], tuple[int, ...]
 
 
 def special_needs(at: SpecialPositions, keys: int) -> Needs:
-    """Request the sums over attention maps from which `SumBatch` computes head scores."""
+    """Request the sums over attention maps that `SumBatch` needs to compute head scores."""
     sets = keys_as_values(special_keys(at), keys)
     return Needs(entropy=True, distance=True, offsets=OFFSETS, values=sets)
 
@@ -131,7 +132,8 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Return the attention weight that some keys receive together, averaged over queries; NaN without keys or queries.
+    """Return the total attention weight that the given keys receive, averaged over queries; NaN without keys or
+    queries.
 
     `causal` uses only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
@@ -160,7 +162,8 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Return the mean over queries of one value per attention row; NaN without queries. `causal` leaves out query 0."""
+    """Return the mean over queries of a value that is given for each attention row; NaN without queries. `causal`
+    leaves out query 0."""
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 
@@ -213,5 +216,5 @@ LONG = 256  # tokens: among more, one sum of all weights of a map in float32 los
 
 
 def classifying_entropy(maps: MapBatch | SumBatch) -> Float[Any, "batch head"]:
-    """Return the entropy of the attention row of the token that classifiers read, in nats."""
+    """Return the entropy, in nats, of the attention row of the token from which classifiers predict."""
     return maps.row_entropies[np.arange(len(maps.places)), :, [places.classifying for places in maps.places]]

@@ -32,7 +32,7 @@ Runs = Shaped[np.ndarray, "*run row"]
 
 @dataclass(frozen=True)
 class Influence:
-    """A metric of several runs on the same examples, with the influence of each example on the metric.
+    """The metric of several runs on the same examples, and the influence of each example on the metric.
 
     Attributes:
         value: NaN if undefined.
@@ -47,8 +47,8 @@ class Influence:
 
 
 def influence(name: str, gold: Rows, predicted: Runs) -> Influence:
-    """Return accuracy, F1 of class 1 or Pearson's r of each run, with the influence of every example. Raises InputError
-    for another metric."""
+    """Return accuracy, F1 of class 1 or Pearson's r for each run, with the influence of every example. Raises
+    InputError for any other metric."""
     gold, predicted = np.asarray(gold, dtype=float), np.asarray(predicted, dtype=float)
     if name == "accuracy":
         right = (predicted == gold).astype(float)
@@ -89,8 +89,8 @@ def change_ends(
     after: Runs,
     weights: Float[np.ndarray, " run"],
 ) -> tuple[float, float, float]:
-    """Return the weighted sum over runs of the change of a metric (after minus before), with its 95 % interval. All NaN
-    if the metric is undefined; bounds are NaN for fewer than two examples."""
+    """Return the weighted sum over runs of the change in a metric (after minus before), with its 95 % interval. All
+    values are NaN if the metric is undefined; bounds are NaN for fewer than two examples."""
     first, then = influence(name, gold, np.asarray(before)[None]), influence(name, gold, after)
     value = float(weights @ (then.value - first.value[0]))
     rows = weights @ (then.rows - first.rows)
@@ -113,8 +113,8 @@ def change_ends(
 
 
 def flip(name: str, first: Influence, then: Influence) -> float:
-    """Return by how much one changed prediction changes a metric: 1 for accuracy; for F1, the change when a true
-    positive becomes a false negative."""
+    """Return by how much a metric changes if one prediction changes. For accuracy, the result is 1; for F1, it is the
+    change when a true positive becomes a false negative."""
     if name == "accuracy":
         return 1.0
     return float(np.mean([side.gained.mean() - side.lost.mean() for side in (first, then)]))
@@ -135,7 +135,8 @@ def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
 
 
 def mean_score(name: str, gold: Rows, predicted: Runs) -> Interval:
-    """Return the mean metric of several runs, with an interval over examples and, if there are several runs, over runs.
+    """Return the mean metric of several runs, with an interval. The interval is over examples and, if there are several
+    runs, also over runs.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale.

@@ -73,7 +73,8 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the difference between the accuracies of two predictions of the same words, paired by sentence.
+    """Return the difference between the accuracies of two predictions of the same words. The two predictions are paired
+    by sentence.
 
     `first` and `second` are right words of each sentence, and `totals` counted words. None as for `share_of`.
     """
@@ -92,8 +93,8 @@ def _draws(sentences: int, seed: int) -> Float[np.ndarray, "draw sentence"]:
 
 
 def not_above_constant(share: float, constant: float, rows: int) -> str:
-    """Return a warning if the 95 % Wilson interval of an accuracy over at least one example is not entirely above the
-    accuracy of a constant prediction, otherwise ""."""
+    """Return a warning if an accuracy is not significantly above the accuracy of a constant prediction (by the 95 %
+    Wilson interval), otherwise "". There must be at least one example."""
     low, high = wilson_interval(np.array(round(share * rows)), rows)
     if low > constant:
         return ""
@@ -104,15 +105,16 @@ def not_above_constant(share: float, constant: float, rows: int) -> str:
 
 
 def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
-    """Return the 95 % interval of Pearson's r over 4 or more examples (Fisher 1921): arctanh r, SE 1 / sqrt(n - 3)."""
+    """Return the 95 % interval of Pearson's r over at least 4 examples (Fisher 1921). The interval is computed for
+    arctanh r with SE 1 / sqrt(n - 3)."""
     reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
     centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
     return math.tanh(centre - reach), math.tanh(centre + reach)
 
 
 def not_above_zero(correlation: float, rows: int) -> str:
-    """Return a warning if the 95 % interval of Pearson's r over at least 4 examples is not entirely above 0, otherwise
-    ""."""
+    """Return a warning if the 95 % interval of Pearson's r is not entirely above 0, otherwise "". There must be at
+    least 4 examples."""
     low, high = fisher_interval(correlation, rows)
     if low > 0:
         return ""
@@ -177,8 +179,8 @@ EVERY_LAYER = slice(None)
 
 
 class Means:
-    """Accumulator of means over inputs, by layer, head and statistic. A mean is the sum of values divided by the sum of
-    counts. Batches may come in any order."""
+    """Accumulator of means over inputs, for each layer, head and statistic. A mean is a sum of values divided by a sum
+    of counts. Batches may be added in any order."""
 
     def __init__(self, layers: int, heads: int, statistics: int):
         self.sums = np.zeros((GROUPS, layers, heads, statistics))
@@ -211,8 +213,8 @@ class Means:
         self.inputs[layer] += (counts > 0).sum(0)
 
     def merge(self, other: "Means") -> "Means":
-        """Add the sums of another accumulator in place. If the other accumulator has fewer statistics, they are added
-        to the first statistics of this accumulator."""
+        """Add the sums of another accumulator to this accumulator in place. If the other accumulator has fewer
+        statistics, they are added to the first statistics of this accumulator."""
         self.widen(other.sums.shape[-1])
         for name in _ARRAYS:
             sums, others = getattr(self, name), getattr(other, name)
@@ -220,8 +222,8 @@ class Means:
         return self
 
     def widen(self, statistics: int, *, blocks: int = 1) -> None:
-        """Append empty statistics until there are `statistics` in total. If statistics are in several equal blocks
-        (`blocks`), the same number is appended to each block."""
+        """Append empty statistics until there are `statistics` in total. If the statistics are divided into several
+        equal `blocks`, the same number is appended to each block."""
         more = (statistics - self.sums.shape[-1]) // max(1, blocks)
         for name in _ARRAYS if more > 0 else ():
             array = getattr(self, name)
@@ -230,15 +232,15 @@ class Means:
             setattr(self, name, wide.reshape(*array.shape[:-1], -1))
 
     def columns(self, places: Sequence[int]) -> "Means":
-        """Return an accumulator with only the statistics at some indices, in that order."""
+        """Return an accumulator with only the statistics at the given indices, in the order of the indices."""
         chosen = Means(0, 0, 0)
         for name in _ARRAYS:
             setattr(chosen, name, getattr(self, name)[..., list(places)])
         return chosen
 
     def half(self, parity: int) -> "Means":
-        """Return an accumulator with half of the groups of inputs: those with even indices (parity 0) or odd indices
-        (parity 1)."""
+        """Return an accumulator with half of the groups of inputs: the groups with even numbers (parity 0) or with odd
+        numbers (parity 1)."""
         chosen = Means(0, 0, 0)
         for name in ("sums", "counts"):
             setattr(chosen, name, getattr(self, name)[parity::2])
@@ -246,8 +248,8 @@ class Means:
         return chosen
 
     def result(self, *, minus: "Means | None" = None) -> StatisticEstimate:
-        """Return the means over inputs with their uncertainty, or the paired difference from another accumulator over
-        the same inputs (`minus`)."""
+        """Return the means over inputs with their uncertainty. If another accumulator over the same inputs is given
+        (`minus`), return the paired differences from its means."""
         value, parts, part_means, used = self._parts()
         if minus is not None:
             its_value, its_parts, its_own, its_used = minus._parts()
@@ -332,8 +334,8 @@ class RatioMoments:
         return RatioMoments(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     def ratios(self) -> "Ratios":
-        """Return each ratio of two sums over inputs, with its 95 % interval (Student's t, infinitesimal jackknife). NaN
-        if the denominator is 0; no interval for fewer than two inputs."""
+        """Return each ratio of two sums over inputs, with its 95 % interval (Student's t, infinitesimal jackknife). A
+        ratio is NaN if its denominator is 0, and has no interval for fewer than two inputs."""
         with np.errstate(invalid="ignore", divide="ignore"):
             ratio = self.parts / self.whole[:, None]
             spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
@@ -346,7 +348,7 @@ class RatioMoments:
 
 @dataclass(frozen=True)
 class Ratios:
-    """Ratios of sums with their 95 % interval over inputs. Bounds are NaN for fewer than two inputs."""
+    """Ratios of sums, with their 95 % intervals over inputs. Bounds are NaN for fewer than two inputs."""
 
     value: Float[np.ndarray, "head part"]
     low: Float[np.ndarray, "head part"]

@@ -21,7 +21,7 @@ Words = Int[np.ndarray, "..."]  # numbers of words, or which input each is of, f
 
 @dataclass(frozen=True)
 class LinkedWords:
-    """The words of one input and, for each relation, the links between words.
+    """The words of one input, and the links between them for each relation.
 
     Attributes:
         sentence: index of the sentence of each word, -1 for special tokens.
@@ -36,8 +36,8 @@ class LinkedWords:
 
 
 class WordTable:
-    """A table with the sentence, the number of tokens and the spelling ID of every word; one row for each input, padded
-    to equal length."""
+    """A table with one row per input, padded to equal length. It has the sentence, the number of tokens and the
+    spelling ID of every word."""
 
     def __init__(self, words_of_inputs: Sequence[LinkedWords]) -> None:
         shape = (len(words_of_inputs), max(len(words.words) for words in words_of_inputs))
@@ -49,8 +49,8 @@ class WordTable:
             self.spelling[row, : len(words.spellings)] = words.spellings
 
     def reachable(self, batch: Words, query: Words, key: Words, across: Bool[np.ndarray, "..."]) -> np.ndarray:
-        """Return whether a link between two words is allowed: words of one sentence or, where `across` is True, of
-        different sentences.
+        """Return whether a link between two words is allowed. The words must be in the same sentence or, where `across`
+        is True, in different sentences.
 
         False for special tokens, and from a word to itself. All arguments are broadcast.
         """
@@ -59,13 +59,15 @@ class WordTable:
         return (sentence >= 0) & (key_sentence >= 0) & np.where(across, sentence != key_sentence, within)
 
     def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
-        """Return whether two different words of an input have the same spelling; False if spellings are unknown."""
+        """Return whether two different words of an input have the same spelling. The result is False if spellings are
+        unknown."""
         spelling = self.spelling[batch, query]
         return (spelling >= 0) & (spelling == self.spelling[batch, key]) & (query != key)
 
 
 class LinkBatch:
-    """Links between words for inputs of equal length, by relation and direction, found once and used for every layer.
+    """Links between words for inputs of equal length, by relation and direction. They are found once and used for every
+    layer.
 
     The group of a link is its input, turn and distance or, across sentences, its input, turn and query. Its baseline is
     all reachable pairs of its group that are not links of that turn.
@@ -185,15 +187,15 @@ class LinkBatch:
         right: Float[np.ndarray, "link head"],
         contrast: Float[np.ndarray, "link head"],
     ) -> Float[np.ndarray, "link quantity head"]:
-        """Return the values of every link, in the order of QUANTITIES. The excess of a link without a baseline is 0,
-        and `counts` leaves it out."""
+        """Return the values of every link, in the order of QUANTITIES. If a link has no baseline, its excess is 0 and
+        is left out of `counts`."""
         sizes = self.table.sizes[self.batch, self.key][:, None].astype(weight.dtype)
         null = (total / np.maximum(self.others, 1)[:, None].astype(total.dtype))[self.group] * sizes
         excess = (weight - null) * (self.others > 0)[self.group, None]
         return np.stack([weight, excess, right, contrast.astype(weight.dtype)], 1)
 
     def pooled(self, values: Float[np.ndarray, "link quantity head"]) -> Float[np.ndarray, "batch head statistic"]:
-        """Return the sum over links of each quantity, for each input, relation and direction, as float64; 0 without
+        """Return, for each input, relation and direction, the sum of each quantity over links, as float64; 0 without
         links."""
         sums = np.add.reduceat(values.astype(np.float64), self.starts)  # [group, quantity, head]
         turns = self.counts.shape[1] // len(QUANTITIES)
@@ -222,8 +224,8 @@ class _Pairs:
 
 
 def in_order(words: LinkedWords, length: int) -> bool:
-    """Return whether the tokens of all words, in order, are exactly the tokens of the input. Only then can the input be
-    read in blocks."""
+    """Return whether the tokens of all words, in order, are exactly the tokens of the input. If not, the input cannot
+    be read in blocks."""
     return [piece for positions in words.words for piece in positions] == list(range(length))
 
 
@@ -245,8 +247,8 @@ class LinkSums:
 
 
 class LinkBlocks:
-    """Reader of the attention along the links of one input in one layer, one block of queries at a time. `cells` has
-    the (query, key) positions from which contrasts are computed."""
+    """Reader of the attention along the links of one input in one layer. Attention is read one block of queries at a
+    time. `cells` has the (query, key) positions from which contrasts are computed."""
 
     def __init__(self, batch: LinkBatch, number: int, heads: int) -> None:
         self.batch, self.number, self.heads = batch, number, heads
@@ -272,7 +274,8 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head, for a block of queries from query `start` on, to the running sums."""
+        """Add the attention weights of one head to the running sums, for a block of queries that begins at query
+        `start`."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):

@@ -33,7 +33,8 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word (-1 outside words) and the sentence (-1 also for special tokens) of each token in an input."""
+    """The word and the sentence of each token in an input. The word is -1 for tokens outside words, and the sentence is
+    -1 also for special tokens."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
@@ -49,7 +50,8 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Positions from which contrasts of links are computed: three queries and three keys for each random draw.
+    """Query-key positions from which the contrasts of links are computed: three queries and three keys for each random
+    draw.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.
@@ -61,7 +63,7 @@ class Hexagons:
 
     @cached_property
     def cells(self) -> "HexagonCells":
-        """Return the six query-key positions of each valid random draw for a link."""
+        """Return the six query-key positions of each valid random draw."""
         link, draw = np.nonzero(self.fits)
         queries, keys = self.queries[link, draw], self.keys[link, draw]
         each = (*_PLUS, *_MINUS)
@@ -71,7 +73,7 @@ class Hexagons:
 @dataclass(frozen=True)
 class HexagonCells:
     """The query-key positions of all valid random contrasts of links. The log attention at the first three positions of
-    a contrast is added, and that at the last three is subtracted."""
+    a contrast is added, and the log attention at the last three positions is subtracted."""
 
     link: Int[np.ndarray, " draw"]
     queries: Int[np.ndarray, "draw six"]
@@ -84,7 +86,8 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw at most DRAWS random sets of query-key positions as controls for each link (a pair of words) of one input.
+    """Draw random sets of query-key positions as controls for each link (a pair of words) of one input. A link gets at
+    most DRAWS sets.
 
     Args:
         links: token positions of the words of the query and of the key.
@@ -233,14 +236,14 @@ def weights_at(
 def contrasts(
     weights: Float[Tensor, "batch head query key"], batch: Int[np.ndarray, " link"], drawn: Hexagons
 ) -> Float[np.ndarray, "link head"]:
-    """Return the contrast of each link, in nats: its log attention corrected for the effects of query, key and
+    """Return the contrast of each link, in nats, which is its log attention corrected for the effects of query, key and
     distance. The contrast is a mean over random draws; 0 without valid draws."""
     cells = drawn.cells
     return contrasts_of(weights_at(cells_of(weights), batch[cells.link], cells.queries, cells.keys), drawn)
 
 
 def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -> Float[np.ndarray, "link head"]:
-    """Return the mean contrast of each link, in nats, from attention weights at the positions in `drawn.cells`."""
+    """Return the mean contrast of each link, in nats, given the attention weights at the positions in `drawn.cells`."""
     links = drawn.cells.link
     mean = np.zeros((len(drawn.fits), weights.shape[-1]))
     if len(links):
@@ -250,16 +253,16 @@ def contrasts_of(weights: Float[np.ndarray, "six draw head"], drawn: Hexagons) -
 
 
 def by_draw(weights: Float[np.ndarray, "head _"], cells: int) -> Float[np.ndarray, "cell draw head"]:
-    """Reshape attention weights [head, position in any draw] to [position in a draw, draw, head], for `cells` positions
-    per draw."""
+    """Reshape attention weights from [head, position in any draw] to [position in a draw, draw, head]. Each draw has
+    `cells` positions."""
     return np.ascontiguousarray(weights.reshape(len(weights), -1, cells).transpose(2, 1, 0))
 
 
 def means_over_draws(
     weights: Float[np.ndarray, "cell draw head"], signs: Float[np.ndarray, " cell"], starts: Int[np.ndarray, " group"]
 ) -> Float[np.ndarray, "group head"]:
-    """Return the mean contrast of each group of random draws, in nats: the signed sum of the log attention weights of a
-    draw.
+    """Return the mean contrast of each group of random draws, in nats. The contrast of a draw is the sum of its log
+    attention weights, with their signs.
 
     Draws with a weight below FLOOR are left out, because FLOOR would give a head of a single distance a nonzero
     contrast. 0 below NOTHING; NaN for groups without draws. `signs` are 1 or -1 in equal numbers, and `starts` the
@@ -277,8 +280,8 @@ def means_over_draws(
 
 
 class LinkEnds(NamedTuple):
-    """A group of links (pairs of words) in one input, whose contrasts are averaged. `taken` [word, word] marks pairs of
-    words that are linked."""
+    """A group of links (pairs of words) in one input, whose contrasts are averaged. `taken` [word, word] marks the
+    pairs of words that are linked."""
 
     input: int
     pieces: Pieces
@@ -287,7 +290,7 @@ class LinkEnds(NamedTuple):
 
 
 class MeanContrasts:
-    """Observer that computes the mean contrast of each group of links (`entries`) in every head. Several entries may
+    """Observer that computes, in every head, the mean contrast of each group of links (`entries`). Several groups may
     belong to one input; draws depend only on the seed and the input."""
 
     def __init__(self, entries: Sequence[LinkEnds], *, layers: int, heads: int, causal: bool, seed: int) -> None:
@@ -309,7 +312,7 @@ class MeanContrasts:
                 self._means[entry, layer] = layer_contrasts[drawn.fits.any(1)].mean(0)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """For long inputs, request only the attention weights used in contrasts, ordered by group of links."""
+        """Request for long inputs only the attention weights that are used in contrasts, ordered by group of links."""
         drawn = [[self._hexagons[entry].cells for entry in self._by_input.get(k, ())] for k in inputs]
         cells = [
             [np.stack([hexagon.queries.ravel(), hexagon.keys.ravel()], -1) for hexagon in hexagons_of_input]
@@ -328,5 +331,6 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return the mean contrast of each group of links in every head, in nats; NaN if a group has no valid draws."""
+        """Return, for every head, the mean contrast of each group of links, in nats; NaN if a group has no valid
+        draws."""
         return self._means.reshape(len(self._means), -1)

@@ -29,16 +29,16 @@ _EQUAL = 1e-6  # sums of the same float32 weights in another order differ by les
 
 
 def draws_needed(heads: int) -> int:
-    """Return the number of random draws with which a score can be significant at ALPHA after correction over `heads`
-    heads. The smallest p is 1 / (draws + 1)."""
+    """Return the number of random draws needed so that a score can be significant at ALPHA after correction over
+    `heads` heads. The smallest possible p value is 1 / (draws + 1)."""
     return max(RESAMPLES, 2 * int(np.ceil(heads / ALPHA)) - 1)
 
 
 def place_draws(
     places: Sequence[Float[np.ndarray, "_ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs. In each sum, the links of every input are at one of their possible
-    positions, chosen at random.
+    """Return random sums of a score over inputs. For each sum, the links of every input are moved to one of their
+    possible positions, chosen at random.
 
     `places` has, for each input, the score at each possible position, the true one first.
     """
@@ -53,7 +53,8 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs. In each sum, links are permuted at random among the inputs of a group.
+    """Return random sums of a score over inputs. For each sum, links are permuted at random among the inputs of a
+    group.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
@@ -69,12 +70,14 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """Return the one-sided p value of observed sums: (1 + draws that are at least as large) / (1 + draws)."""
+    """Return the one-sided p value of each observed sum: (1 + number of draws that are at least as large) / (1 + number
+    of draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
 def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
-    """Return Benjamini-Hochberg adjusted p values over all heads; NaN for all heads if any p value is NaN."""
+    """Return Benjamini-Hochberg adjusted p values, corrected over all heads; NaN for all heads if any p value is
+    NaN."""
     return np.full_like(p, np.nan) if np.isnan(p).any() else q_values(p)
 
 
@@ -92,7 +95,7 @@ class Null:
 
 @dataclass(frozen=True)
 class LinkTest:
-    """The results of testing attention along links against four null models, for every head.
+    """The results, for every head, of testing the attention along links against four null models.
 
     Attributes:
         score, low, high: mean over inputs of a weight, with its 95 % interval.

@@ -48,7 +48,7 @@ def links_in_pieces(encoding: Any, sentence: AnnotatedSentence, *, core: str = "
 def pairs_of(
     links: Links, *, direction: str = "element_to_target", pairing: str = "product", causal: bool = False
 ) -> tuple[Pair, ...]:
-    """Return the distinct (query, key) pairs whose attention weights are used to score the links of an input.
+    """Return the distinct (query, key) pairs whose attention weights are needed to score the links of an input.
 
     "zip" joins the tokens of all elements, then of all targets, as the notebook does. `causal` leaves out pairs whose
     key follows the query. Raises InputError for an unknown direction or pairing.
@@ -79,8 +79,8 @@ def relation_score(
     pairing: str = "product",
     causal: bool = False,
 ) -> Float[Any, "*heads"]:
-    """Return the largest attention weight over the query-key pairs of the links in an input; NaN without pairs.
-    Averaged over inputs, it is the link score of Kovaleva et al. (2019)."""
+    """Return the largest attention weight among the query-key pairs of all links in an input; NaN without pairs. The
+    mean of this score over inputs is the link score of Kovaleva et al. (2019)."""
     pairs = pairs_of(links, direction=direction, pairing=pairing, causal=causal)
     if not pairs:
         return weights[..., 0, 0] * float("nan")
@@ -89,7 +89,8 @@ def relation_score(
 
 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
-    """Return a copy of attention weights without one key (an attention sink), with rows normalised to 1.
+    """Return a copy of attention weights without one key (an attention sink). The remaining weights of each row are
+    normalised to sum 1.
 
     Rows are divided by the sum of the other keys, because 1 minus the weight of a strong sink is mostly rounding. A row
     that attends only to that key (query 0 of a causal map) is unchanged.
@@ -105,8 +106,8 @@ def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any,
 
 
 def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
-    """Return the links of an input, followed by shifted copies, one for each nonzero shift that keeps all positions
-    within `places`."""
+    """Return the links of an input, followed by shifted copies. There is one copy for each nonzero shift that keeps all
+    positions within `places`."""
     used = [position for element, target in links for position in (*element, *target)]
     allowed = set(places)
     if not used or not allowed:
@@ -118,7 +119,8 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs of equal length, whose links a permutation test can exchange."""
+    """Return random groups of at most `most` inputs of equal length. A permutation test can exchange the links of the
+    inputs in a group."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -133,7 +135,8 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs in one input, scored by their largest attention weight or, if `average`, by the mean weight."""
+    """Query-key pairs in one input. Their score is the largest attention weight or, if `average` is True, the mean
+    attention weight."""
 
     input: int
     name: Any
@@ -142,7 +145,8 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observer that computes the largest or mean attention weight of many groups of query-key pairs in every head."""
+    """Observer that computes a score of many groups of query-key pairs in every head: the largest or the mean attention
+    weight of the pairs."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -168,7 +172,7 @@ class PairScores:
             )
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs]:
-        """Request only the attention weights at the query-key pairs for long inputs, in the order of the groups."""
+        """Request for long inputs only the attention weights at the query-key pairs, in the order of the groups."""
         placements = [[placement for _, placement in self._by_input.get(k, ())] for k in inputs]
         pairs = [
             [pair for placement in placements_of_input for pair in placement.pairs]
@@ -186,7 +190,8 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return float32 scores [layer, head] by (input, name) of each group of pairs; NaN for groups without pairs."""
+        """Return a dictionary from (input, name) of each group of pairs to its float32 scores [layer, head]; NaN for
+        groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -207,7 +212,8 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs by name: from the queries of `pairs` to the previous, the next and the first token."""
+    """Return control pairs by name. They have the queries of `pairs`; their keys are the previous, the next or the
+    first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -232,7 +238,8 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, followed by copies with shifted queries, one for each allowed shift.
+    """Return the query-key pairs of a link, followed by copies with shifted queries. There is one copy for each allowed
+    shift.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -250,7 +257,7 @@ def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ..
 
 class QueryResiduals:
     """Observer of links between a query and a key token. It compares the attention to the key from the query of the
-    link with the attention to the same key from every other query.
+    link with the attention to this key from every other query.
 
     `places` has the pairs of each link at their true query, then at every other query. The mean attention at each
     distance is also stored.
@@ -304,15 +311,16 @@ class QueryResiduals:
                 self._weights[kind][link][layer] = weights
 
     def curve(self, kind: str) -> Float[np.ndarray, "layer head distance"]:
-        """Return the mean relative attention of each head by distance (key minus query), from -longest to longest.
+        """Return the mean relative attention of each head at each distance (key minus query), from -longest to longest.
 
         In multiples of uniform attention; for decoders, log odds. 0 if no pair has that distance.
         """
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return an array per link with the largest residual (attention minus mean attention at the same distance) over
-        its query-key pairs. Row 0 is for the true queries, and each other row for queries shifted elsewhere."""
+        """Return one array per link with the largest residual among its query-key pairs. A residual is the attention
+        minus the mean attention at the same distance. Row 0 is for the true queries, and the other rows are for shifted
+        queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

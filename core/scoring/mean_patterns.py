@@ -21,7 +21,7 @@ SIZE = 12
 @lru_cache(maxsize=512)
 def parts(length: int, size: int = SIZE) -> Float[np.ndarray, "length size"]:
     """Return, for each token, the fraction of the token that lies in each of `size` equal segments of the input,
-    float64. The result is cached and must not be modified. Rows sum to 1, columns to length / size."""
+    float64. Rows sum to 1, columns to length / size. The result is cached and must not be modified."""
     tokens, edges = np.arange(length)[:, None] / length, np.arange(size) / size
     overlap = np.minimum(tokens + 1 / length, edges + 1 / size) - np.maximum(tokens, edges)
     return np.maximum(overlap, 0) * length
@@ -34,7 +34,7 @@ def resized(weights: Float[np.ndarray, "*heads query key"]) -> Float[np.ndarray,
 
 
 class MeanPatterns:
-    """Observer of the mean of the resized maps of every head."""
+    """Observer that averages the resized attention maps of every head."""
 
     def __init__(self, layers: int, heads: int, attending: Sequence[int] = ()):
         self.sums, self.inputs = np.zeros((layers, heads, SIZE, SIZE)), 0
@@ -45,7 +45,7 @@ class MeanPatterns:
         self.inputs += len(inputs) if layer == self.first else 0
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request the attention of each query summed over segments of equal length, for long inputs."""
+        """Request for long inputs the attention from each query, summed over segments of equal length."""
         return None if queries != keys else [Needs(values=parts(keys)) for _ in inputs]
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
@@ -74,7 +74,7 @@ class Grouping:
 
 def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Grouping:
     """Cluster heads by their mean attention maps, with Ward linkage on the square roots of the weights (Hellinger
-    distance). Returns fewer than `groups` groups if there are fewer or identical heads."""
+    distance). If there are too few different heads, there are fewer than `groups` groups."""
     from sklearn.metrics import silhouette_samples  # 1 s of start-up
 
     roots = np.sqrt(patterns).reshape(len(patterns), -1)
@@ -92,7 +92,7 @@ def grouped(patterns: Float[np.ndarray, "head size size"], *, groups: int) -> Gr
 
 @dataclass(frozen=True)
 class RedundancyAgreement:
-    """The correlation r between two distance matrices of the same heads, with its 95 % interval over heads and the p
+    """The correlation r between two distance matrices of the same heads, with a 95 % interval over heads and the p
     value of a Mantel test."""
 
     r: float
@@ -110,7 +110,7 @@ def redundancy_agreement(
     seed: int = 0,
     draws: int = 999,
 ) -> RedundancyAgreement:
-    """Test whether the same pairs of heads are similar in two distance matrices (Bian et al. 2021).
+    """Test whether two distance matrices agree on which pairs of heads are similar (Bian et al. 2021).
 
     Heads are resampled for the interval (without pairs of a head with itself) and permuted for p, within layers if
     `layer` is given, because heads of a layer are similar in any model. All values but `pairs` are NaN for fewer than
@@ -135,6 +135,6 @@ def redundancy_agreement(
 
 
 def nearest(distances: Float[np.ndarray, "head head"]) -> tuple[Sequence[int], Float[np.ndarray, " head"]]:
-    """Return the nearest other head of each head, as an index (the first one in a tie), and its distance."""
+    """Return the index of the nearest other head of each head (the first one in a tie), and the distance to it."""
     apart = distances + np.diag(np.full(len(distances), np.inf))
     return [int(k) for k in apart.argmin(1)], apart.min(1)

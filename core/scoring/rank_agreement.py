@@ -66,8 +66,8 @@ RESAMPLES, HALVES = 500, 50
 
 @dataclass(frozen=True)
 class RankAgreement:
-    """How well ablation methods agree on the ranking of heads, for each pair of methods; NaN if a method ranks no head
-    above another. The diagonal compares a method with itself.
+    """How well each pair of ablation methods agrees on the ranking of heads; NaN if a method ranks no head above
+    another. The diagonal compares a method with itself.
 
     Attributes:
         tau: across halves of the examples, from sums over the halves.
@@ -81,21 +81,22 @@ class RankAgreement:
     n: int
 
     def itself(self, first: int, second: int) -> float:
-        """Return the geometric mean of the split-half reliabilities of two ablation methods; NaN unless both are above
-        0."""
+        """Return the geometric mean of the split-half reliabilities of two ablation methods; NaN unless both
+        reliabilities are above 0."""
         reliabilities = self.tau[first, first], self.tau[second, second]
         return float(np.sqrt(reliabilities[0] * reliabilities[1])) if min(reliabilities) > 0 else float("nan")
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the sign (int8) of the score difference for every two heads a < b: 1 if a has the higher score."""
+    """Return the sign (int8) of the score difference for every two heads a < b. The sign is 1 if a has the higher
+    score."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 
 
 def tau_b(first: Int[np.ndarray, "*draw pair"], second: Int[np.ndarray, "*draw pair"]) -> Float[np.ndarray, "*draw"]:
-    """Return Kendall's tau-b between two scores of heads, from the signs of all pairwise differences; NaN if all are
-    ties."""
+    """Return Kendall's tau-b between two scores of heads, given the signs of all pairwise differences. NaN if all
+    differences of a score are 0."""
     together = np.einsum("...p,...p->...", first, second, dtype=np.float64)
     alone = [np.einsum("...p,...p->...", signs, signs, dtype=np.float64) for signs in (first, second)]
     bottom = np.sqrt(alone[0] * alone[1])
@@ -109,8 +110,8 @@ def operators_agree(
     resamples: int = RESAMPLES,
     halves: int = HALVES,
 ) -> RankAgreement:
-    """Return Kendall's tau between the head effects of every two ablation methods, on the same split halves and
-    bootstrap samples. Raises InputError for fewer than three heads or four examples."""
+    """Return Kendall's tau between the head effects of every two ablation methods. All methods use the same split
+    halves and bootstrap samples. Raises InputError for fewer than three heads or four examples."""
     operators, heads, rows = effects.shape
     if heads < 3 or rows < 4:
         raise InputError(

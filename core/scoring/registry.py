@@ -91,7 +91,7 @@ FEATURE_SCORES = (
 
 
 def link_score(name: str, label: str, formula: str) -> HeadScore:
-    """Create the description of a score for attention along links between words, with values from 0 to 1."""
+    """Create the description of a score that measures attention along links between words, from 0 to 1."""
     return HeadScore(name, label, formula, ("weights", "links"), 0.0, 1.0, KOVALEVA, about="relation")
 
 
@@ -131,7 +131,8 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention by name, with one value or, if layers have windows, one per layer."""
+    """Return the HEAD_SCORES of uniform attention by name. Each score has one value or, if layers have attention
+    windows, one value per layer."""
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(
@@ -175,8 +176,8 @@ def long_scores(
 def long_even_scores(
     length: int, at: SpecialPositions, windows: Sequence[int | None], *, causal: bool, sink: bool = False
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention on a long input by name, with one value or, if layers have attention
-    windows, one value per layer."""
+    """Return the HEAD_SCORES of uniform attention on a long input by name. Each score has one value or, if layers have
+    attention windows, one value per layer."""
     layers = [_even(length, at, window, causal=causal, sink=sink) for window in windows or (None,)]
     return {name: np.array([layer[name] for layer in layers]) for name in layers[0]}
 

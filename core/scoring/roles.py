@@ -42,7 +42,7 @@ LEAST = 0.01  # fraction of a row's weight; scaling up a smaller one would give 
 @dataclass(frozen=True)
 class RolePositions:
     """The token positions that determine the targets of each head role. `repeat` is (start, period) of a token sequence
-    that occurs twice."""
+    that occurs twice in the input."""
 
     length: int
     first: int = 0
@@ -86,8 +86,8 @@ def role_scores(
     control: Float[np.ndarray, "*heads query key"] | None = None,
     only: Sequence[Role] = ROLES,
 ) -> dict[Role, RoleScore]:
-    """Return the score of every head for every role, such as attending to the previous token. All inputs have the same
-    role positions `places`. Scores for roles outside `only` are NaN.
+    """Return the score of every head for every role, such as attending to the previous token. `places` has the role
+    positions, which are the same for all inputs. Scores for roles outside `only` are NaN.
 
     `control` has the maps of equally long inputs without repeats. Raises InputError if `places` has a repeat and there
     is no control.
@@ -99,8 +99,8 @@ def role_scores(
 
 
 def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads statistic"]:
-    """Return four columns per role: attention to the targets and attention minus baseline, first with and then without
-    the sink."""
+    """Return four columns per role. The first two are the attention to the targets and this attention minus baseline,
+    both with the sink; the last two are the same without the sink."""
     columns = []
     for score in scores.values():
         columns += [score.weight, score.weight - score.baseline]
@@ -109,8 +109,8 @@ def columns_of(scores: Mapping[Role, RoleScore]) -> Float[np.ndarray, "*heads st
 
 
 def without_sink(weights: Float[np.ndarray, "*heads query key"], sink: int) -> Float[np.ndarray, "*heads query key"]:
-    """Return float64 attention weights without the sink, scaled so that rows sum to 1. Rows in which less than LEAST is
-    left become 0."""
+    """Return float64 attention weights without the sink, scaled so that rows sum to 1. If less than LEAST of a row is
+    left, the row becomes 0."""
     without = weights.astype(float)
     without[..., sink] = 0
     left = without.sum(-1, keepdims=True)
@@ -125,7 +125,7 @@ Cells = Int[np.ndarray, "_ 2"]
 
 @lru_cache(maxsize=64)
 def target_cells(places: RolePositions, role: Role) -> Cells:
-    """Return the (query, key) positions at which a query sees a target of the role, ordered by query."""
+    """Return the (query, key) positions at which the query can attend to a target of the role, ordered by query."""
     positions = np.arange(places.length)
     cells = np.zeros((0, 2), dtype=int)
     if role in ("previous", "next"):
@@ -146,7 +146,7 @@ def target_cells(places: RolePositions, role: Role) -> Cells:
 
 
 class RoleBlocks:
-    """Computes role scores from blocks of queries, for inputs with the same role positions.
+    """Accumulator that computes role scores from blocks of queries, for inputs with the same role positions.
 
     Args:
         shape: of the heads, such as (head,) or (batch, head).
@@ -163,14 +163,14 @@ class RoleBlocks:
         )
 
     def take(self, head: Any, start: int, weights: Any) -> None:
-        """Add the attention weights of some heads, for a block of queries from query `start` on, to the running
-        sums."""
+        """Add the attention weights of some heads to the running sums, for a block of queries that begins at query
+        `start`."""
         block = np.array(weights, dtype=np.float64)[..., : self.places.length]
         self.own.take(head, start, block)
         self.rest.take(head, start, without_sink(block, self.places.first))
 
     def scores(self, control: "RoleBlocks | None" = None) -> dict[Role, RoleScore]:
-        """Return the score of every head for every role. `control` has the sums for equally long inputs without
+        """Return the score of every head for every role. `control` has the sums for inputs of the same length without
         repeats. Raises InputError if the input has a repeat and `control` is None."""
         if self.places.repeat and control is None:
             raise InputError(
@@ -289,8 +289,8 @@ def diagonal_sums(block: Float[np.ndarray, "*heads query key"]) -> Float[np.ndar
 
 @dataclass(frozen=True)
 class RoleEstimate:
-    """The attention of all heads to the targets of one role and its difference from a baseline, with and without the
-    sink. Estimates are arrays [layer, head, 1]."""
+    """The attention of all heads to the targets of one role, and this attention minus a baseline, both with and without
+    the sink. Estimates are arrays [layer, head, 1]."""
 
     weight: StatisticEstimate
     effect: StatisticEstimate
@@ -299,7 +299,7 @@ class RoleEstimate:
 
 
 class RoleMeans:
-    """Accumulator of the mean score of every head for every role, with its uncertainty."""
+    """Accumulator of the mean score of every head for every role, with the uncertainty of the means."""
 
     def __init__(self, layers: int, heads: int):
         self.means = Means(layers, heads, 4 * len(ROLES))
@@ -314,8 +314,8 @@ class RoleMeans:
         control: Float[np.ndarray, "batch head query key"] | None = None,
         only: Sequence[Role] = ROLES,
     ) -> None:
-        """Add the role scores of one layer to the means over inputs. If the layer is EVERY_LAYER, the weights must have
-        the heads of all layers, concatenated."""
+        """Add the role scores of one layer to the means over inputs. If the layer is EVERY_LAYER, the weights must be
+        those of the heads of all layers, concatenated."""
         self.add(layer, columns_of(role_scores(weights, places, control=control, only=only)), numbers)
 
     def add(
@@ -328,7 +328,8 @@ class RoleMeans:
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimated score of every head for every role; NaN if no input has a target of the role."""
+        """Return the estimated score of every head for every role. Scores are NaN if no input has a target of the
+        role."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))
@@ -337,8 +338,8 @@ class RoleMeans:
 
 
 def role_q(means: RoleMeans, *, times: float = TIMES) -> dict[Role, Float[np.ndarray, "layer head"]]:
-    """Return q values for the null hypothesis that the attention to the targets of a role is at most `times` times its
-    baseline.
+    """Return q values for the null hypothesis that the attention to the targets of a role is at most its baseline
+    multiplied by `times`.
 
     Benjamini-Hochberg over heads and roles together. (Pande et al. 2021, arXiv 2101.09115, test each head and role
     alone, which finds some of 144 heads and 8 roles by chance.) NaN if too few inputs have targets of the role.

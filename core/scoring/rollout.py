@@ -19,7 +19,8 @@ UNITS = 10**6  # an edge of weight 1 has so many units of capacity: maximum_flow
 def mixed_with_residual(
     weights: Float[np.ndarray, "layer head query key"],
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return half the mean attention over heads plus half the identity (the residual connection), by layer, float64.
+    """Return, for each layer, half the mean attention over heads plus half the identity matrix (the residual
+    connection), float64.
 
     Raises InputError without layers or heads, for maps that are not square, or for layers without attention.
     """
@@ -38,8 +39,8 @@ def mixed_with_residual(
 
 
 def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndarray, "layer output input"]:
-    """Return the fraction of each layer output that comes from each input token: R_l = A_l R_(l-1), with R_0 = A_0.
-    Raises the errors of `mixed_with_residual`."""
+    """Return the fraction of each layer output that comes from each input token. The recursion is R_l = A_l R_(l-1),
+    with R_0 = A_0. Raises the same errors as `mixed_with_residual`."""
     mixed = mixed_with_residual(weights)
     rolled = [mixed[0]]
     for layer in mixed[1:]:
@@ -50,7 +51,7 @@ def rollout(weights: Float[np.ndarray, "layer head query key"]) -> Float[np.ndar
 def flow(
     weights: Float[np.ndarray, "layer head query key"], output: int, *, layer: int | None = None
 ) -> Float[np.ndarray, " input"]:
-    """Return the maximum flow from one layer output to each input token, 0 to 1, with attention weights as capacities.
+    """Return the maximum flow (0 to 1) from one layer output to each input token, with attention weights as capacities.
 
     Capacities are rounded to millionths, so a flow is off by at most half a millionth per edge of its smallest cut.
     `layer` is zero-based (None: the last). Raises InputError if the layer or token does not exist, or maps are not

@@ -46,7 +46,8 @@ HALVINGS = 26  # bisections of the range of means, to 1e-8 of it
 
 @dataclass(frozen=True)
 class Rules:
-    """Settings of a sequential test of head effects: margin, numbers of examples at interim analyses, and error rate.
+    """Settings of a sequential test of head effects: the margin, the numbers of examples at interim analyses, and the
+    error rate.
 
     Attributes:
         margin: of the mean effect, in its units.
@@ -94,7 +95,7 @@ class Rules:
 
     @cached_property
     def looks(self) -> tuple[int, ...]:
-        """Return the numbers of examples after which interim analyses are made.
+        """Return the number of examples at each interim analysis.
 
         The first, then 1.2 times `fewest`, and 1.2 times more each time, then all. If heads can be found not to matter
         at the first analysis: that, and 2, 3, 4, 6, 8 ... times as many.
@@ -124,7 +125,7 @@ class Rules:
 
     @property
     def wanted(self) -> float:
-        """Return the log capital at which the betting test rejects the mean effect that it bets against."""
+        """Return the log capital that a bet against a mean effect must reach before this mean effect is rejected."""
         return float(np.log(2 * self.heads / self.alpha))
 
 
@@ -132,8 +133,8 @@ class Rules:
 
 
 def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[np.ndarray, "head fraction"]:
-    """Return, for each betting fraction, the log factor by which capital grows in bets that the mean effect exceeds
-    `mean`; -inf if a bet loses all. Effects must not exceed `clip`."""
+    """Return the log growth of the capital in bets that the mean effect exceeds `mean`, for each betting fraction. It
+    is -inf if a bet loses all. Effects must not exceed `clip`."""
     beyond = (effects - np.reshape(mean, (-1, 1))) / np.reshape(clip + mean, (-1, 1))
     starts = np.arange(0, effects.shape[1], TOGETHER)
     with np.errstate(divide="ignore"):
@@ -142,13 +143,13 @@ def log_growth(effects: HeadRows, clip: float, mean: PerHead | float) -> Float[n
 
 
 def log_capital(growth: Float[np.ndarray, "*some fraction"]) -> Float[np.ndarray, "*some"]:
-    """Return the log of the mean capital of bets that stake different fractions, weighted by WEIGHTS."""
+    """Return the log of the mean capital over bets with different betting fractions, weighted by WEIGHTS."""
     return np.asarray(scipy.special.logsumexp(growth, axis=-1, b=WEIGHTS))
 
 
 def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
-    """Return a lower confidence bound for the mean effect of each head: the largest mean that the test rejects, or
-    -`clip` if none is rejected. `wanted` is the log capital at which a mean is rejected."""
+    """Return a lower confidence bound for the mean effect of each head. The bound is the largest mean that the test
+    rejects, or -`clip` if none is rejected. `wanted` is the log capital at which a mean is rejected."""
     low, high = np.full(len(effects), -clip), effects.mean(1)
     for _ in range(HALVINGS):
         middle = np.maximum((low + high) / 2, np.nextafter(-clip, 0))
@@ -158,22 +159,23 @@ def lower_ends(effects: HeadRows, clip: float, wanted: float) -> PerHead:
 
 
 def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
-    """Return the log growth of four bets: that the mean effect is above `margin`, above -`margin`, below `margin`, and
-    below -`margin`, in this order."""
+    """Return the log growth of the capital in four bets: that the mean effect is above `margin`, above -`margin`, below
+    `margin`, and below -`margin`, in this order."""
     sides = ((effects, margin), (effects, -margin), (-effects, -margin), (-effects, margin))
     return np.stack([log_growth(side, clip, mean) for side, mean in sides])
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict on each head from its four bets. A bet succeeds once its log capital is at least `wanted`."""
+    """Return the verdict on each head, given the log growth of its four bets. A bet succeeds once its log capital is at
+    least `wanted`."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
 
 
 def chance_left(growth: Growth, effects: HeadRows, rules: Rules) -> PerHead:
-    """Return, for each head, the probability of a decision once all examples are measured, if they resemble the
-    measured ones.
+    """Return, for each head, the probability that the test will have decided once all examples are measured, if the
+    remaining examples resemble the measured ones.
 
     The log capital is assumed to grow at the same rate, with a normal error from the remaining examples and from the
     estimate of the rate. Uses the more likely verdict and the best fraction.
@@ -236,12 +238,14 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads that must be measured on more examples, without those stopped for futility."""
+        """Return the heads that must be measured on more examples. These are the undecided heads, without the heads
+        that were stopped for futility."""
         return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return the number of examples on which each head has been measured: those before its first NaN."""
+    """Return the number of examples on which each head has been measured, which are the examples before its first
+    NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)
@@ -249,8 +253,8 @@ def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
 
 
 def standings(exact: HeadRows, rules: Rules) -> Standings:
-    """Perform the interim analyses, in order, on the effects measured so far (the others are NaN). All heads are
-    undecided until the examples of the first analysis have been measured for every head."""
+    """Perform the interim analyses, in order, on the effects measured so far (other effects are NaN). All heads are
+    undecided until every head has been measured on the examples of the first analysis."""
     ready, effects = taken(exact), np.clip(exact, -rules.clip, rules.clip)
     found: list[Verdict] = ["open"] * rules.heads
     rows, hopeless = np.zeros(rules.heads, dtype=int), np.zeros(rules.heads, dtype=bool)
@@ -288,8 +292,8 @@ class NextStep:
 
 
 def next_step(exact: HeadRows, rules: Rules) -> NextStep:
-    """Return which heads to measure next, and on which examples. Before the first interim analysis, these are all
-    heads; afterwards, they are the undecided heads."""
+    """Return which heads to measure next, and on which examples. All heads are measured before the first interim
+    analysis; afterwards, only the undecided heads are."""
     if (taken(exact) < rules.first).any():
         return NextStep(np.arange(rules.heads), 0, rules.first)
     state = standings(exact, rules)

@@ -14,8 +14,8 @@ from .registry import MAP_SCORES
 
 
 class HeadStatistics:
-    """Observer of every statistic in MAP_SCORES for each head: one number per input, averaged over the inputs that have
-    it."""
+    """Observer that computes every statistic in MAP_SCORES for each head. Each input yields one number per statistic,
+    and these numbers are averaged over the inputs that have one."""
 
     def __init__(self, layers: int, heads: int, *, causal: bool):
         self.causal = causal
@@ -38,8 +38,8 @@ class HeadStatistics:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request entropies, distances, and attention to neighbours and special tokens for long inputs; None if a score
-        needs whole maps."""
+        """Request for long inputs the entropies, distances, and attention to neighbours and special tokens; None if a
+        score needs whole maps."""
         if queries != keys or not all(score.of_sums for score in MAP_SCORES):
             return None
         return [special_needs(self._places[k], keys) for k in inputs]

@@ -37,8 +37,8 @@ FARTHEST = 8  # fixed distances that baselines try, both ways
 def word_maps(
     cells: Float[np.ndarray, "batch query key head"], inputs: Sequence[LinkedWords]
 ) -> Float[np.ndarray, "batch word word head"]:
-    """Convert attention maps between tokens to maps between words: sums over key tokens, means over query tokens,
-    padded with 0."""
+    """Convert attention maps between tokens to maps between words. Weights are summed over the tokens of the key word
+    and averaged over the tokens of the query word. The maps are padded with 0."""
     batch, length, _, heads = cells.shape
     weights = torch.from_numpy(np.ascontiguousarray(cells))
     marked = np.zeros((len(inputs), length, max(len(words.words) for words in inputs)), dtype=np.float32)
@@ -79,8 +79,8 @@ def _to_words(
 
 
 class RelationAttention:
-    """Observer of the attention along the links of every relation, in both directions: weight, excess, contrast and
-    accuracy.
+    """Observer of the attention along the links of every relation, in both directions. It measures weight, excess,
+    contrast and accuracy.
 
     `across` states which relations link words of different sentences.
     """
@@ -113,7 +113,8 @@ class RelationAttention:
         self.update(EVERY_LAYER, weights, inputs)
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> list[Needs] | None:
-        """Request attention weights in blocks of queries and at the control positions of contrasts, for long inputs."""
+        """Request for long inputs the attention weights in blocks of queries, and the weights at the control positions
+        of contrasts."""
         if queries != keys or not all(in_order(self._inputs[k], keys) for k in inputs):
             return None
         self._batch = batch = self._batch_of(inputs, keys)
@@ -141,7 +142,8 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield each relation and direction, with the estimate [layer, head, 1] of each quantity by name."""
+        """Yield each relation and direction, with a dictionary from the name of each quantity to its estimate [layer,
+        head, 1]."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
@@ -150,7 +152,8 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int]) -> tuple[int, float]:
-    """Return the most frequent distance between linked words, and the accuracy of always predicting this distance.
+    """Return the most frequent distance between linked words, and the accuracy of a baseline that always predicts this
+    distance.
 
     Distances are 1 to FARTHEST both ways. The nearest in a tie; (0, NaN) without links.
     """

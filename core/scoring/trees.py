@@ -21,12 +21,13 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Return how many scored words have their gold governor (syntactic head): the numerator of UAS."""
+    """Return how many scored words have the same governor (syntactic head) as in the gold tree: the numerator of
+    UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
 def neighbours(heads: Heads) -> Bool[np.ndarray, "word word"]:
-    """Return a symmetric matrix of which words are connected by an edge of a dependency tree."""
+    """Return a symmetric matrix that marks which words are connected by an edge of a dependency tree."""
     tree = np.asarray(heads)[:, None] == np.arange(len(heads))
     return tree | tree.T
 
@@ -55,7 +56,8 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """Return how many scored words each tree links to their gold governor, in either direction (undirected UAS)."""
+    """Return, for each tree, how many scored words it links to their gold governor, in either direction (undirected
+    UAS)."""
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
@@ -85,8 +87,8 @@ def rooted_tree(scores: Float[np.ndarray, "dependent head"], root: int) -> Heads
 
 
 def likeliest_tree(scores: Float[np.ndarray, "dependent candidate"]) -> Heads:
-    """Return the dependency tree with the highest score among trees with only one root. If there are none, all trees
-    are compared.
+    """Return the dependency tree with the highest score among the trees with exactly one root. If there are no such
+    trees, all trees are compared.
 
     `scores` are log weights of the governors of each word. Candidate 0 is "no governor", candidate j + 1 is word j.
     Values that are not finite are avoided if possible.
@@ -114,8 +116,9 @@ def left_branching(words: int) -> Heads:
 
 
 def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
-    """Return the most frequent nonzero offset from a scored word to its governor (1 if there are no words); in a tie,
-    the nearest, then the positive one. `trees` has the governors and the mask of scored words of each sentence."""
+    """Return the most frequent nonzero offset from a scored word to its governor (1 if there are no words). Ties go to
+    the nearest offset, then to the positive one. `trees` has the governors and the mask of scored words of each
+    sentence."""
     counts: Counter[int] = Counter()
     for heads, scored in trees:
         counts.update((np.asarray(heads) - np.arange(len(heads)))[scored].tolist())
@@ -124,8 +127,8 @@ def best_offset(trees: Iterable[tuple[np.ndarray, np.ndarray]]) -> int:
 
 
 def best_offsets(trees: Iterable[tuple[np.ndarray, np.ndarray, Sequence[str]]]) -> dict[str, int]:
-    """Return, for each relation, the most frequent offset from a scored word to its governor. `trees` has the
-    governors, the mask of scored words and the relations of each sentence."""
+    """Return, for each relation, the most frequent offset from a scored word to its governor. `trees` has, for each
+    sentence, the governors, the mask of scored words and the relations."""
     by_relation: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for heads, scored, relations in trees:
         for relation in set(relations):
