@@ -186,8 +186,7 @@ def inputs_of(labels: pd.DataFrame) -> pd.Series:
 
 
 def consensus(labels: pd.DataFrame, *, with_ties: bool = False) -> pd.DataFrame:
-    """Return one label per attention map: the newest adjudication or, without an adjudication, the majority of
-    first-pass labels.
+    """Return one label per attention map: the newest adjudication, or otherwise the majority of first-pass labels.
 
     Tied maps are omitted, or have the first tied class by name if `with_ties`. The chosen label is one given in random
     order without a suggestion, if there is one.

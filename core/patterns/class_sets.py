@@ -53,8 +53,7 @@ def colours(count: int) -> list[str]:
 
 
 def class_set_names(db: Database) -> list[str]:
-    """Return the names of all class sets. Bundled class sets come first, then custom class sets in order of
-    creation."""
+    """Return the names of all class sets: first bundled class sets, then custom class sets in order of creation."""
     return list(dict.fromkeys([*SHIPPED, *(event["class_set"] for event in labels.class_events(db))]))
 
 
@@ -144,8 +143,7 @@ def add_class(db: Database, classes: ClassSet, new: PatternClass, *, annotator: 
 
 
 def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **told: str) -> None:
-    """Change the title, description, colour or key of a pattern class. Fields for which an empty value is given remain
-    unchanged.
+    """Change the title, description, colour or key of a pattern class. Fields with an empty value are not changed.
 
     Raises InputError if the class would be too similar to another.
     """
@@ -162,8 +160,7 @@ def edit_class(db: Database, classes: ClassSet, name: str, *, annotator: str, **
 
 
 def labels_of(db: Database, class_set: str, name: str) -> int:
-    """Count the current labels of a pattern class. Labels that were assigned under an earlier name of the class are
-    included."""
+    """Count the current labels of a pattern class, including labels with an earlier name of the class."""
     counted = labels.class_counts(db, class_set)
     return sum(counted.get(name_then, 0) for name_then in _names_of(db, class_set, name))
 

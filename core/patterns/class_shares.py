@@ -219,9 +219,8 @@ class Fit:
         return self.observed_errors + np.einsum("t,tij->ij", shares**2, self.confusions.errors)
 
     def interval(self, chosen: np.ndarray, shares: np.ndarray, least: float) -> tuple[float, float]:
-        """Return the 95 % confidence interval for the total proportion of the classes `chosen`. The interval contains
-        all proportions whose minimum chi-square is at most RISE (a quantile of chi-square) above the overall
-        minimum."""
+        """Return the 95 % confidence interval for the total proportion of the classes `chosen`. It contains all
+        proportions whose minimum chi-square exceeds the overall minimum by at most RISE (a quantile of chi-square)."""
         share = float(shares[chosen].sum())
 
         def end(outside: float) -> float:

@@ -24,8 +24,7 @@ WARNED_OUTSIDE, WARNED_UNSURE = (0.05, 0.15)
 
 
 def open_classifier(db: Database, name: str, *, class_set: str | None = None) -> "Classifier":
-    """Load a stored pattern classifier. Raises InputError if the classifier was not trained on the class set
-    `class_set`."""
+    """Load a stored pattern classifier. Raises InputError if it was not trained on the class set `class_set`."""
     stored = classifiers.one_classifier(db, name)
     if class_set is not None and stored["class_set"] != class_set:
         raise InputError(
@@ -127,8 +126,7 @@ def keep_best_known(db: Database, class_set: str) -> str:
 
 
 def can_suggest(db: Database, class_set: str) -> bool:
-    """Return whether class suggestions are possible: a classifier is available for the class set, and suggestions are
-    not turned off."""
+    """Return whether a classifier for a class set is available and suggestions are not turned off."""
     if classifiers.suggesting(db, class_set):
         return True
     is_described = bundled_about(class_set) is not None or len(classifiers.classifiers(db, class_set)) > 0
@@ -146,8 +144,7 @@ def about_best(db: Database, class_set: str) -> Row:
 
 
 def bundled_about(class_set: str) -> Row | None:
-    """Return a description of the bundled classifier for a class set, or None if the class set has no bundled
-    classifier."""
+    """Return a description of the bundled classifier for a class set, or None if there is no such classifier."""
     file = config.ANNOTATIONS / class_set / "classifier.json"
     if class_set not in labelled_folders() or not file.is_file():
         return None

@@ -66,8 +66,8 @@ class Discovery:
 
 
 def discover(statistics: Statistics, heads: Groups, inputs: Groups, *, seed: int = 0) -> Discovery:
-    """Return the clusters of attention maps and their stability, given the head and the input of each map. Raises
-    InputError for too few maps, heads or inputs."""
+    """Return clusters of maps, given the head and input of each map. Raises InputError for too few maps, heads or
+    inputs."""
     groups = [np.unique(of, return_inverse=True)[1] for of in (heads, inputs)]
     for name, of in zip(("heads", "inputs"), groups, strict=True):
         if len(statistics) < FEWEST_MAPS or len(set(of)) < FEWEST_GROUPS:

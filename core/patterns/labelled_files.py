@@ -49,8 +49,7 @@ class GivenLabel:
 
 
 def heads_of(labels: Sequence[GivenLabel]) -> list[str] | None:
-    """Return the name of the attention head for each labelled map, or None if the head of at least one map is
-    unknown."""
+    """Return the name of the attention head for each labelled map, or None if the head of any map is unknown."""
     heads = []
     for label in labels:
         in_key = HEAD_IN_KEY.search(label.key)

@@ -106,8 +106,7 @@ def map_change(
     second: Float[np.ndarray, "layer head other other"],
     alignment: WordAlignment,
 ) -> MapChange:
-    """Compare the attention maps of two inputs on the words that are aligned. Raises InputError if no words are
-    aligned."""
+    """Compare the word maps of two inputs on their aligned words. Raises InputError if no words are aligned."""
     if not alignment.pairs:
         raise InputError(
             "Two inputs must have words in common for their maps to be compared; these inputs have no common "

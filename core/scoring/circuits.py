@@ -72,8 +72,7 @@ CLAIMED = 0.95  # fraction of the fits in which a class must appear; otherwise t
 def class_shares(
     up: Float[np.ndarray, "fit head"], down: Float[np.ndarray, "fit head"]
 ) -> Float[np.ndarray, "head three"]:
-    """Return, for each head, the fractions of gate fits in which it is facilitating, interfering and irrelevant, in
-    this order.
+    """Return, for each head, the fractions of gate fits in which it is facilitating, interfering and irrelevant.
 
     Facilitating: gate above 1/2 at both prices. Interfering: below at both. Irrelevant: above only if the price pushes
     gates up (`up`). The remaining case has no class. Raises InputError without fits.
@@ -166,8 +165,7 @@ def curve_areas(sizes: Sequence[int], faithfulness: Sequence[float], edges: int)
 
 @dataclass(frozen=True)
 class Recurring:
-    """The number of other training runs in which each head has a counterpart ("found again"), and summaries over heads
-    and runs.
+    """The number of other training runs in which each head was found again (has a counterpart), and summaries.
 
     Attributes:
         low, high: 95 % interval of the fraction of runs (Wilson 1927).

@@ -82,8 +82,7 @@ def q_values(p: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
 
 
 def q_of_all(p: Sequence[Float[np.ndarray, "layer head"]]) -> list[Float[np.ndarray, "layer head"]]:
-    """Return Benjamini-Hochberg adjusted p values, corrected over all heads and all tests together, as one array per
-    test."""
+    """Return Benjamini-Hochberg adjusted p values, corrected over all heads and tests together; one array per test."""
     if not p:
         return []
     together = q_values(np.concatenate(p, 1))

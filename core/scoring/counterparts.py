@@ -110,8 +110,7 @@ def _half_widths(sums: np.ndarray, inputs: np.ndarray) -> np.ndarray:
 def similarity_sums(
     distances: Float[np.ndarray, "input head other"], numbers: Int[np.ndarray, " input"]
 ) -> SimilaritySums:
-    """Sum the distances between heads within groups of inputs. The group number of an input is its index modulo
-    GROUPS."""
+    """Sum the distances between heads within groups of inputs. The group of an input is its index modulo GROUPS."""
     sums = np.zeros((GROUPS, *distances.shape[1:]))
     np.add.at(sums, numbers % GROUPS, np.asarray(distances, dtype=float))
     return SimilaritySums(sums, np.bincount(numbers % GROUPS, minlength=GROUPS))
@@ -119,8 +118,7 @@ def similarity_sums(
 
 @dataclass(frozen=True)
 class Matching:
-    """The matches of heads in a one-to-one matching with the heads of another checkpoint; -1 for a head without a
-    match.
+    """A one-to-one matching of heads with the heads of another checkpoint; -1 for a head without a match.
 
     Attributes:
         best: the most similar head, which several heads may share.
@@ -167,8 +165,7 @@ def matching(sums: SimilaritySums) -> Matching:
 def counterparts(
     similarity: Float[np.ndarray, " head"], p: Float[np.ndarray, " head"], matches: Matching
 ) -> Bool[np.ndarray, " head"]:
-    """Return which heads have a true counterpart in another checkpoint, which means that their match is close and
-    reliable.
+    """Return which heads have a true counterpart in another checkpoint: a match that is close and reliable.
 
     p (`beyond_chance`) must be at most ALPHA, the similarity at least LEAST, the interval of the margin above 0, the
     halves must agree, and the distance must be at most NEARER times that to any other head. NaN counts as no match.

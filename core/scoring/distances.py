@@ -32,8 +32,8 @@ class Group:
 
 
 def groups_of(distances: Float[np.ndarray, "head head"], heads: Sequence[Head], *, within: float) -> list[Group]:
-    """Return clusters of at least two similar heads, found by average linkage. The cluster with the smallest distance
-    comes first.
+    """Return clusters of at least two similar heads, by average linkage. The cluster with the smallest distance is
+    first.
 
     Clusters are merged while their mean distance is at most the fraction `within` of the mean over all pairs of heads.
     Raises InputError unless it is between 0 and 1.

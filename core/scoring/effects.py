@@ -46,8 +46,7 @@ def mcnemar(right_before: Outcomes, right_after: Outcomes) -> float:
 
 
 def counted(name: str, gold: Outcomes, predicted: HeadOutcomes, counts: Counts) -> Float[np.ndarray, "draw head"]:
-    """Return the value of a metric (accuracy, F1 of class 1, or Pearson's r) for every vector of example weights and
-    every head.
+    """Return a metric (accuracy, F1 of class 1, or Pearson's r) for each vector of example weights and each head.
 
     NaN if undefined (constant predictions for pearson); f1 is 0 if class 1 is never predicted, as in scikit-learn.
     Raises InputError for an unknown metric.
@@ -275,8 +274,7 @@ FLOOR = 0.1  # logits: with a smaller difference in m, a pair is left out and co
 
 @dataclass(frozen=True)
 class Recovered:
-    """The fraction of the logit difference that each set of patched components recovers, with its 95 % interval and p
-    value.
+    """The fraction of the logit difference that each set of patched components recovers, with interval and p value.
 
     Attributes:
         share: may be below 0 or above 1.
@@ -332,8 +330,7 @@ def recovered_share(
 
 @dataclass(frozen=True)
 class Agreement:
-    """Rank correlations between two scores of n heads, with a p value for Spearman's rho; None if one score is
-    constant."""
+    """Rank correlations between two scores of n heads, with p for Spearman's rho; None if one score is constant."""
 
     spearman: float | None
     kendall: float | None

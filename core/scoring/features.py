@@ -419,8 +419,7 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer of the attention to tokens with each feature. It has means over inputs, with and without a random
-    baseline subtracted.
+    """Observer of the attention to tokens with each feature: means over inputs, and means minus a random baseline.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -542,8 +541,7 @@ class FeatureAttention:
         return by_feature(self, self.means.result())
 
     def contrast(self, definition: str, feature: str) -> StatisticEstimate:
-        """Return the mean contrast [layer, head, 1] between tokens with and without a feature, for one definition of
-        attention."""
+        """Return the mean contrast [layer, head, 1] of tokens with a feature, for one definition of attention."""
         return self.means.result().part(self.contrast_column(definition, feature))
 
     def contrast_column(self, definition: str, feature: str) -> int:
@@ -553,8 +551,7 @@ class FeatureAttention:
         return start + way + self.features.index(feature)
 
     def effect_column(self, definition: str, feature: str) -> int:
-        """Return the index of the attention minus baseline in `means`, for one feature and one definition of
-        attention."""
+        """Return the index of attention minus baseline in `means`, for one feature and definition of attention."""
         width = len(self.features)
         return 2 * self.definitions.index(definition) * width + width + self.features.index(feature)
 
@@ -562,8 +559,7 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate with one statistic per (definition, feature) into two estimates: the attention, and the
-    attention minus baseline."""
+    """Split an estimate by (definition, feature) into two estimates: attention, and attention minus baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

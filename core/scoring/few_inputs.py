@@ -108,8 +108,7 @@ def p_either(mean: Cells, spread: Spread) -> Cells:
 def mean_interval(
     values: Float[np.ndarray, "input cell"],
 ) -> tuple[Float[np.ndarray, " cell"], Float[np.ndarray, " cell"]]:
-    """Return the 95 % interval of the mean over inputs; NaN for fewer than two inputs, or if only one input is
-    nonzero."""
+    """Return the 95 % interval of the mean over inputs; NaN for fewer than two inputs, or if only one is nonzero."""
     if len(values) < 2:
         nothing = np.full(values.shape[-1], np.nan)
         return nothing, nothing

@@ -27,8 +27,7 @@ class SpecialPositions:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """Attention maps of equally long inputs, with the positions of their special tokens. Head scores are computed from
-    these maps."""
+    """Attention maps of equally long inputs, and their special tokens. Head scores are computed from these maps."""
 
     weights: Any
     places: Sequence[SpecialPositions]
@@ -132,8 +131,7 @@ def to_offset(weights: Float[Any, "*heads query key"], offset: int, *, causal: b
 def to_keys(
     weights: Float[Any, "*heads query key"], keys: Sequence[int], *, causal: bool = False
 ) -> Float[Any, "*heads"]:
-    """Return the total attention weight that the given keys receive, averaged over queries; NaN without keys or
-    queries.
+    """Return the total attention to the given keys, averaged over queries; NaN without keys or queries.
 
     `causal` uses only queries that see one of the keys and another key (i >= min(keys), i > 0).
     """
@@ -162,8 +160,7 @@ def row_entropies(weights: Float[Any, "*heads query key"]) -> Float[Any, "*heads
 
 
 def mean_of_rows(rows: Float[Any, "*heads query"], *, causal: bool) -> Float[Any, "*heads"]:
-    """Return the mean over queries of a value that is given for each attention row; NaN without queries. `causal`
-    leaves out query 0."""
+    """Return the mean over queries of one value per attention row; NaN without queries. `causal` leaves out query 0."""
     rows = rows[..., 1:] if causal else rows
     return rows.mean(-1) if rows.shape[-1] else rows.sum(-1) * float("nan")
 

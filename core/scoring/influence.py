@@ -135,8 +135,7 @@ def _skewed(value: float, rows: Rows, unseen: float) -> tuple[float, float]:
 
 
 def mean_score(name: str, gold: Rows, predicted: Runs) -> Interval:
-    """Return the mean metric of several runs, with an interval. The interval is over examples and, if there are several
-    runs, also over runs.
+    """Return the mean metric of several runs, with an interval over examples and, if there are several runs, over runs.
 
     Two right and two wrong examples are added (Agresti and Coull 1998), or their equivalent for F1; r uses Fisher's
     scale.

@@ -73,8 +73,7 @@ def share_difference(
     *,
     seed: int = 0,
 ) -> Interval:
-    """Return the difference between the accuracies of two predictions of the same words. The two predictions are paired
-    by sentence.
+    """Return the difference between the accuracies of two predictions of the same words, paired by sentence.
 
     `first` and `second` are right words of each sentence, and `totals` counted words. None as for `share_of`.
     """
@@ -105,8 +104,7 @@ def not_above_constant(share: float, constant: float, rows: int) -> str:
 
 
 def fisher_interval(correlation: float, rows: int) -> tuple[float, float]:
-    """Return the 95 % interval of Pearson's r over at least 4 examples (Fisher 1921). The interval is computed for
-    arctanh r with SE 1 / sqrt(n - 3)."""
+    """Return the 95 % interval of Pearson's r over 4 or more examples (Fisher 1921): arctanh r, SE 1 / sqrt(n - 3)."""
     reach = NormalDist().inv_cdf(0.975) / math.sqrt(rows - 3)
     centre = math.atanh(min(max(correlation, -1 + 1e-12), 1 - 1e-12))
     return math.tanh(centre - reach), math.tanh(centre + reach)

@@ -59,15 +59,13 @@ class WordTable:
         return (sentence >= 0) & (key_sentence >= 0) & np.where(across, sentence != key_sentence, within)
 
     def alike(self, batch: Words, query: Words, key: Words) -> np.ndarray:
-        """Return whether two different words of an input have the same spelling. The result is False if spellings are
-        unknown."""
+        """Return whether two different words of an input have the same spelling; False if spellings are unknown."""
         spelling = self.spelling[batch, query]
         return (spelling >= 0) & (spelling == self.spelling[batch, key]) & (query != key)
 
 
 class LinkBatch:
-    """Links between words for inputs of equal length, by relation and direction. They are found once and used for every
-    layer.
+    """Links between words for inputs of equal length, by relation and direction. They are used for every layer.
 
     The group of a link is its input, turn and distance or, across sentences, its input, turn and query. Its baseline is
     all reachable pairs of its group that are not links of that turn.
@@ -274,8 +272,7 @@ class LinkBlocks:
         self.unfinished: dict[int, np.ndarray] = {}
 
     def take(self, head: int, start: int, weights: Any) -> None:
-        """Add the attention weights of one head to the running sums, for a block of queries that begins at query
-        `start`."""
+        """Add the attention weights of one head to the running sums. `start` is the first query of the block."""
         block = weights.float().cpu().numpy()[:, : self.first[-1]]
         rows = block[:, self.first[:-1]]  # weight on each word: its first piece, then its others
         for more in range(1, int(self.sizes.max())):

@@ -33,8 +33,7 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word and the sentence of each token in an input. The word is -1 for tokens outside words, and the sentence is
-    -1 also for special tokens."""
+    """The word (-1 outside words) and the sentence (-1 also for special tokens) of each token in an input."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]
@@ -50,8 +49,7 @@ class Pieces:
 
 @dataclass(frozen=True)
 class Hexagons:
-    """Query-key positions from which the contrasts of links are computed: three queries and three keys for each random
-    draw.
+    """Positions from which contrasts of links are computed: three queries and three keys for each random draw.
 
     `fits` marks valid draws: all other positions are inside the input, between other words, and not linked. The
     positions of invalid draws are undefined.
@@ -86,8 +84,7 @@ Links = Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
 def hexagons(
     pieces: Pieces, links: Links, linked: Bool[np.ndarray, "link word word"], *, causal: bool, seed: Sequence[int]
 ) -> Hexagons:
-    """Draw random sets of query-key positions as controls for each link (a pair of words) of one input. A link gets at
-    most DRAWS sets.
+    """Draw random sets of query-key positions, at most DRAWS, as controls for each link (a pair of words) of one input.
 
     Args:
         links: token positions of the words of the query and of the key.
@@ -331,6 +328,5 @@ class MeanContrasts:
                 start += count
 
     def result(self) -> Float[np.ndarray, "entry cell"]:
-        """Return, for every head, the mean contrast of each group of links, in nats; NaN if a group has no valid
-        draws."""
+        """Return, for every head, the mean contrast of each group of links, in nats; NaN without valid draws."""
         return self._means.reshape(len(self._means), -1)

@@ -53,8 +53,7 @@ def place_draws(
 def exchange_draws(
     groups: Sequence[Float[np.ndarray, "_ _ cell"]], draws: int, *, seed: int = 0
 ) -> Float[np.ndarray, "draw cell"]:
-    """Return random sums of a score over inputs. For each sum, links are permuted at random among the inputs of a
-    group.
+    """Return random sums of a score over inputs. In each sum, links are permuted at random among the inputs of a group.
 
     `groups` has, for each group at [i, j], the score of input i with the links of input j.
     """
@@ -70,14 +69,12 @@ def exchange_draws(
 
 
 def p_values(observed: Float[np.ndarray, " cell"], draws: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, " cell"]:
-    """Return the one-sided p value of each observed sum: (1 + number of draws that are at least as large) / (1 + number
-    of draws)."""
+    """Return the one-sided p value of each observed sum: (1 + draws that are at least as large) / (1 + all draws)."""
     return (1 + (draws >= observed - _EQUAL * np.maximum(1, np.abs(observed))).sum(0)) / (1 + len(draws))
 
 
 def corrected(p: Float[np.ndarray, " cell"]) -> Float[np.ndarray, " cell"]:
-    """Return Benjamini-Hochberg adjusted p values, corrected over all heads; NaN for all heads if any p value is
-    NaN."""
+    """Return Benjamini-Hochberg adjusted p values over all heads; NaN for all heads if any p value is NaN."""
     return np.full_like(p, np.nan) if np.isnan(p).any() else q_values(p)
 
 

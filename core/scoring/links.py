@@ -89,8 +89,7 @@ def relation_score(
 
 
 def without_key(weights: Float[Any, "*heads query key"], key: int) -> Float[Any, "*heads query key"]:
-    """Return a copy of attention weights without one key (an attention sink). The remaining weights of each row are
-    normalised to sum 1.
+    """Return a copy of attention weights without one key (an attention sink), with rows normalised to sum 1.
 
     Rows are divided by the sum of the other keys, because 1 minus the weight of a strong sink is mostly rounding. A row
     that attends only to that key (query 0 of a causal map) is unchanged.
@@ -119,8 +118,7 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs of equal length. A permutation test can exchange the links of the
-    inputs in a group."""
+    """Return random groups of at most `most` inputs of equal length, whose links a permutation test can exchange."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -135,8 +133,7 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs in one input. Their score is the largest attention weight or, if `average` is True, the mean
-    attention weight."""
+    """Query-key pairs in one input. Their score is the largest or, if `average` is True, the mean attention weight."""
 
     input: int
     name: Any
@@ -145,8 +142,7 @@ class Placement(NamedTuple):
 
 
 class PairScores:
-    """Observer that computes a score of many groups of query-key pairs in every head: the largest or the mean attention
-    weight of the pairs."""
+    """Observer that computes the largest or mean attention weight of many groups of query-key pairs in every head."""
 
     def __init__(self, placements: Sequence[Placement], *, layers: int, heads: int) -> None:
         self._shape = (layers, heads)
@@ -190,8 +186,7 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return a dictionary from (input, name) of each group of pairs to its float32 scores [layer, head]; NaN for
-        groups without pairs."""
+        """Return float32 scores [layer, head] by (input, name) of each group of pairs; NaN for groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 
@@ -212,8 +207,7 @@ def fixed_scores(links: Links, length: int, *, direction: str, pairing: str, cau
 
 
 def habits(pairs: Sequence[Pair], length: int, *, causal: bool) -> dict[str, tuple[Pair, ...]]:
-    """Return control pairs by name. They have the queries of `pairs`; their keys are the previous, the next or the
-    first token."""
+    """Return control pairs by name: from the queries of `pairs` to the previous, the next and the first token."""
     queries = sorted({query for query, _ in pairs})
     return {
         "previous": tuple((q, q - 1) for q in queries if q > 0),
@@ -238,8 +232,7 @@ class Looked(NamedTuple):
 
 
 def other_queries(looked: Looked, *, causal: bool) -> tuple[tuple[Pair, ...], ...]:
-    """Return the query-key pairs of a link, followed by copies with shifted queries. There is one copy for each allowed
-    shift.
+    """Return the query-key pairs of a link, followed by copies with shifted queries, one for each allowed shift.
 
     Queries stay on ordinary positions and off the keys; with `causal`, they follow their keys.
     """
@@ -318,9 +311,8 @@ class QueryResiduals:
         return self._sums[kind] / np.maximum(self._counts, 1)[:, None]
 
     def result(self, kind: str) -> list[Float[np.ndarray, "place cell"]]:
-        """Return one array per link with the largest residual among its query-key pairs. A residual is the attention
-        minus the mean attention at the same distance. Row 0 is for the true queries, and the other rows are for shifted
-        queries."""
+        """Return an array per link with the largest residual among its query-key pairs: attention minus mean attention
+        at the same distance. Row 0 is for the true queries, and the other rows are for shifted queries."""
         curve, largest = self.curve(kind), []
         for pairs, places, weights in zip(self._pairs, self.places, self._weights[kind], strict=True):
             away = [key - query + self._longest for query, key in pairs]

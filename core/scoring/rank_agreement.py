@@ -88,8 +88,7 @@ class RankAgreement:
 
 
 def signs_between(scores: Float[np.ndarray, "*draw head"]) -> Int[np.ndarray, "*draw pair"]:
-    """Return the sign (int8) of the score difference for every two heads a < b. The sign is 1 if a has the higher
-    score."""
+    """Return the sign (int8) of the score difference for every two heads a < b: 1 if a has the higher score."""
     first, second = np.triu_indices(scores.shape[-1], 1)
     return np.sign(scores[..., first] - scores[..., second]).astype(np.int8)
 

@@ -328,8 +328,7 @@ class RoleMeans:
         self.means.update(layer, sums, (~np.isnan(sums)).all(1).astype(float), numbers)
 
     def result(self) -> dict[Role, RoleEstimate]:
-        """Return the estimated score of every head for every role. Scores are NaN if no input has a target of the
-        role."""
+        """Return the estimated score of every head for every role; NaN if no input has a target of the role."""
         estimate = self.means.result()
         return {
             role: RoleEstimate(*(estimate.part(4 * number + index) for index in range(4)))

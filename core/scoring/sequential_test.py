@@ -46,8 +46,7 @@ HALVINGS = 26  # bisections of the range of means, to 1e-8 of it
 
 @dataclass(frozen=True)
 class Rules:
-    """Settings of a sequential test of head effects: the margin, the numbers of examples at interim analyses, and the
-    error rate.
+    """Settings of a sequential test of head effects: margin, numbers of examples at interim analyses, and error rate.
 
     Attributes:
         margin: of the mean effect, in its units.
@@ -166,8 +165,7 @@ def four_bets(effects: HeadRows, clip: float, margin: float) -> Growth:
 
 
 def verdicts(growth: Growth, wanted: float) -> list[Verdict]:
-    """Return the verdict on each head, given the log growth of its four bets. A bet succeeds once its log capital is at
-    least `wanted`."""
+    """Return the verdict on each head from its four bets. A bet succeeds once its log capital is at least `wanted`."""
     above, above_minus, below, below_minus = log_capital(growth) >= wanted
     beyond, within = above | below_minus, above_minus & below
     return ["matters" if a else "does not matter" if b else "open" for a, b in zip(beyond, within, strict=True)]
@@ -238,14 +236,12 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the heads that must be measured on more examples. These are the undecided heads, without the heads
-        that were stopped for futility."""
+        """Return the undecided heads that must be measured on more examples, without those stopped for futility."""
         return self.open[~self.hopeless[self.open]]
 
 
 def taken(effects: HeadRows) -> Int[np.ndarray, " head"]:
-    """Return the number of examples on which each head has been measured, which are the examples before its first
-    NaN."""
+    """Return the number of examples on which each head has been measured: the examples before its first NaN."""
     missing = np.isnan(effects)
     if not effects.shape[1]:
         return np.zeros(len(effects), dtype=int)

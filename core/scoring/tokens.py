@@ -142,8 +142,7 @@ class RelationAttention:
         self.means.update(layer, batch.pooled(values), batch.counts, [self._numbers[k] for k in batch.inputs])
 
     def result(self) -> Iterator[tuple[str, str, dict[str, StatisticEstimate]]]:
-        """Yield each relation and direction, with a dictionary from the name of each quantity to its estimate [layer,
-        head, 1]."""
+        """Yield each relation and direction, with the estimates [layer, head, 1] of all quantities by name."""
         estimate, index = self.means.result(), 0
         for relation in self.relations:
             for direction in DIRECTIONS:
@@ -152,8 +151,7 @@ class RelationAttention:
 
 
 def best_distance(distances: Counter[int]) -> tuple[int, float]:
-    """Return the most frequent distance between linked words, and the accuracy of a baseline that always predicts this
-    distance.
+    """Return the most frequent distance between linked words, and the accuracy if it is always predicted.
 
     Distances are 1 to FARTHEST both ways. The nearest in a tie; (0, NaN) without links.
     """

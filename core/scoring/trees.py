@@ -21,8 +21,7 @@ Mask = Bool[np.ndarray, " word"]
 
 
 def attached(gold: Heads, predicted: Heads, scored: Mask) -> int:
-    """Return how many scored words have the same governor (syntactic head) as in the gold tree: the numerator of
-    UAS."""
+    """Return how many scored words have their gold governor (syntactic head): the numerator of UAS."""
     return int(((np.asarray(gold) == np.asarray(predicted)) & scored).sum())
 
 
@@ -56,8 +55,7 @@ def spanning_trees(weights: Float[np.ndarray, "map word word"]) -> Bool[np.ndarr
 
 
 def joined(gold: Heads, trees: Bool[np.ndarray, "tree word word"], scored: Mask) -> Int[np.ndarray, " tree"]:
-    """Return, for each tree, how many scored words it links to their gold governor, in either direction (undirected
-    UAS)."""
+    """Return how many scored words each tree links to their gold governor, in either direction (undirected UAS)."""
     counted = scored & (np.asarray(gold) != np.arange(len(gold)))
     return trees[:, np.arange(len(gold))[counted], np.asarray(gold)[counted]].sum(-1)
 
