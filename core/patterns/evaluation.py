@@ -99,8 +99,9 @@ def scores(truth: Numbers, predicted: Numbers, groups: Sequence[str], names: Seq
 def by_identity(
     labels: Sequence[str], heads: Sequence[tuple[str, int, int]], identities: Sequence[tuple[str, int, int]]
 ) -> list[str]:
-    """Predict the class of each held-out map without looking at the map: the most frequent class of its head in the
-    training maps, otherwise of its layer, otherwise of all maps. Ties go to the class labelled first."""
+    """Predict the class of each held-out map without looking at the map. The prediction is the most frequent class
+    among the training maps of its head, otherwise of its layer, otherwise among all training maps. Ties go to the class
+    labelled first."""
     counts: dict[tuple[str | int, ...], Counter[str]] = defaultdict(Counter)
     for label, (checkpoint, layer, head) in zip(labels, heads, strict=True):
         for key in ((checkpoint, layer, head), (checkpoint, layer), ()):

@@ -118,7 +118,8 @@ class Examples:
 
 
 def fit_boosted(examples: Examples, classes: int, *, rounds: int = ROUNDS, seed: int = 0) -> Arrays:
-    """Fit gradient-boosted trees and return their parameters as arrays; {} if all examples have the same class."""
+    """Fit gradient-boosted trees, and return their parameters as arrays. The result is empty if all examples have the
+    same class."""
     if len(set(examples.numbers.tolist())) < 2:
         return {}
     measured = examples.measured.astype(np.float32)

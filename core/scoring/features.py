@@ -419,7 +419,8 @@ def _even(length: int, classifying: Sequence[int]) -> _Taken:
 
 
 class FeatureAttention:
-    """Observer of the attention to tokens with each feature: means over inputs, and means minus a random baseline.
+    """Observer of the attention to tokens with each feature. It has means over inputs, with and without a random
+    baseline subtracted.
 
     Attributes:
         features: names, in the order of `Marks.tokens`.
@@ -559,7 +560,8 @@ class FeatureAttention:
 def by_feature(
     observer: FeatureAttention, estimate: StatisticEstimate
 ) -> dict[tuple[str, str], tuple[StatisticEstimate, StatisticEstimate]]:
-    """Split an estimate by (definition, feature) into two estimates: attention, and attention minus baseline."""
+    """Split an estimate with one statistic per (definition, feature) into two estimates: the attention, and the
+    attention minus baseline."""
     width, effects = len(observer.features), {}
     for number, definition in enumerate(observer.definitions):
         for k, feature in enumerate(observer.features):

@@ -33,7 +33,8 @@ SIGNS = np.repeat([1.0, -1.0], 3)
 
 @dataclass(frozen=True)
 class Pieces:
-    """The word (-1 outside words) and the sentence (-1 also for special tokens) of each token in an input."""
+    """The word and the sentence of each token in an input. The word is -1 for tokens outside words, and the sentence is
+    -1 also for special tokens."""
 
     word: Int[np.ndarray, " piece"]
     sentence: Int[np.ndarray, " piece"]

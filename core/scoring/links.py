@@ -118,7 +118,8 @@ def shifted(links: Links, places: Sequence[int]) -> tuple[Links, ...]:
 
 
 def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) -> list[list[int]]:
-    """Return random groups of at most `most` inputs of equal length, whose links a permutation test can exchange."""
+    """Return random groups of at most `most` inputs of equal length. A permutation test can exchange the links of the
+    inputs in a group."""
     by_length: dict[int, list[int]] = defaultdict(list)
     for number in np.random.default_rng(seed).permutation(len(lengths)).tolist():
         by_length[lengths[number]].append(number)
@@ -133,7 +134,8 @@ def exchange_groups(lengths: Sequence[int], *, seed: int = 0, most: int = 40) ->
 
 
 class Placement(NamedTuple):
-    """Query-key pairs in one input. Their score is the largest or, if `average` is True, the mean attention weight."""
+    """Query-key pairs in one input. Their score is the largest attention weight or, if `average` is True, the mean
+    attention weight."""
 
     input: int
     name: Any
@@ -186,7 +188,8 @@ class PairScores:
                     self._scores[number, layer] = chosen.mean(1) if placement.average else chosen.max(1)
 
     def result(self) -> dict[tuple[int, Any], Float[np.ndarray, "layer head"]]:
-        """Return float32 scores [layer, head] by (input, name) of each group of pairs; NaN for groups without pairs."""
+        """Return a dictionary from the (input, name) of each group of pairs to its float32 scores [layer, head]; NaN
+        for groups without pairs."""
         return {name: self._scores[number] for name, number in self._slots.items()}
 
 

@@ -131,7 +131,8 @@ def map_scores(
 def even_scores(
     maps: AttentionMaps, *, first: int | None, separators: Sequence[int]
 ) -> dict[str, Float[np.ndarray, " layer"]]:
-    """Return the HEAD_SCORES of uniform attention by name: one value, or one per layer if layers have windows."""
+    """Return the HEAD_SCORES of uniform attention by name. Each score has one value or, if layers have attention
+    windows, one value per layer."""
     layers = range(maps.layers if maps.windows else 1)
     visible = np.stack([maps.visible(layer) for layer in layers])[:, None].astype(np.float32)
     evenly = replace(

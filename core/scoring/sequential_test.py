@@ -236,7 +236,8 @@ class Standings:
 
     @property
     def going(self) -> Int[np.ndarray, " some"]:
-        """Return the undecided heads that must be measured on more examples, without those stopped for futility."""
+        """Return the heads that must be measured on more examples. These are the undecided heads, without the heads
+        that were stopped for futility."""
         return self.open[~self.hopeless[self.open]]
 
 
