@@ -20,7 +20,7 @@ Reducer = Callable[[int, int, Any], None]
 
 @dataclass(frozen=True)
 class Needs:
-    """The sums over the attention maps of one input that a measure needs.
+    """A request for sums over the attention maps of one input, made by a measure.
 
     Attributes:
         entropy: of each row, -sum p ln p.
@@ -72,15 +72,15 @@ class Streamed(Protocol):
     """An observer of attention that can use sums over attention maps, so that whole maps need not be stored."""
 
     def needs(self, inputs: list[int], queries: int, keys: int) -> Sequence[Needs] | None:
-        """Return the sums that the observer needs for each of these equally long inputs; None if it needs whole maps.
-        With a sink, there is one more key than there are queries."""
+        """Return the sums that the observer needs for each of the `inputs`, which have equal length. Return None if it
+        needs whole maps. With a sink, there is one more key than there are queries."""
 
     def update_sums(self, layer: int, sums: Sequence[MapSums], inputs: list[int]) -> None:
         """Process the sums over the attention maps of one layer for a batch of inputs."""
 
 
 def keys_as_values(sets: Sequence[Sequence[int]], keys: int) -> Float[np.ndarray, "key value"]:
-    """Return a matrix [key, set] that is 1 if the key is in the set of keys, otherwise 0, for `Needs.values`."""
+    """Return a matrix [key, set] for `Needs.values`. An entry is 1 if the key is in the set of keys, otherwise 0."""
     values = np.zeros((keys, len(sets)), dtype=np.float32)
     for number, positions in enumerate(sets):
         values[list(positions), number] = 1

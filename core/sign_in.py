@@ -29,7 +29,7 @@ LARGEST_SESSIONS = 4 << 20  # bytes of the file
 
 
 class SignInSessions:
-    """The active sign-in sessions, stored as hashes of secret and person. Thread-safe.
+    """The active sign-in sessions. Each is stored as a hash of its secret and its person. Thread-safe.
 
     If the file cannot be written, sessions end with the app. If the file cannot be read, all users sign in again.
     """

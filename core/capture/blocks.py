@@ -61,7 +61,7 @@ def layers_of(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
-    """Return the module whose output a sublayer adds to the residual stream, or the module of a whole layer."""
+    """Return the module that computes what a sublayer adds to the residual stream, or the module of a layer."""
     layer = layers_of(checkpoint)[part.within(checkpoint.layers, checkpoint.heads).layer]
     if part.kind == "layer":
         return layer
@@ -70,7 +70,7 @@ def writer(checkpoint: Checkpoint, part: LayerBlock) -> nn.Module:
 
 @contextmanager
 def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs: Sequence[int]) -> Iterator[None]:
-    """Apply changes of sublayers and layers to all forward passes of this thread within the context."""
+    """Apply changes of sublayers and layers to all forward passes that this thread runs within the context."""
 
     def hook(change: PartChange) -> Any:
         def replace(_: nn.Module, arguments: tuple[Any, ...], named: dict[str, Any], output: Any) -> Any:
@@ -101,8 +101,8 @@ def parts_changed(checkpoint: Checkpoint, changes: Sequence[PartChange], inputs:
 def parts_kept(
     checkpoint: Checkpoint, parts: Sequence[LayerBlock]
 ) -> Iterator[dict[LayerBlock, Float[Tensor, "batch position hidden"]]]:
-    """Yield a dictionary that holds, after a forward pass of this thread, the output of each sublayer (what it adds to
-    the residual stream) or layer. Raises InterventionError if the modules cannot be found."""
+    """Yield a dictionary for the next forward pass of this thread. Afterwards, it holds the output of each layer, or
+    what each sublayer adds to the residual stream. Raises InterventionError if the modules cannot be found."""
     kept: dict[LayerBlock, Tensor] = {}
 
     def hook(part: LayerBlock) -> Any:

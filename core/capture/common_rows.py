@@ -25,7 +25,7 @@ MOST_ROWS = 192  # of a block
 
 @dataclass(frozen=True)
 class CommonInput:
-    """The tokens or words that two checkpoints share in one input, as positions in the tokens of each checkpoint."""
+    """The tokens or words of one input that two checkpoints share, as token positions in each checkpoint."""
 
     first: tuple[Group, ...]
     other: tuple[Group, ...]
@@ -37,14 +37,14 @@ def split_alike(first: Encoding, other: Encoding) -> bool:
 
 
 def common_tokens(first: Encoding, other: Encoding) -> CommonInput:
-    """Pair the tokens of two encodings that split the input into the same tokens, position by position."""
+    """Pair the tokens of two encodings of an input by position. Both encodings must have the same tokens."""
     groups = tuple((position,) for position in range(len(first)))
     return CommonInput(groups, groups)
 
 
 def common_words(first: Encoding, other: Encoding) -> CommonInput:
-    """Return the words and special tokens that two checkpoints share in an input that they tokenise differently.
-    Separators are shared only if both checkpoints have equally many."""
+    """Return the words and special tokens that two checkpoints have in common, for an input that they tokenise
+    differently. Separators are included only if both checkpoints have equally many."""
     mine, theirs = (_by_place(encoding) for encoding in (first, other))
     shared = [position for position in mine if position in theirs]
     if len(first.separators) != len(other.separators):
@@ -76,7 +76,7 @@ def drawn_queries(units: int, *, queries: int | None, backward: bool, seed: Sequ
 
 @dataclass(frozen=True)
 class RowBlock:
-    """The attention rows of inputs with similar lengths, padded to one tensor, and the index of each row's input."""
+    """The attention rows of inputs with similar lengths, in one padded tensor, and the index of each row's input."""
 
     rows: Float[Tensor, "head row key"]
     inputs: Sequence[int]
@@ -143,8 +143,8 @@ def _membership(groups: tuple[Group, ...], length: int) -> Tensor | None:
 def take_rows(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], observer: CommonRows
 ) -> list[Float[Tensor, "head _ _"]]:
-    """Run the model and return, for each input, the float32 attention rows of the sampled queries, which sum to 1.
-    Heads are in the order of `Checkpoint.all_heads`."""
+    """Run the model and return the attention rows of the sampled queries of each input, float32. Rows sum to 1, and
+    heads are in the order of `Checkpoint.all_heads`."""
     run(checkpoint, encodings, [observer], layers=observer.layers)
     return observer.rows
 

@@ -36,7 +36,7 @@ class OutputChange:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Attention maps and predictions for one input from a model before and after it is changed.
+    """The attention maps and predictions of a model for one input, before and after the model is changed.
 
     Attributes:
         moved: total variation distance, half the sum over keys of |after - before|, mean over queries, 0 to 1.
@@ -72,8 +72,8 @@ ChangedInput = tuple[Encoding, Sequence[Change]]
 
 
 def predictions(checkpoint: Checkpoint, before: ChangedInput, after: ChangedInput) -> tuple[OutputChange, ...]:
-    """Return the logits of every class, or of the most likely tokens, before and after a change of the model. Empty if
-    nothing is predicted. If only one of two inputs has a mask token, values for the other are NaN."""
+    """Return the logits of every class, or of the most likely tokens, before and after a change. The result is empty if
+    the model predicts nothing. If only one of two inputs has a mask token, values for the other input are NaN."""
     both: list[Tensor | None] = []
     for encoding, changes in (before, after):
         logits = _logits(checkpoint, encoding, changes)

@@ -101,7 +101,7 @@ class Graph:
 
     @property
     def receivers(self) -> int:
-        """Return the number of receivers; each head is three receivers (query, key and value)."""
+        """Return the number of receivers. Each head counts as three receivers: query, key and value."""
         return self.layers * (3 * self.heads + 1) + 1
 
     def receiver(self, layer: int, head: int, kind: int) -> int:
@@ -114,7 +114,7 @@ class Graph:
         return layer * (3 * self.heads + 1) + (3 * self.heads if layer < self.layers else 0)
 
     def before_head(self, layer: int) -> int:
-        """Return the sender index of the first head in a layer, which equals the number of senders before this head."""
+        """Return the sender index of the first head in a layer: the number of senders before this head."""
         return 1 + layer * (self.heads + 1)
 
     def before(self, receiver: int) -> int:
@@ -139,8 +139,8 @@ class Graph:
         return f"L{layer + 1}-feedforward" if index == self.heads else str(Head(layer, index))
 
     def receiver_name(self, receiver: int) -> tuple[str, Input]:
-        """Return the name of a receiver ("L1H2", "L1-feedforward" or "output") and, for a head, the input "q", "k" or
-        "v" (otherwise "")."""
+        """Return the name of a receiver, such as "L1H2", "L1-feedforward" or "output", and which input of a head it is:
+        "q", "k" or "v" ("" for other receivers)."""
         layer, index = divmod(receiver, 3 * self.heads + 1)
         if layer == self.layers:
             return OUTPUT, ""

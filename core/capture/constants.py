@@ -27,8 +27,8 @@ STEP_SIZE = 0.1  # as a multiple of the standard deviation of the layer's mean o
 
 @dataclass(frozen=True)
 class Fitted:
-    """The fitted constant output of every head, and the mean losses on the fitting examples (cross-entropy in nats, or
-    squared errors); NaN for heads that were not fitted.
+    """The fitted constant output of every head, and the mean losses on the examples used for fitting (cross-entropy in
+    nats, or squared error). Values are NaN for heads that were not fitted.
 
     Attributes:
         mean, zero: loss with only this head set to its mean output, or to 0.

@@ -37,12 +37,12 @@ FEW = 8  # largest segment table that is factored into weights and a 0/1 mask
 
 
 def sum_of(value: object) -> Sum | None:
-    """Return the contributions that add up to a tensor, if they are stored on this tensor; otherwise None."""
+    """Return the contributions that are attached to a tensor and add up to it; None if there are none."""
     return getattr(value, "contributions", None) if isinstance(value, Tensor) else None
 
 
 def carry(value: Float[Tensor, "*axes"], carried: Sum) -> Float[Tensor, "*axes"]:
-    """Store the contributions that add up to a tensor on the tensor, and return the tensor."""
+    """Attach contributions that add up to a tensor to this tensor, and return the tensor."""
     value.contributions = carried  # type: ignore[attr-defined]
     return value
 
@@ -292,7 +292,7 @@ class HeadInputs:
 
     @cached_property
     def weights(self) -> Float[Tensor, "batch head query key"]:
-        """Return the attention weights, recomputed from contributions; rows sum to 1, without a sink."""
+        """Return the attention weights, recomputed from contributions. There is no attention sink, so rows sum to 1."""
         return torch.softmax(self.scores.masked_fill(~self.visible, -math.inf), -1)
 
 
@@ -310,8 +310,8 @@ def take_head_inputs(
     norms: bool = False,
     by_difference: bool = False,
 ) -> None:
-    """Compute the queries and keys of every layer as sums of the contributions of earlier components, and pass them to
-    a function, batch by batch.
+    """Compute the queries and keys of every layer as sums of the contributions of earlier components. Pass the results
+    to a function, batch by batch.
 
     The checkpoint must use the attention interface of transformers, in float32 or float64. Raises InterventionError if
     the contributions do not add up exactly.

@@ -54,8 +54,8 @@ class Component:
 
     @property
     def sort(self) -> str:
-        """Return the kind of this component, with "earlier heads" for heads and attention sublayers, and "rest" for
-        biases."""
+        """Return the kind of this component. Heads and attention sublayers are "earlier heads", and biases are
+        "rest"."""
         names = {"head": "earlier heads", "attention": "earlier heads", "bias": "rest", "last bias": "rest"}
         return names.get(self.kind, self.kind)
 

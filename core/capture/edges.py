@@ -115,8 +115,8 @@ class AlignedPairs:
 
 @dataclass(frozen=True)
 class PairRun:
-    """A forward pass on inputs A, with what each sender adds to the residual stream on A (`own`) and on the paired
-    inputs B (`other`).
+    """The results of a forward pass on inputs A. `own` is what each sender adds to the residual stream on A, and
+    `other` is what it adds on the paired inputs B.
 
     At positions of A that are not aligned, `other` is what the sender adds in A.
     """
@@ -136,7 +136,7 @@ class PairRun:
 
 
 def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
-    """Run inputs A of equal length and the inputs B that are paired with them."""
+    """Run the model on inputs A, which have equal length, and on the paired inputs B."""
     layers, last = run_all(stack, stack.embed(pairs.firsts))
     outputs = contributions(stack, layers)
     other = outputs.clone()
@@ -153,7 +153,7 @@ def run_pairs(stack: Stack, pairs: AlignedPairs) -> PairRun:
 @dataclass(frozen=True)
 class Streams:
     """The residual stream of inputs A at one layer, in one copy for each earlier sender. In each copy, the output of
-    this sender is the output on the paired inputs B.
+    that sender is replaced by its output on the paired inputs B.
 
     Attributes:
         attention: input of the attention sublayer, for every sender before its heads.
@@ -166,7 +166,7 @@ class Streams:
 
 def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair position hidden"]]:
     """Yield, for each layer, the residual stream of inputs A in one copy for each earlier sender. In each copy, the
-    output of this sender is the output on the paired inputs B.
+    output of that sender is replaced by its output on the paired inputs B.
 
     The last value is the input of the output layer.
     """
@@ -194,8 +194,8 @@ def streams(run: PairRun) -> Iterator[Streams | Float[Tensor, "sender pair posit
 def edge_effects(
     run: PairRun, edges: Sequence[Edge], difference: Difference, *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "edge pair"]:
-    """Return the effect of every edge on every pair of inputs (A, B), float64: the decrease in the logit difference m
-    on A when the edge carries the output that its sender has on B.
+    """Return the effect of every edge on every pair of inputs (A, B), float64. The effect is the decrease in the logit
+    difference m on A if the edge carries the sender's output on B instead of A.
 
     Args:
         difference: m as a function of logits [..., pair, choice].
@@ -251,8 +251,8 @@ def _of_layer(
 def head_changes(
     run: PairRun, layer: int, changed_streams: Float[Tensor, "sender pair position hidden"]
 ) -> Float[Tensor, "input sender pair position head dim"]:
-    """Return how much each head's output (before W_O) changes if a changed residual stream is used for only its query,
-    only its key or only its value. `changed_streams` are inputs of the attention sublayer."""
+    """Return how much the output of each head (before W_O) changes if a changed residual stream is used for only its
+    query, only its key or only its value. `changed_streams` are inputs of the attention sublayer."""
     block, own = run.stack.blocks[layer], run.layers[layer]
     senders, pairs, length, hidden = changed_streams.shape
     shared = block.qkv(changed_streams.flatten(0, 1)).view(-1, length, 3, block.heads, hidden // block.heads)
@@ -331,7 +331,7 @@ POINTS = 5
 def edge_attributions(
     run: PairRun, slopes_of: Stack, edges: Sequence[Edge], difference: Difference
 ) -> Float[Tensor, "edge pair"]:
-    """Estimate the effect of every edge on every pair of inputs to first order (edge attribution patching).
+    """Estimate the first-order effect of every edge on every pair of inputs (edge attribution patching).
 
     The estimate is the change of the receiver's input if the sender's contribution comes from B, times the gradient of
     m, summed over positions (Syed et al. 2023, arXiv 2310.10348). The gradient is averaged over POINTS points between
@@ -392,7 +392,7 @@ def edge_attributions(
 def circuit_logits(
     run: PairRun, circuits: Bool[Tensor, "circuit receiver sender"], *, batch_tokens: int = BATCH_TOKENS
 ) -> Float[Tensor, "circuit pair choice"]:
-    """Return the logits of inputs A in every circuit. Edges of the circuit carry values from A, and all other edges
+    """Return the logits of inputs A for every circuit. Edges in the circuit carry values from A, and all other edges
     carry values from B.
 
     Senders in the circuit contribute what they compute in this run. With all edges, the result is the logits of A;

@@ -130,8 +130,8 @@ class AttentionRun:
 
     @property
     def asks(self) -> bool:
-        """Return whether this run observes or changes attention, so that a forward pass without attention calls is an
-        error."""
+        """Return whether this run observes or changes attention. If it does, a forward pass without attention calls is
+        an error."""
         asked = (self.watcher, self.head_changes, self.cuts, self.streamer, self.reporter, self.mixer, self.opener)
         return any(asked) or self.gates is not None or self.nudged
 
@@ -254,8 +254,8 @@ def attention_weights(
     options: dict[str, Any],
     cuts: Sequence[Cut] = (),
 ) -> Float[Tensor, "batch head query column"]:
-    """Return softmax(Q K^T * scaling + mask) as the eager functions of transformers compute it, without the edges in
-    `cuts`.
+    """Return softmax(Q K^T * scaling + mask) without the edges in `cuts`. The result equals that of the eager functions
+    of transformers.
 
     At least float32. Rows sum to 1, or to less if a cut does not renormalise. A sink is the last column. Raises
     InterventionError if a cut leaves a query without a visible key.

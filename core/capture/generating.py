@@ -44,7 +44,7 @@ class GenerationStep:
 
 @dataclass(frozen=True)
 class Generated:
-    """A prompt, the text generated from it, and attention maps (None for prompts of more than WHOLE tokens)."""
+    """A prompt, the text generated from it, and its attention maps (None if the prompt has more than WHOLE tokens)."""
 
     prompt: Encoding
     maps: AttentionMaps | None
@@ -133,8 +133,8 @@ def generate(
     seed: int = 0,
     on_step: Callable[[GenerationStep], None] | None = None,
 ) -> Generated:
-    """Generate at most `new` tokens (1 to MOST), until an end-of-text token, and capture the attention maps of the
-    prompt.
+    """Generate tokens until an end-of-text token, but at most `new` tokens (1 to MOST). The attention maps of the
+    prompt are captured.
 
     `temperature` divides the logits before sampling; 0 takes the most probable token. Raises the errors of
     `check_prompt`.

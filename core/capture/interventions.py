@@ -24,8 +24,8 @@ _OFFSETS = {"previous": -1, "current": 0, "next": 1}
 
 @dataclass(frozen=True)
 class Given:
-    """Replacements for the outputs of heads (before W_O) in one batch. If `places` is not None, only the positions
-    where it is True are replaced."""
+    """Replacements for the outputs of heads (before W_O) in one batch. `places` is True at the positions to replace;
+    None means all positions."""
 
     outputs: Float[Tensor, "layer batch query head dim"]
     places: Bool[Tensor, "batch query"] | None = None
@@ -111,8 +111,8 @@ def head_changes_of(
     some: Sequence[Encoding] = (),
     inputs: Sequence[int] = (),
 ) -> dict[int, list[HeadChange]]:
-    """Return the changes that interventions other than knockouts make to the heads of each layer, for a batch of inputs
-    with equal length.
+    """Return how interventions other than knockouts change the heads of each layer, for a batch of inputs with equal
+    length.
 
     Raises InterventionError if a method is unknown, lacks its source, or is "next" in a causal model, or a head has two
     methods; InputError if a head does not exist.
@@ -196,14 +196,14 @@ def cuts_of(
 
 
 def known_operator(name: str) -> str:
-    """Return the name of an ablation method. Raises InterventionError if users cannot choose it."""
+    """Return the name of an ablation method unchanged. Raises InterventionError if users cannot choose this method."""
     check_choice("An ablation method", name, (*OPERATORS, *FROM_REFERENCE), InterventionError)
     return name
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """Check the name of an ablation method and return it. Raises InterventionError if the name is unknown, if the
-    method lacks its `source` or gets that of another method, or for "next" in a causal model."""
+    """Return the name of an ablation method unchanged. Raises InterventionError if the name is unknown, if the method
+    lacks its `source` or gets that of another method, or for "next" in a causal model."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -257,14 +257,14 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Replace the rows of ablated heads in attention weights without sinks by fixed rows of sum 1, and return the
-    result. The ablation method is disable, previous, current, next or first."""
+    """Return attention weights in which the rows of ablated heads are replaced by fixed rows that sum to 1. The weights
+    have no sinks, and the ablation method is disable, previous, current, next or first."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 
 
 def uniform(visible: Bool[Tensor, "rows 1 query key"]) -> Float[Tensor, "rows 1 query key"]:
-    """Return uniform attention over the visible keys of each query, float32. Rows without visible keys are 0."""
+    """Return uniform attention over the visible keys of each query, float32. A row is 0 if the query sees no key."""
     counts = visible.sum(-1, keepdim=True).clamp(min=1)
     return visible.float() / counts
 

@@ -40,8 +40,8 @@ def mask_of(
     attention_mask: Tensor | None = None,
     **options: Any,
 ) -> Tensor | None:
-    """Return the eager attention mask or, within `lazily`, a placeholder that carries the mask function. Transformers
-    calls this function in place of its own.
+    """Return the eager attention mask. Within `lazily`, return a placeholder tensor instead, which only carries the
+    mask function. Transformers calls this function in place of its own.
 
     The mask (batch, 1, query, key) is added to scores, 0 for visible keys; None if transformers skips it.
     `mask_function` states whether a query may attend to a key (None: causal), and `attention_mask` is True for keys
@@ -59,8 +59,8 @@ def mask_of(
 
 
 def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
-    """Return the mask function of a placeholder mask, or None. It maps positions of queries and keys to whether the
-    query sees the key."""
+    """Return the mask function that a placeholder made by `mask_of` carries; None for other masks. The function takes
+    positions of queries and keys, and returns whether each query sees the key."""
     return getattr(mask, "rule", None)
 
 

@@ -26,8 +26,8 @@ from .running import Observer, batches, prepared
 
 
 def separator_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> Float[Tensor, "layer input"]:
-    """Return the fraction of norm-based attention (the norms of weighted value vectors) on separators, averaged over
-    heads and queries, float64. NaN for inputs without separators, and if values are not available."""
+    """Return the fraction of norm-based attention on separators, averaged over heads and queries, float64. Norm-based
+    attention is the norm of weighted value vectors. NaN if the input has no separators or values are not available."""
     shares = torch.full((checkpoint.layers, len(encodings)), float("nan"), dtype=torch.float64)
 
     class Separators:
@@ -70,7 +70,7 @@ class Contributions:
         return self.weights * self.lengths()[:, :, None]
 
     def together(self) -> Float[Tensor, "batch query key"]:
-        """Return the norm of alpha f(x) summed over heads, for every query and key. Opposite contributions of heads
+        """Return the norm of the sum of alpha f(x) over heads, for every query and key. Opposite contributions of heads
         cancel."""
         rows = [
             torch.einsum("bhk,bhkd->bkd", self.weights[:, :, query], self.transformed).norm(dim=-1)
@@ -99,8 +99,8 @@ def contributions(
     *,
     kept_layers: int = 0,
 ) -> None:
-    """Compute the vectors alpha f(x) that add up to the attention output of each layer, in one pass, and pass them to
-    `take`.
+    """Compute the vectors alpha f(x) that add up to the attention output of each layer, in one forward pass. Pass them
+    to the function `take`.
 
     Raises InputError if values or output projections are not available, or the maps would not fit into memory.
 
@@ -153,7 +153,7 @@ def norm_maps(checkpoint: Checkpoint, encoding: Encoding) -> NormMaps:
 
 
 def run_norms(checkpoint: Checkpoint, encodings: Sequence[Encoding], observers: Sequence[Observer]) -> None:
-    """Run observers on norm-based attention maps, whose rows are normalised to sum to 1."""
+    """Pass norm-based attention maps to observers. The rows of the maps are normalised to sum to 1."""
 
     def show(layer: int, taken: Contributions, inputs: list[int]) -> None:
         maps = normalised(taken.norms())

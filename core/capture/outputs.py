@@ -28,8 +28,8 @@ from .running import batches, by_layer, prepared
 def layer_outputs(
     checkpoint: Checkpoint, encodings: Sequence[Encoding]
 ) -> Iterator[tuple[list[int], Float[Tensor, "layer batch position hidden"]]]:
-    """Yield hidden states batch by batch: the indices of the inputs, and the outputs of the embeddings and of each
-    layer, float32.
+    """Yield, for each batch, the indices of its inputs and the hidden states after the embeddings and after each layer,
+    float32.
 
     The last output is after the final LayerNorm, if there is one. Raises InterventionError if the family does not
     return hidden states.
@@ -58,8 +58,8 @@ BY = ("class", "position", "all")
 
 @contextmanager
 def outputs_reported(checkpoint: Checkpoint) -> Iterator[list[Float[Tensor, "batch query head dim"]]]:
-    """Context manager that yields a list to which the next forward pass appends the outputs of heads (before W_O) of
-    each layer. Raises InterventionError if the outputs are not available."""
+    """Context manager that yields an empty list. The next forward pass appends the outputs of heads (before W_O) of
+    each layer to this list. Raises InterventionError if the outputs are not available."""
     if not is_interceptable(checkpoint):
         raise InterventionError(
             "Head outputs can only be read from models that use the attention interface of transformers; "
@@ -172,8 +172,8 @@ def mean_outputs(checkpoint: Checkpoint, encodings: Sequence[Encoding], *, by: s
 
 @dataclass(frozen=True)
 class Donors:
-    """Replacement outputs for "resample" ablation, from another reference example of equal length. If there is none, an
-    example of the nearest length is used, with its positions stretched to the length of the input.
+    """Replacement outputs for "resample" ablation, taken from another reference example of equal length. If there is
+    none, the example has the nearest length, and its positions are stretched to the length of the input.
 
     The choice depends on the seed, the draw number and the tokens of the input, but not on the batch. Raises InputError
     for fewer than two different examples.
@@ -197,7 +197,7 @@ class Donors:
             )
 
     def chosen(self, encoding: Encoding) -> Encoding:
-        """Choose the reference example, with other tokens, whose head outputs replace those of an input."""
+        """Choose the reference example whose head outputs replace those of an input. Its tokens must differ."""
         others = [other for other in self.encodings if other.ids != encoding.ids]
         nearest = min(abs(len(other) - len(encoding)) for other in others)
         near = [other for other in others if abs(len(other) - len(encoding)) == nearest]
@@ -267,7 +267,7 @@ def check_pairs(
 
 @dataclass(frozen=True)
 class Patched:
-    """Activation patching of heads: their outputs are replaced with those on a partner input, at aligned positions.
+    """Activation patching of heads: replaces their outputs by those for a partner input, at aligned positions.
 
     Attributes:
         outputs: of the partner of each input of the run, before W_O.

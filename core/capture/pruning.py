@@ -33,7 +33,7 @@ from .running import BATCH_TOKENS, batches, prepared
 
 
 def pruned_heads(checkpoint: Checkpoint) -> list[Head]:
-    """Return the heads that were pruned when a checkpoint was saved."""
+    """Return the heads that had been pruned when a checkpoint was saved."""
     return [Head.parse(name) for name in getattr(checkpoint.model.config, KEY, None) or []]
 
 
@@ -50,14 +50,14 @@ def output_projections(checkpoint: Checkpoint) -> list[nn.Module]:
 
 
 def weights_of(head: Head, projection: nn.Module, heads: int) -> tuple[slice, ...]:
-    """Return the index of the weights of one head in an output projection."""
+    """Return the index that selects the weights of one head in an output projection."""
     into = 0 if isinstance(projection, Conv1D) else 1  # the weight of Conv1D is [in, out]
     width = cast(Tensor, projection.weight).shape[into] // heads
     return (*[slice(None)] * into, slice(head.head * width, (head.head + 1) * width))
 
 
 def save_pruned(checkpoint: Checkpoint, heads: Iterable[Head], folder: str | Path) -> Path:
-    """Write a checkpoint without some heads, and without those pruned earlier, to a new or empty folder.
+    """Write a checkpoint to a new or empty folder without the given heads and without heads that were pruned earlier.
 
     Raises InputError if there are no heads, a head does not exist, or the folder is not empty; CheckpointError for a
     custom pooling; InterventionError if the family cannot be pruned.
@@ -144,8 +144,8 @@ def component_importance(
 def block_gradients(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], labels: Sequence[int | float]
 ) -> Float[Tensor, " layer"]:
-    """Return the mean absolute gradient of the loss with respect to the gate of every feed-forward sublayer, float64,
-    in units of the loss."""
+    """Return the mean absolute gradient of the loss with respect to the gate of every feed-forward sublayer, float64.
+    The unit is that of the loss."""
     check_labels(checkpoint, encodings, labels)
     total = torch.zeros(checkpoint.layers, dtype=torch.float64)
     for chosen in batches(encodings, BATCH_TOKENS // 2):

@@ -132,7 +132,7 @@ def is_streamed(checkpoint: Checkpoint) -> bool:
 def reached(
     checkpoint: Checkpoint, run: AttentionRun, reach: Reach | None = None
 ) -> AbstractContextManager[AttentionRun]:
-    """Return a context within which a run observes or changes attention in the forward passes of this thread. Raises
+    """Return a context for forward passes of this thread, in which a run observes or changes attention. Raises
     InterventionError if this is not possible. By default, `reach` is the result of `reach_of`."""
     config, reach = checkpoint.model.config, reach or reach_of(checkpoint)
     if reach == "interface":

@@ -46,8 +46,8 @@ class Joining(Protocol):
 
 
 class MapsOfBatch:
-    """Passes the attention maps of one batch to observers, layer by layer. `Joining` observers get short maps of all
-    layers at once. `layers` is the expected number of layers, or 0 if unknown."""
+    """Passes the attention maps of one batch to observers, layer by layer. `Joining` observers get the maps of all
+    layers at once if the maps are short. `layers` is the expected number of layers, or 0 if unknown."""
 
     def __init__(self, observers: Sequence[Any], inputs: list[int], layers: int) -> None:
         self.by_layer, self.inputs, self.layers = list(observers), inputs, layers
@@ -115,14 +115,14 @@ def batches(encodings: Sequence[Encoding], batch_tokens: int = BATCH_TOKENS) -> 
 def with_sink(
     checkpoint: Checkpoint, weights: Float[Tensor, "batch head query key"]
 ) -> Float[Tensor, "batch head query column"]:
-    """Append the weights of the attention sink as a last column, 0 in layers without a sink, for model families with
-    sinks."""
+    """Append the weights of the attention sink as a last column if the model family has sinks. In layers without a
+    sink, these weights are 0."""
     lacks = checkpoint.family.sinks and weights.shape[3] == weights.shape[2]
     return torch.nn.functional.pad(weights, (0, 1)) if lacks else weights
 
 
 def by_layer(checkpoint: Checkpoint, called: Sequence[Tensor]) -> Float[Tensor, "layer ..."]:
-    """Stack tensors, one for each attention call, by layer. Layers without attention get zeros."""
+    """Stack the tensors of all attention calls, ordered by layer. Layers without attention get zeros."""
     own = checkpoint.sets[0]
     if not own.attending:
         return torch.stack(list(called))
@@ -359,8 +359,8 @@ def captured_parts(
     *,
     parts: Sequence[str] | None = None,
 ) -> list[AttentionMaps]:
-    """Return the attention maps for one input, one object for each set of heads in `parts`; for all sets if `parts` is
-    None. Raises the errors of `capture`."""
+    """Return the attention maps for one input, one object for each set of heads in `parts`. If `parts` is None, return
+    those of all sets. Raises the errors of `capture`."""
     sets = [checkpoint.head_set(part) for part in parts] if parts is not None else list(checkpoint.sets)
     kept: dict[int, np.ndarray] = {}
 
@@ -375,8 +375,8 @@ def captured_parts(
 
 
 def stacked_maps(kept: dict[int, np.ndarray], own: HeadSet) -> Float[np.ndarray, "layer ..."]:
-    """Stack the attention maps of a set of heads, given by attention call, by layer; NaN in layers without attention.
-    Raises CheckpointError if a layer has a different number of heads than the config."""
+    """Stack the maps of a set of heads by layer, given the maps of each attention call. Layers without attention get
+    NaN. Raises CheckpointError if a layer has a different number of heads than the config."""
     for call in own.calls:
         if len(kept[call]) != own.heads:
             raise CheckpointError(
@@ -426,8 +426,8 @@ def predict(
 def answers(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], places: Sequence[int], changes: Iterable[Change] = ()
 ) -> Float[Tensor, "input choice"]:
-    """Return the logits of a classifier, or of a language model at one position of each input (`places`). Raises
-    CheckpointError if the checkpoint predicts neither."""
+    """Return the logits of a classifier, or those of a language model at one position of each input (`places`). Raises
+    CheckpointError if the checkpoint is neither."""
     rows: dict[int, Tensor] = {}
     run(checkpoint, encodings, [], interventions=changes,
         on_batch=lambda inputs, output: rows.update(logits_at(checkpoint, output, inputs, places)))  # fmt: skip
@@ -437,7 +437,7 @@ def answers(
 def logits_at(
     checkpoint: Checkpoint, output: object, inputs: Sequence[int], places: Sequence[int]
 ) -> dict[int, Float[Tensor, " choice"]]:
-    """Return the logits of each input in a batch by index of the input. `places` are the positions that a language
+    """Return the logits of each input in a batch, by index of the input. `places` are the positions at which a language
     model predicts. Raises CheckpointError if the output of the model has no logits."""
     logits = getattr(output, "logits", None)
     if logits is None:

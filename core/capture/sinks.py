@@ -38,8 +38,8 @@ def keys_of(encoding: Encoding) -> Bool[np.ndarray, "kind key"]:
 
 @dataclass(frozen=True)
 class SinkSums:
-    """How much each head attends to each kind of sink token, and how much these tokens add to its output; NaN for
-    inputs without such tokens.
+    """How much each head attends to each kind of sink token, and how much these tokens add to the output of the head.
+    NaN for inputs without such tokens.
 
     Attributes:
         share: mean over the queries of the text of the attention to keys of the kind.
@@ -138,7 +138,7 @@ class Massive(NamedTuple):
 
 
 def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[Massive]:
-    """Return the largest activation after every layer (Sun et al. 2024, arXiv 2402.17762)."""
+    """Return the largest activation after every layer (massive activations of Sun et al. 2024, arXiv 2402.17762)."""
     found = [Massive(0.0, 0, -1, 0.0, 0.0)] * checkpoint.layers
     model = getattr(checkpoint.model, "base", checkpoint.model)
     for inputs in batches(encodings):
@@ -167,8 +167,8 @@ def massive_activations(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -
 
 @dataclass(frozen=True)
 class SinkChange:
-    """An ablation of one head: its output is 0 ("head"), or its values at one kind of key are 0 ("zero") or their mean
-    over inputs ("mean")."""
+    """An ablation of one head. It sets the output of the head to 0 ("head"), or its values at keys of one kind to 0
+    ("zero") or to their mean over inputs ("mean")."""
 
     layer: int
     head: int
@@ -178,7 +178,7 @@ class SinkChange:
 
 
 def measure_of(checkpoint: Checkpoint) -> str:
-    """Return the name of the measure for effects on the output of a checkpoint, which depends on its output layer."""
+    """Return the name of the measure for changes of a checkpoint's output. It depends on the output layer."""
     if checkpoint.labels is not None:
         return "change of the score" if len(checkpoint.labels) == 1 else "KL divergence of the label distribution"
     if checkpoint.model.get_output_embeddings() is not None:

@@ -120,8 +120,8 @@ class _PackedProducts(TorchFunctionMode):
 
 @contextmanager
 def packed(device: torch.device, tokens: int) -> Iterator[None]:
-    """Use packed matrix products within this context if the pass has so many tokens that packing the weights saves
-    time. Gradients are not supported."""
+    """Use packed matrix products within this context if the forward pass has enough tokens for packing to save time.
+    Gradients are not supported."""
     if tokens < FEWEST or not packs(device, torch.float32):
         yield
         return
@@ -207,8 +207,8 @@ class Block:
         return self.norms[1](self.narrow(self.wide(middle, activation=self.activation), plus=middle))
 
     def widened(self, x: Float[Tensor, "*rows hidden"]) -> Float[Tensor, "*rows inner"]:
-        """Return the first matrix product of the feed-forward sublayer on the centred and weighted residual stream,
-        without the scale of the LayerNorm and without biases."""
+        """Return the first matrix product of the feed-forward sublayer, without biases. Its input is the residual
+        stream, centred and multiplied by the LayerNorm weight, but not yet divided by the standard deviation."""
         norm, bias = self.norms[self.norm_first], self.wide.bias
         product = self.wide((x - x.mean(-1, keepdim=True)) * norm.weight)
         return product if bias is None else product.sub_(bias)
@@ -222,8 +222,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BegunByHead:
-    """A layer that runs again after a change of one head: its first feed-forward product is updated from the dimensions
-    of this head only.
+    """A layer that is run again after the output of one head has changed. To save time, only the dimensions of this
+    head update its first feed-forward product.
 
     Attributes:
         products: `Block.widened` of W_h, for every head.
@@ -254,7 +254,7 @@ class BegunByHead:
 
 @dataclass(frozen=True)
 class Stack:
-    """A model in stages: inputs, embeddings, layers, the positions that the model head reads, and logits.
+    """A model that is run in stages: inputs, embeddings, layers, the positions that the output layer reads, and logits.
 
     Attributes:
         padding: the padding token in the config of a decoder, which its head skips at the end of an input, or None.
@@ -273,8 +273,8 @@ class Stack:
     reads: Reading = "cls"
 
     def read(self, encoding: Encoding) -> Encoding:
-        """Return the part of an input that can affect the logits: without trailing padding tokens, which the head of a
-        decoder skips, and without the tokens after a predicted position."""
+        """Return the part of an input that can affect the logits. It excludes trailing padding tokens, which the output
+        layer of a decoder skips, and tokens after a predicted position."""
         if self.causal and self.place is not None:
             return encoding.up_to(self.place % len(encoding) + 1)
         if self.padding is None:
@@ -286,7 +286,7 @@ class Stack:
         return self.embedded(self.inputs_of(encodings)).to(self.dtype)
 
     def classify(self, read: Float[Tensor, "rows position hidden"]) -> Float[Tensor, "rows label"]:
-        """Return the logits, at least float32, from the hidden states at the positions that the model head reads."""
+        """Return the logits, at least float32, from the hidden states at the positions that the output layer reads."""
         return self.classified(read).to(torch.promote_types(self.dtype, torch.float32))
 
     def logits(self, last: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows label"]:
@@ -295,7 +295,7 @@ class Stack:
         return self.classify(read.reshape(-1, *read.shape[-2:])).unflatten(0, last.shape[:-2])
 
     def read_of(self, states: Float[Tensor, "*rows length hidden"]) -> Float[Tensor, "*rows position hidden"]:
-        """Return the hidden states that the model head reads: at one position, or at all positions if it averages."""
+        """Return the hidden states that the output layer reads: one position, or all positions if it averages them."""
         position = self.position(states.shape[-2])
         return states if position is None else states[..., position, :].unsqueeze(-2)
 
@@ -304,8 +304,8 @@ class Stack:
         return self.blocks[0].separate["out"].device
 
     def position(self, length: int) -> int | None:
-        """Return the position that the output layer reads, which in decoders is the last token other than padding.
-        Return None if the output layer reads all positions."""
+        """Return the position that the output layer reads; in decoders, the last token other than padding. Return None
+        if the output layer reads all positions."""
         if self.place is not None:
             return self.place
         return {"cls": 0, "last": length - 1, "mean": None}[self.reads]

@@ -30,7 +30,7 @@ def contributions(
 def single_position(
     block: Block, x: Float[Tensor, "batch length hidden"], position: int, fixed: Float[Tensor, "query key"]
 ) -> tuple[Float[Tensor, "batch head dim"], Float[Tensor, "batch head dim"]]:
-    """Return the original outputs of heads at one position, and the outputs with a fixed attention map.
+    """Return the original outputs of heads at one position, and their outputs under a fixed attention map.
 
     Keys and values are not computed for all tokens: q . (W_k x) = (W_k^T q) . x, and weights are summed over x before
     W_v. The bias of keys adds the same to every score, so it has no effect. The query at `position` must see every key;
@@ -61,7 +61,7 @@ class StandIn(Protocol):
     def outputs_at(
         self, block: Block, x: Float[Tensor, "rows length hidden"], position: int
     ) -> tuple[Float[Tensor, "rows head dim"], Float[Tensor, "rows head dim"]]:
-        """Return the outputs of the heads in the last layer at one position, without and with the ablation of heads."""
+        """Return the outputs of the last layer's heads at one position, before and after the ablation."""
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def stand_in(
 def last_outputs(
     stack: Stack, changed: StandIn, x: Float[Tensor, "rows length hidden"]
 ) -> tuple[Float[Tensor, "rows position head dim"], Float[Tensor, "rows position head dim"]]:
-    """Return the outputs of heads in the last layer before and after a change, at the positions that the model head
-    reads."""
+    """Return the outputs of heads in the last layer before and after a change, at the positions that the output layer
+    of the model reads."""
     block, position = stack.blocks[-1], stack.position(x.shape[1])
     if position is not None:
         at_one = changed.outputs_at(block, x, position)

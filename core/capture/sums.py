@@ -20,8 +20,8 @@ Role = Literal["stream", "heads", "branch"]
 
 @dataclass(frozen=True)
 class FrozenNorm:
-    """The contributions that enter a LayerNorm or RMSNorm, to compute its divisor, also after one of them is replaced.
-    `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
+    """The contributions that enter a LayerNorm or RMSNorm. They determine its divisor, also after one of them is
+    replaced. `is_centred` states whether the norm subtracts the mean (LayerNorm) or not (RMSNorm)."""
 
     components: tuple[Component, ...]
     parts: Float[Tensor, "component batch position hidden"]
@@ -59,7 +59,7 @@ class HeldNorm:
     weight: Float[Tensor, " hidden"] | None
 
     def write(self, parts: Tensor, out: Tensor) -> None:
-        """Write the contributions (component, *rows, hidden) after the normalisation into an existing tensor."""
+        """Normalise the contributions (component, *rows, hidden), and write the result into an existing tensor."""
         factor = self.scale if self.weight is None else self.scale * self.weight
         if self.is_centred:
             torch.sub(parts, parts.mean(-1, keepdim=True), out=out).mul_(factor)
@@ -105,7 +105,7 @@ class FixedPart:
 
 
 def fixed_part(component: Component, vector: Float[Tensor, " hidden"], axes: int) -> FixedPart:
-    """Return a contribution that is one constant vector at every position of a tensor with `axes` axes."""
+    """Return a contribution that is the same vector at every position of a tensor with `axes` axes."""
     return FixedPart(component, vector.expand(1, *(1 for _ in range(axes - 1)), len(vector)))
 
 
@@ -208,7 +208,7 @@ class Sum:
         return torch.broadcast_shapes(*shapes)
 
     def with_fixed(self, fixed: Sequence[FixedPart]) -> "Sum":
-        """Return this sum with `fixed` as the contributions that are the same for all inputs."""
+        """Return this sum, with `fixed` as those contributions that are equal for all inputs."""
         found = Sum(self.names, lambda: torch.empty(0), self.role, self.norm, fixed)
         found._chunks, found._make = self.chunks, None
         return found
@@ -268,7 +268,7 @@ class Sum:
         return Sum(self.names, make, self.role, self.norm, fixed)
 
     def settled(self) -> "Sum":
-        """Return this sum with its last bias among the other constants, so that a LayerNorm can store its own bias
+        """Return this sum with its last bias added to the other constants. A LayerNorm can then store its own bias
         separately."""
         if LAST_BIAS in self.names:
             return self._with_last_as_constant()

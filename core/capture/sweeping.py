@@ -48,8 +48,8 @@ class Rows:
 
 
 def packs(encodings: Sequence[Encoding], variants: int, pack_tokens: int = PACK_TOKENS) -> Iterator[list[int]]:
-    """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first. The
-    tokens of a group times (1 + `variants`) are at most `pack_tokens`, unless the group is a single input."""
+    """Yield groups of inputs with similar length that run together, as lists of indices, longest inputs first. A group
+    has at most `pack_tokens` / (1 + `variants`) tokens, unless it is a single input."""
     order = sorted(range(len(encodings)), key=lambda k: (-len(encodings[k]), k))
     some: list[int] = []
     tokens = 0
@@ -209,7 +209,7 @@ def _read(
 
 
 def cost_of(variant: Iterable[Head], layers: int) -> float:
-    """Return the cost of computing one ablation target, in forward passes of the unmodified model.
+    """Return the cost of computing one ablation target. The unit is a forward pass of the unmodified model.
 
     The feed-forward sublayer (two thirds of a layer) counts in the layer where the target begins, later layers count
     fully, and the last layer counts almost nothing.
@@ -344,7 +344,7 @@ def _checked(variant: Iterable[Component], checkpoint: Checkpoint, operator: Ope
 
 
 def heads_of(variant: Iterable[Component]) -> frozenset[Head]:
-    """Return the heads in a set of components, without sublayers and layers."""
+    """Return the heads in a set of components, leaving out sublayers and layers."""
     return frozenset(component for component in variant if isinstance(component, Head))
 
 

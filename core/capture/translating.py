@@ -57,8 +57,8 @@ def pairs_of(checkpoint: Checkpoint, texts: Sequence[tuple[str, str]]) -> list[E
 
 
 def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterable[Change] = ()) -> Right:
-    """Return whether the model predicts every token of each target sentence correctly, and the fraction of tokens that
-    are correct, under interventions. Raises InterventionError if a change is undefined for this model."""
+    """Run an encoder-decoder under interventions. Return whether it predicts every token of each target sentence
+    correctly, and the fraction of correct tokens. Raises InterventionError if a change is undefined for this model."""
     changes = tuple(changes)
     exact, share = np.zeros(len(encodings), dtype=bool), np.zeros(len(encodings))
     for inputs in batches(encodings, BATCH_TOKENS // 2):
@@ -73,8 +73,8 @@ def right(checkpoint: Checkpoint, encodings: Sequence[Encoding], changes: Iterab
 def part_importance(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], *, normalize: bool = True
 ) -> list[Float[np.ndarray, "layer head"]]:
-    """Return the importance |dL/dxi_h| of every head by attention stack, averaged over sentences (Michel et al. 2019,
-    section 4.1).
+    """Return the importance |dL/dxi_h| of every head, for each set of heads (encoder, decoder, cross-attention),
+    averaged over sentences (Michel et al. 2019, section 4.1).
 
     L is the cross-entropy of a sentence in nats, summed over its target tokens. `normalize` divides each layer by its
     l2 norm. Float64, at least 0.
@@ -107,8 +107,8 @@ def part_importance(
 
 
 def aligned_words(checkpoint: Checkpoint, encodings: Sequence[Encoding]) -> list[np.ndarray]:
-    """Return, for each target word, the source word to which each cross-attention head attends most when the decoder
-    writes the target word.
+    """Return, for each target word and cross-attention head, the source word to which the head attends most when the
+    decoder writes the target word.
 
     Words are separated by spaces. The query is the position before the word; for several tokens, the mean. One array
     (layer, head, target word) of zero-based indices per example. Raises InputError if an example has no target.

@@ -47,7 +47,7 @@ def read_by(checkpoint: Checkpoint) -> str:
 def circuit_rows(
     checkpoint: Checkpoint, sources: Sequence[int]
 ) -> Iterator[tuple[Head, Float[Tensor, "source token"]]]:
-    """Yield each head and how much its attention to each source token changes the logit of every token in the
+    """Yield each head, and how much attention of the head to each source token changes the logit of every token in the
     vocabulary. Raises InputError if the weights cannot be found."""
     model = checkpoint.model
     base = getattr(model, "base_model", model)

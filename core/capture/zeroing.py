@@ -36,8 +36,8 @@ class _Call(NamedTuple):
 def value_zeroing(
     checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
 ) -> Float[np.ndarray, "layer query key"]:
-    """Return how much the layer output at each position changes if the value vectors of one token are set to 0: a
-    cosine distance, 0 to 2, float64.
+    """Return how much the layer output at each position changes if the value vectors of one token are set to 0. The
+    change is a cosine distance, 0 to 2, float64.
 
     Every layer runs again from its own input, once for each token. `normalised` divides every row by its sum; rows of
     zeros remain. Raises InputError if the layers of the family cannot be run separately.

@@ -31,7 +31,7 @@ def difference_as_bytes(first: np.ndarray, second: np.ndarray) -> bytes:
 
 
 def packed(header: dict[str, Any], weights: Iterable[bytes]) -> bytes:
-    """Join the length of the header (4 bytes), the header as JSON, and the weights of all maps for the browser."""
+    """Return map data for the browser: length of the header (4 bytes), header as JSON, and weights of all maps."""
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (len(text) % 2)
     return b"".join([len(text).to_bytes(4, "little"), text, *weights])

@@ -363,7 +363,7 @@ def _touch(first: Dependent, second: Dependent) -> bool:
 
 
 def subtree(words: Sequence[Any], root: int, *, without: int) -> tuple[int, ...]:
-    """Return the words of the subtree at `root`, without the subtree at `without` and punctuation at the ends."""
+    """Return the words of the subtree at `root`. The subtree at `without` and punctuation at the ends are left out."""
     inside = {root}
     for _ in words:
         more = {k for k, word in enumerate(words) if word.head in inside and k != without}

@@ -32,8 +32,8 @@ class Element:
     in_core_set: bool | None = None
 
     def is_core(self, rule: CoreRule) -> bool:
-        """Return whether the element is core by a rule: "core_sets" (that of Kovaleva et al.), "core_type" or "any".
-        Elements of unknown coreness count as core."""
+        """Return whether the element is core under the given rule: "core_sets" (the rule of Kovaleva et al.),
+        "core_type" or "any". Elements of unknown coreness count as core."""
         if rule == "core_sets":
             return self.in_core_set is not False
         return rule == "any" or self.coreness is None or self.coreness.startswith("Core")
@@ -92,7 +92,7 @@ class FrameReading:
 
 
 def words(text: str, spans: Iterable[Span]) -> str:
-    """Return the text inside some spans, joined by " … " between spans."""
+    """Return the text inside the given spans, joined by " … " between spans."""
     return " … ".join(text[start:end] for start, end in spans)
 
 
@@ -103,7 +103,7 @@ def overlap(first: Iterable[Span], other: Iterable[Span]) -> bool:
 
 
 def links_of(sentence: AnnotatedSentence, *, core: CoreRule = "core_sets") -> tuple[Link, ...]:
-    """Return the stored links of a sentence, or otherwise links from the target to core elements outside it."""
+    """Return the stored links of a sentence. If there are none, link the target to core elements outside it."""
     if sentence.links is not None:
         return sentence.links
     return tuple(

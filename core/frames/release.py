@@ -76,7 +76,7 @@ class Release:
         return tuple(sorted(entry["name"] for entry in self._reader._frame_idx.values()))
 
     def frame(self, name: str) -> Frame:
-        """Return a frame by name. Raises InputError if the release does not have the frame."""
+        """Return the frame with the given name. Raises InputError if the release does not have the frame."""
         if name not in self._frames:
             try:
                 facts = self._reader.frame_by_name(name)

@@ -46,7 +46,8 @@ class Adapter:
         return self.folder / WEIGHTS
 
     def base_beside(self) -> Path | None:
-        """Return the base model folder at the path in the adapter's settings or near the adapter; None if missing."""
+        """Return the base model's folder: the path in the adapter's settings or one near the adapter; None if
+        missing."""
         named = Path(self.base)
         for place in (named, self.folder / named, self.folder.parent / named.name, self.folder.parent):
             if (place / "config.json").is_file():

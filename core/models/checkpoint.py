@@ -62,8 +62,8 @@ class Checkpoint:
 
     @cached_property
     def windows(self) -> Windows:
-        """Return for each layer how many keys a query can see, counting its own position, or None if it can see all
-        keys. The result is () if every layer can see all keys."""
+        """Return, for each layer, how many keys a query can see, counting its own position. An entry is None if a query
+        can see all keys. The result is () if this is true of every layer."""
         return windows_of(self.model.config)
 
     @property
@@ -189,7 +189,7 @@ class Checkpoint:
         return {name: torch.tensor(rows, device=self.device) for name, rows in given.items()}
 
     def fitted(self, encoding: Encoding) -> Encoding:
-        """Return an encoding with token types of 0 if the model has fewer types than its tokenizer returns.
+        """Return an encoding whose token types are all 0 if the tokenizer uses types that the model does not have.
 
         Raises CheckpointError if the model has no embedding for a token.
         """
@@ -356,7 +356,7 @@ _NOT_TEXT = ("vision", "visual", "image", "audio", "video", "speech", "patch")
 
 
 def learned_positions(model: Any) -> list[int]:
-    """Return the longest input, in tokens, of each position embedding table; empty without such tables.
+    """Return how many tokens each table of position embeddings supports; empty if the model has no such table.
 
     RoBERTa-like tables start after their padding index, BART-like ones at an offset.
     """

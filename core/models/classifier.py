@@ -87,7 +87,7 @@ def pooled(
 
 
 class PooledForSequenceClassification(nn.Module):
-    """A Transformer with a linear classifier on hidden states that `config.atlas_pooling` pools, such as "cls"."""
+    """A Transformer with a linear classifier on pooled hidden states (`config.atlas_pooling`, such as "cls")."""
 
     def __init__(self, base: "PreTrainedModel", outputs: int, separator: int | None) -> None:
         super().__init__()
@@ -133,8 +133,8 @@ class PooledForSequenceClassification(nn.Module):
 def fresh_classifier(
     base: Checkpoint, labels: tuple[str, ...], *, pooling: str = "auto", random_weights: bool = False, seed: int = 0
 ) -> nn.Module:
-    """Return a float32 sequence classifier: a new classification head on a Transformer, which keeps its weights unless
-    `random_weights` is set.
+    """Return a float32 sequence classifier: a Transformer with a new classification head. The Transformer keeps its
+    weights unless `random_weights` is set.
 
     Raises CheckpointError if the pooling is unknown, "sep" without a separator token, or "cls" for a causal model, or
     the tokenizer cannot pad.
@@ -192,7 +192,7 @@ def padding_id(base: Checkpoint) -> int:
 
 
 def with_head(folder: Path, base: "PreTrainedModel", tokenizer: Any) -> nn.Module:
-    """Return a classifier of an opened Transformer and the classification head that was saved in a folder."""
+    """Return a classifier that consists of an opened Transformer and a classification head saved in a folder."""
 
     weights = load_file(folder / HEAD_FILE)
     model = PooledForSequenceClassification(base, len(weights["bias"]), tokenizer.sep_token_id)

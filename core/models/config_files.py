@@ -67,14 +67,14 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def layers_in(config: dict[str, Any]) -> int:
-    """Return the number of layers that a model config specifies; 0 if it specifies none."""
+    """Return the number of layers in a model config; 0 if the config does not specify it."""
     listed = config.get("layers_block_type")
     named = (config[name] for name in (*_LAYERS, "encoder_layers") if isinstance(config.get(name), int))
     return next(named, min(len(listed), MOST_LAYERS) if isinstance(listed, list) else 0)
 
 
 def heads_in(config: dict[str, Any]) -> int:
-    """Return the number of attention heads per layer that a model config specifies; 0 if it specifies none."""
+    """Return the number of attention heads per layer in a model config; 0 if the config does not specify it."""
     return next((config[name] for name in (*_HEADS, "encoder_attention_heads") if isinstance(config.get(name), int)), 0)
 
 

@@ -72,7 +72,7 @@ class Encoding:
         return positions[bisect_right(ends, start) : bisect_left(starts, end)]
 
     def pieces_of(self, spans: Sequence[Span], sentence: int = 0) -> list[tuple[int, ...]]:
-        """Return the positions of tokens for each of several character spans in a sentence."""
+        """Return the token positions for each of several character spans in a sentence."""
         length = len(self.text if sentence == 0 else self.pair or "")
         if not all(0 <= start < end <= length for start, end in spans):
             return [self.pieces(*span, sentence) for span in spans]  # names the one that is not

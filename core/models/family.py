@@ -104,7 +104,8 @@ def family_in(config: Any) -> Family:
 
 
 def family_of(model_type: str) -> Family:
-    """Return the properties of a model family by `model_type`; unknown families are inspected in transformers."""
+    """Return the properties of the family with this `model_type`. If it is new, they are read from transformers'
+    code."""
     if model_type in FAMILIES:
         return FAMILIES[model_type]
     from transformers.models.auto import modeling_auto  # 2.6 s of start-up

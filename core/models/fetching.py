@@ -30,7 +30,7 @@ class RealModel:
 
     @property
     def chosen(self) -> str:
-        """Return the name to open the model: its short name if packaged or on this machine, otherwise its hub ID."""
+        """Return the name that opens the model: its short name if packaged or on this machine, otherwise its hub ID."""
         return self.name if self.name in config.PACKAGED or is_here(self.name) else self.hub
 
 
@@ -44,7 +44,7 @@ REAL_MODELS = (
 
 
 def real_model(name: str) -> RealModel | None:
-    """Return the suggested published model that has a short name or hub ID; None if there is no such model."""
+    """Return the suggested published model with the given short name or hub ID; None if there is no such model."""
     return next((model for model in REAL_MODELS if name in (model.name, model.hub)), None)
 
 
@@ -110,8 +110,8 @@ def _sizes_in(file: Path, modified: int) -> str:
 
 @dataclass
 class Fetch:
-    """The state of a model download in this process: "running", "stopping", "stopped", "failed" or "done" (`state`),
-    the fraction done (`share`), the current step (`doing`), and the error message of a failure."""
+    """The state of a model download in this process. `state` is "running", "stopping", "stopped", "failed" or "done",
+    `share` is the fraction done, `doing` is the current step, and `error` is the message if it failed."""
 
     name: str
     state: str = "running"

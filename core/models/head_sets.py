@@ -14,7 +14,7 @@ Windows = tuple[int | None, ...]
 
 @dataclass(frozen=True)
 class HeadSet:
-    """A set of attention heads: all of a model or, in an encoder-decoder, those of encoder, decoder or cross-attention.
+    """A set of attention heads: all heads of a model or, in an encoder-decoder, all of one stack or of cross-attention.
 
     Attributes:
         part: "" for a model with one set; otherwise encoder, decoder or cross.
@@ -92,8 +92,8 @@ def _calls_interface(module: nn.Module) -> bool:
 
 
 def windows_of(config: Any) -> Windows:
-    """Return for each layer how many keys a query can see, counting its own position, or None if it can see all keys.
-    The result is () if every layer can see all keys.
+    """Return, for each layer, how many keys a query can see, counting its own position. An entry is None if a query can
+    see all keys. The result is () if this is true of every layer.
 
     Read from the config as in the masks of transformers: `layer_types` with `sliding_window`, `local_attention` of
     ModernBERT (half on each side), `attention_layers` with `window_size` of GPT-Neo, and configs with values by layer

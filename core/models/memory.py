@@ -39,7 +39,7 @@ _BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 @dataclass(frozen=True)
 class Stored:
-    """The number of parameters in some weight files, and the torch dtype of most parameters."""
+    """The number of parameters in a set of weight files, and the torch dtype of most parameters."""
 
     parameters: int
     dtype: str

@@ -215,8 +215,8 @@ def _other_size(key: str, name: str, stored: Sequence[int], wanted: Sequence[int
 
 
 def refuse_unread(model: Any, unread: Collection[str], tensors: Tensors, name: str) -> tuple[str, ...]:
-    """Check the tensors in weight files that a model does not use. Return a tuple with a message on those that can be
-    ignored, which is empty if there are none.
+    """Check the tensors in weight files that a model does not use. Return a message about tensors that can be ignored,
+    as a tuple with one entry. The tuple is empty if there are none.
 
     `unread` names unused tensors, and `tensors` has dtype and shape of every tensor in the file. Raises CheckpointError
     if weights of the embeddings or layers are unused.

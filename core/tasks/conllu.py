@@ -35,7 +35,7 @@ class GoldSentence:
 
 
 def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
-    """Read the sentences of a CoNLL-U file, or the first `limit`. Raises InputError that names the invalid line."""
+    """Read all or the first `limit` sentences of a CoNLL-U file. Raises InputError that names the invalid line."""
     try:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
@@ -168,7 +168,8 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TreebankPart:
-    """The usable sentences in one split of a treebank: at least two words, and a single dependency tree."""
+    """The usable sentences in one split of a treebank. A usable sentence has at least two words and a single dependency
+    tree."""
 
     part: str
     sentences: tuple[GoldSentence, ...]
@@ -187,7 +188,7 @@ def file_of(folder: str | Path | None, part: str) -> Path:
 
 
 def read_part(folder: str | None, part: str, limit: int | None = None) -> TreebankPart:
-    """Read the usable sentences in one split of a treebank; if `folder` is None, of the bundled treebank.
+    """Read the usable sentences in one split of a treebank. If `folder` is None, the bundled treebank is read.
 
     Raises InputError if labels are not those of Universal Dependencies, or no sentence is usable.
     """

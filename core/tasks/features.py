@@ -87,7 +87,7 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """Return a token feature by name: "noun", "tag:JJ", "pos:ADJ", "dep:amod". Raises InputError for unknown names."""
+    """Return the token feature with the given name: "noun", "tag:JJ", "dep:amod". Raises InputError if unknown."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")

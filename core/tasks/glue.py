@@ -141,7 +141,7 @@ def task_name(task: str | None) -> str:
 
 
 def task_of(task: str | Task) -> Task:
-    """Return the task with a name in any spelling ("SST-2", "sst2", "MNLI-m"), or the task in a custom file."""
+    """Return the task with the given name in any spelling ("SST-2", "sst2", "MNLI-m"), or the task in a custom file."""
     if isinstance(task, Task):
         return task
     if own.is_own(task):
@@ -369,7 +369,7 @@ WORDS = 4  # length of a shared word sequence
 
 
 def unseen(dev: Sequence[TaskRow], train: Sequence[TaskRow], learned: Sequence[TaskRow]) -> list[TaskRow]:
-    """Return examples that a model was not trained on: dev examples, and train examples unrelated to those it learned.
+    """Return examples that a model was not trained on: dev examples, and train examples unrelated to what it learned.
 
     A train example is unrelated if it shares no sequence of WORDS words with one that the model learned (`learned`);
     those with fewer words are left out.

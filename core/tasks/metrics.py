@@ -60,7 +60,7 @@ def shown(value: Number, digits: int = 1) -> str:
 
 
 def majority(task: Task, train: Values, dev: Values) -> tuple[str, dict[str, Number]]:
-    """Return the most frequent train label, and the metrics of always predicting this label for dev examples.
+    """Return the most frequent train label, and the metrics of predicting this label for every dev example.
 
     For scores, the label is "mean", and the correlations are None.
     """

@@ -145,7 +145,7 @@ class OwnFile:
 
     @property
     def majority(self) -> float | None:
-        """Return the accuracy of always predicting the most frequent dev label; None if there are no class labels."""
+        """Return the accuracy of predicting the most frequent dev label for all dev examples; None without classes."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 
