@@ -91,7 +91,8 @@ def command_line(*words: str) -> str:
 
 @lru_cache(maxsize=1)
 def packaged_checkpoints() -> dict[str, Path]:
-    """Return the folders of the packaged checkpoints by name, from installed weight packages or the hub's cache."""
+    """Return the folder of each packaged checkpoint, by checkpoint name. A folder is in an installed weight package or
+    in the hub's cache."""
     folders: dict[str, Path] = {}
     for name, (package, folder) in PACKAGED.items():
         spec = find_spec(package)

@@ -251,7 +251,8 @@ TOLERANCE = 1e-4  # of a row's largest |score|; beyond it a family is not exact 
 
 @dataclass(frozen=True)
 class HeadInputs:
-    """Queries and keys of one layer, each as a sum of contributions, for a batch of inputs with equal length.
+    """Queries and keys of one layer for a batch of inputs with equal length. Each query and each key is stored as a sum
+    of contributions.
 
     Attributes:
         part: the set of heads; "" if there is only one.

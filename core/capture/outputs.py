@@ -212,7 +212,8 @@ class Donors:
         encodings: Sequence[Encoding],
         outputs_of: Callable[[Sequence[Encoding]], Sequence[Float[Tensor, "layer _ head dim"]]],
     ) -> Given:
-        """Return the outputs of heads on the chosen reference examples, as computed by a function."""
+        """Return the replacement outputs for a batch: the outputs of heads for the chosen reference examples, as
+        computed by `outputs_of`."""
         outputs = outputs_of([self.chosen(encoding) for encoding in encodings])
         return Given(torch.stack([_stretched(output, len(encodings[0])) for output in outputs], 1))
 

@@ -79,8 +79,8 @@ def _listed(model: nn.Module, name: str) -> nn.Module | None:
 
 @dataclass(frozen=True)
 class OutputProjection:
-    """The output projection W_O of one layer by head, and its bias (0 if it has none), with at least float32 precision.
-    `triangle` is R^T from the QR decomposition W_O^T = Q R, so that |v R^T| = |v W_O| for any v."""
+    """The output projection W_O of one layer, split by head, and its bias (0 if it has none), with at least float32
+    precision. `triangle` is R^T from the QR decomposition W_O^T = Q R, so that |v R^T| = |v W_O| for any v."""
 
     weight: Float[Tensor, "head dim hidden"]
     triangle: Float[Tensor, "head dim dim"]

@@ -101,7 +101,8 @@ def word_weights(
 
 
 def special_positions_of(encoding: Encoding, *, words: bool = False) -> tuple[int | None, tuple[int, ...]]:
-    """Return the position of the [CLS] or BOS token (or None) and those of the separators, in tokens or in words."""
+    """Return the position of the [CLS] or BOS token (or None), and the positions of the separators. Positions count
+    tokens or, if `words` is True, words."""
     groups = groups_of(encoding) if words else [[k] for k in range(len(encoding))]
     firsts = [k for k, pieces in enumerate(groups) if encoding.first is not None and encoding.first in pieces]
     separators = tuple(k for k, pieces in enumerate(groups) if set(pieces) & set(encoding.separators))

@@ -95,7 +95,8 @@ def scale_of(norm: nn.Module, width: int) -> Float[Tensor, " hidden"]:
 
 @dataclass(frozen=True)
 class TextWrites:
-    """What each head adds to the logits at one position of one input from the token to which it attends most there.
+    """What each head adds to the logits at one position of one input, counting only the token to which the head attends
+    most there.
 
     Attributes:
         source: index of this token. *Shape:* (layer, head); -1 without attention.

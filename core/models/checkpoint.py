@@ -48,7 +48,8 @@ class Checkpoint:
         return head_sets(self.model.config, self.family, attending_layers(self.model))
 
     def head_set(self, part: str = "") -> HeadSet:
-        """Return the heads of one stack, such as "encoder"; "" is the first. Raises CheckpointError if unknown."""
+        """Return the set of heads with the given name, such as "encoder"; "" is the first set. Raises CheckpointError
+        if the name is unknown."""
         for head_set in self.sets:
             if part in ("", head_set.part):
                 return head_set

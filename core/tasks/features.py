@@ -87,7 +87,8 @@ _KINDS = {"tag": "the Penn tag", "pos": "the universal part of speech", "dep": "
 
 
 def feature_of(name: str) -> Feature:
-    """Return the token feature with the given name: "noun", "tag:JJ", "dep:amod". Raises InputError if unknown."""
+    """Return the token feature with the given name, such as "noun", "tag:JJ", "pos:ADJ" or "dep:amod". Raises
+    InputError for unknown names."""
     if name in FEATURES:
         return FEATURES[name]
     kind, _, value = name.partition(":")

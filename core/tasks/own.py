@@ -145,7 +145,8 @@ class OwnFile:
 
     @property
     def majority(self) -> float | None:
-        """Return the accuracy of predicting the most frequent dev label for all dev examples; None without classes."""
+        """Return the accuracy on dev examples of a classifier that always predicts the most frequent dev label; None if
+        there are no class labels."""
         dev = self.of("dev")
         return Counter(row.label for row in dev).most_common(1)[0][1] / len(dev) if self.labels else None
 

@@ -285,7 +285,8 @@ def read_given(text: str, name: str = PASTED) -> SentenceTable:
 
 
 def read_pasted(text: str, name: str = PASTED) -> list[Pasted]:
-    """Read sentences or pairs from a text field or upload. Raises InputError for none, too many, or invalid ones."""
+    """Read sentences or pairs from a text field or upload. Raises InputError if there are none or too many, or if one
+    is invalid."""
     table = read_given(text, name)
     for number, cells in table.rows:
         if not cells[SENTENCE]:
