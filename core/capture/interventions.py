@@ -196,14 +196,14 @@ def cuts_of(
 
 
 def known_operator(name: str) -> str:
-    """Return the name of an ablation method unchanged. Raises InterventionError if users cannot choose this method."""
+    """Check that users can choose an ablation method, and return its name. Raises InterventionError otherwise."""
     check_choice("An ablation method", name, (*OPERATORS, *FROM_REFERENCE), InterventionError)
     return name
 
 
 def operator_of(name: str, *, causal: bool, source: StandInSource | None = None) -> Operator:
-    """Return the name of an ablation method unchanged. Raises InterventionError if the name is unknown, if the method
-    lacks its `source` or gets that of another method, or for "next" in a causal model."""
+    """Check that an ablation method can be used, and return its name. Raises InterventionError if the name is unknown,
+    if the method lacks its `source` or gets that of another method, or for "next" in a causal model."""
     if source is not None and source.operator == name:
         return cast(Operator, name)
     if name in FROM_REFERENCE or source is not None:
@@ -257,8 +257,8 @@ def visible_keys(
 def changed(
     weights: Float[Tensor, "batch head query key"], head_change: HeadChange, visible: Bool[Tensor, "rows 1 query key"]
 ) -> Float[Tensor, "batch head query key"]:
-    """Return attention weights in which the rows of ablated heads are replaced by fixed rows that sum to 1. The weights
-    have no sinks, and the ablation method is disable, previous, current, next or first."""
+    """Replace the attention rows of ablated heads by fixed rows that sum to 1, and return all rows. The weights have no
+    sinks, and the ablation method is disable, previous, current, next or first."""
     fixed = uniform(visible) if head_change.operator == "disable" else pointing(head_change.operator, visible)
     return torch.where(head_change.heads.to(weights.device)[:, :, None, None], fixed.to(weights.dtype), weights)
 

@@ -65,7 +65,8 @@ def rule_of(mask: Tensor | None) -> Callable[[Tensor, Tensor], Tensor] | None:
 
 
 def rows_of(mask: Tensor | None, queries: slice, dtype: torch.dtype, device: torch.device) -> Tensor | None:
-    """Return the attention mask for some queries, as numbers that are added to scores; None if every key is visible.
+    """Return the attention mask of the given queries, as numbers that are added to scores; None if every key is
+    visible.
 
     `mask` may be a placeholder. Masked keys have the smallest number of the dtype. *Shape:* (batch or 1, 1, some
     queries, key).
@@ -85,7 +86,7 @@ def _seen(rule: Callable[[Tensor, Tensor], Tensor], queries: slice, keys: int, d
 def visible_rows(
     mask: Tensor | None, row: int, queries: slice, keys: int, dtype: torch.dtype, device: torch.device
 ) -> tuple[Tensor | None, slice]:
-    """Return the attention mask for some queries of one input, and the range of keys that the queries see.
+    """Return the attention mask of the given queries of one input, and the range of keys that the queries see.
 
     The mask (1 or head, some queries, some keys) is added to scores; None if every query sees all of these keys. The
     argument `mask` may be a placeholder. *Shape:* (batch or 1, 1 or head, query, at least key).

@@ -55,7 +55,7 @@ class Stored:
 
 
 def stored_weights(files: Sequence[Path]) -> Stored:
-    """Count the parameters in safetensors files from the headers of the files. Unreadable files are ignored."""
+    """Count the parameters in safetensors files by reading only their headers. Unreadable files are ignored."""
     counts: dict[str, int] = {}
     for kind, shape in tensors_in(files).values():
         counts[kind] = counts.get(kind, 0) + math.prod(shape)
