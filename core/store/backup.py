@@ -140,7 +140,7 @@ def copy_held(source: Path, target: Path) -> None:
 
 
 def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = lambda _: None) -> int:
-    """Restore a backup file to a path without a database, and return the number of label events in the restored
+    """Restore a backup file to a path where no database exists. Return the number of label events in the restored
     database.
 
     `file` was written by `back_up`, or is a database that was moved away; its log is read if it has one. `say` receives
@@ -317,7 +317,7 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
 
 
 def answer_requests(db: Database) -> None:
-    """Make the backups of a database that other processes have requested."""
+    """Make the database backups that other processes have requested."""
     for request in runs_folder(db.path).glob(_REQUEST):
         taken = request.with_suffix(".taken")
         try:

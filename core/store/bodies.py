@@ -82,7 +82,8 @@ def parsed(text: Any) -> Any:
 
 
 def misfit(table: str, column: str, text: Any) -> str:
-    """Return a message if the text in a JSON column of a table does not have the type of the column; otherwise ""."""
+    """Check whether a text has the JSON type that a table column requires. Return a message if it does not; otherwise
+    ""."""
     if text is None:
         return ""
     subject = f"{table}.{column}"
@@ -135,8 +136,8 @@ _collected: ContextVar[list[str] | None] = ContextVar("left_out", default=None)
 
 @contextmanager
 def collecting() -> Iterator[list[str]]:
-    """Return a context manager that collects, without duplicates, the messages about invalid rows that were ignored
-    (`leave_out`)."""
+    """Return a context manager that collects the messages about ignored invalid rows (see `leave_out`), without
+    duplicates."""
     texts: list[str] = []
     token = _collected.set(texts)
     try:
@@ -146,8 +147,8 @@ def collecting() -> Iterator[list[str]]:
 
 
 def leave_out(text: str) -> None:
-    """Report that invalid rows were ignored. The message `text` is logged, and added to the list of the active
-    `collecting` context."""
+    """Report that invalid rows were ignored: log the message `text`, and add it to the list of the active `collecting`
+    context."""
     texts = _collected.get()
     if texts is None or text not in texts:
         log.warning("%s", text)
@@ -171,6 +172,6 @@ def sound(table: str, name: str, row: Mapping[str, Any]) -> bool:
 
 
 def known_keys(row: Mapping[str, Any], keys: Keys | Sequence[str]) -> Row:
-    """Return a copy of a stored dictionary that has only the keys in `keys`, which this version of the program
-    knows."""
+    """Return a copy of a stored dictionary with only the keys in `keys`. Keys that this version of the program does not
+    know are left out."""
     return {name: value for name, value in row.items() if name in keys}

@@ -88,7 +88,7 @@ def class_set_of(db: Database, classifier: str) -> str | None:
 
 
 def choose(db: Database, class_set: str, classifier: str | None, *, annotator: str) -> None:
-    """Select the classifier that suggests classes to annotators for a class set; None turns suggestions off.
+    """Select the classifier that suggests classes when annotators use a class set. None turns suggestions off.
 
     Raises InputError if the classifier was trained on another class set.
     """

@@ -162,8 +162,8 @@ class DatabaseFileGuard:
         _GUARDS.discard(self)
 
     def must_hold(self, cursor: Any) -> None:
-        """Raise StoreError if the database file has been deleted, replaced or truncated since it was opened, or its log
-        has been deleted.
+        """Raise StoreError if the database file was deleted, replaced or truncated after it was opened, or if its log
+        was deleted.
 
         The cursor is used only if the file sizes are inconclusive.
         """
@@ -357,7 +357,7 @@ class Database:
         _OPEN.add(self)
 
     def acting_as(self, person: Person) -> "Database":
-        """Return another handle on this open database that has the access rights of `person`."""
+        """Return a second handle on this open database. It has the access rights of `person`."""
         handle = copy.copy(self)
         handle.person, handle._opened = person, self.shared
         return handle
@@ -377,7 +377,7 @@ class Database:
 
     @property
     def writes(self) -> int:
-        """Return the number of transactions that this process has committed, which caches use to detect changed
+        """Return the number of transactions that this process has committed. Caches use this number to detect changed
         data."""
         return self.shared._writes
 
@@ -456,8 +456,8 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Return a context manager for a write transaction, which yields its cursor. All changes are rolled back if an
-        exception is raised.
+        """Return a context manager that runs a write transaction and yields its cursor. All changes are rolled back if
+        an exception is raised.
 
         A nested call in the same thread joins the outer transaction. Raises RightsError for a viewer, and StoreError if
         the file was deleted, replaced or truncated since it was opened.
@@ -490,8 +490,8 @@ class Database:
         return self.cursor().execute(sql, parameters).df()
 
     def arrow(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> "pa.Table":
-        """Run one SQL query and return the result as an Arrow table, which is faster than `read` for many rows of
-        text."""
+        """Run one SQL query and return the result as an Arrow table. For many rows of text, this is faster than
+        `read`."""
         return self.cursor().arrow(sql, parameters)
 
     def rows(self, sql: str, parameters: Sequence[Any] | dict[str, Any] = ()) -> list[tuple[Any, ...]]:

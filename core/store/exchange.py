@@ -59,7 +59,7 @@ _BELONGS = (
 
 
 def check_columns(table: str, rows: pa.Table, columns: list[str]) -> None:
-    """Raise InputError if imported rows have columns that are duplicated or that the database table does not have."""
+    """Raise InputError if imported rows have duplicate columns, or columns that the database table does not have."""
     names = rows.schema.names
     strange = [name for name in names if name not in columns] or [name for name in names if names.count(name) > 1]
     if strange:
@@ -282,8 +282,8 @@ def _write_table(cursor: duckdb.DuckDBPyConnection, name: str, file: Path) -> in
 
 
 class CheckRun(Protocol):
-    """A function that raises InputError if the options or rows of an imported run do not fit its study. `whole` states
-    whether this version of the program wrote the run."""
+    """A function that raises InputError if the options or rows of an imported run do not fit its study. `whole` is True
+    if this version of the program wrote the run."""
 
     def __call__(self, study: str, options: Row, rows: list[Row], *, whole: bool = True) -> None: ...
 

@@ -30,8 +30,8 @@ _PACKED = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 
 
 def checked_picture(picture: Any) -> dict[str, Any]:
-    """Validate the chart specification of an imported finding and return it. Raises InputError if this program cannot
-    have produced it."""
+    """Validate the chart specification of an imported finding and return it. Raises InputError if this program could
+    not have produced the specification."""
     fault = _fault(picture)
     if fault:
         raise InputError(
@@ -183,7 +183,7 @@ def pin(db: Database, finding: Finding) -> str:
 
 
 def findings(db: Database, chosen: Sequence[str] | None = None) -> list[Finding]:
-    """Return all stored findings, or those with the IDs in `chosen`, newest first."""
+    """Return stored findings, newest first: those with the IDs in `chosen`, by default all."""
     rows = db.records(
         f"""SELECT {_COLUMNS} FROM finding WHERE $chosen IS NULL OR finding IN (SELECT unnest($chosen))
         ORDER BY ordinal DESC""",  # noqa: S608 - our own column names

@@ -99,7 +99,7 @@ def find_annotations(db: Database, search: Search, *, release: str | None = None
 
 
 def skipped_of(db: Database, release: str) -> list[Row]:
-    """Return the parts of a FrameNet release that could not be read, each with the reason."""
+    """Return the parts of a FrameNet release that could not be read, and the reason for each part."""
     releases = db.read("SELECT skipped FROM frame_release WHERE release = ?", [release])
     texts = [
         text for text in releases["skipped"] if sound("frame_release", f"{release}'s skipped parts", {"skipped": text})

@@ -87,7 +87,7 @@ def set_state(db: Database, job: str, state: str, *, error: str | None = None, r
 
 
 def interrupt_running(db: Database) -> int:
-    """Mark all running and queued jobs as interrupted, after the process that ran them has ended, and return their
+    """Mark all running and queued jobs as interrupted, because the process that ran them has ended. Return their
     number."""
     with db.write() as cursor:
         rows = cursor.execute(
@@ -98,8 +98,8 @@ def interrupt_running(db: Database) -> int:
 
 
 def open_units(db: Database, job: str) -> list[Row]:
-    """Return the units of a job that have not run yet or are to run again, in order, as dictionaries with position,
-    key, size, arguments and attempts."""
+    """Return the units of a job that have not run yet or are to run again, in order. Each unit is a dictionary with
+    position, key, size, arguments and attempts."""
     units = db.records(
         f"""SELECT position, key, size, arguments, coalesce(attempts, 0) AS attempts FROM job_unit
             LEFT JOIN ({_NEWEST}) USING (position)
@@ -111,8 +111,8 @@ def open_units(db: Database, job: str) -> list[Row]:
 
 @dataclass(frozen=True)
 class UnitEnd:
-    """The outcome of one unit, which is a part of the work of a job: result rows or an error, and how many worker
-    processes died while running the unit."""
+    """The outcome of one unit of work in a job: result rows or an error, and how many worker processes died while
+    running the unit."""
 
     rows: Sequence[Row] | None = None
     error: str | None = None
@@ -201,7 +201,8 @@ def unit_outcomes(db: Database, job: str) -> "pd.DataFrame":
 
 
 def by_worker(db: Database, job: str) -> "pd.DataFrame":
-    """Return a data frame with the numbers of units, failures, retries and seconds for each worker process of a job."""
+    """Return a data frame with one row for each worker process of a job: its numbers of units, failures, retries and
+    seconds."""
     return db.read(
         f"""SELECT worker, count(*) AS units, count(*) FILTER (state = 'failed') AS failed,
                 sum(attempts - 1)::BIGINT AS retries, sum(seconds) AS seconds
@@ -252,8 +253,8 @@ def delete_job(db: Database, job: str) -> None:
 
 
 def jobs_of(db: Database, study: str, *, unfinished: bool = False) -> list[Row]:
-    """Return the jobs of a study, newest first, as dictionaries with job, state, options and run. `unfinished` returns
-    only jobs that have not finished."""
+    """Return the jobs of a study, newest first, as dictionaries with job, state, options and run. If `unfinished` is
+    True, only jobs that have not finished are returned."""
     rows = db.records(
         """SELECT job.job, job.state, job.options, run.run FROM job LEFT JOIN run ON run.run = job.run
            WHERE job.study = ? AND (job.state <> 'done' OR NOT ?) ORDER BY job.ordinal DESC""",

@@ -51,8 +51,8 @@ _UNSEEN = {"Cc", "Cf", "Zl", "Zp"}  # categories of control and invisible charac
 
 
 def checked_event(event: Mapping[str, Any]) -> Row:
-    """Validate a label event, and return it with all columns. Raises InputError that names the event if it is
-    invalid."""
+    """Validate a label event, and return it with all columns. If the event is invalid, raises InputError with a message
+    that names the event."""
     subject = f"event {str(event.get('sequence', '?'))[:20]}"
     kind = event.get("kind")
     if not isinstance(kind, str) or kind not in EVENT_KINDS:
@@ -101,7 +101,7 @@ def checked_event(event: Mapping[str, Any]) -> Row:
 
 
 def whole_numbers(row: Mapping[str, Any]) -> Row:
-    """Convert floats to integers in the integer columns of a row, and NaN to None, because pandas stores integers with
+    """Convert floats to integers, and NaN to None, in the integer columns of a row. pandas stores integer columns with
     missing values as floats."""
     floats = {name: value for name, value in row.items() if isinstance(value, float)}
     return {
@@ -120,8 +120,8 @@ def check_annotator(name: str) -> None:
 
 
 def likely_time(time: Any, moment: datetime) -> Any:
-    """Return the time of a label that a browser reported, or the time of arrival (`moment`) if the clock of the browser
-    is clearly wrong.
+    """Return the time of a label: the time that a browser reported, or the time of arrival (`moment`) if the clock of
+    the browser is clearly wrong.
 
     A value that is not a time is returned unchanged and refused with its event.
     """
@@ -135,8 +135,8 @@ def likely_time(time: Any, moment: datetime) -> Any:
 
 
 def checked_map(fields: Mapping[str, Any]) -> Row:
-    """Validate the metadata and weights of an attention map and return them. Raises InputError that names the map if
-    they are invalid.
+    """Validate the metadata and weights of an attention map and return them. If they are invalid, raises InputError
+    with a message that names the map.
 
     Weights are float16 bytes [query, key] in [0, 1]; there is one token text per position.
     """
@@ -204,7 +204,7 @@ _LATIN = str.maketrans(
 
 
 def looks_like(name: str) -> str:
-    """Return a normalised form of a name, which is equal for names that look alike."""
+    """Return a normalised form of a name. Names that look alike have the same normalised form."""
     visible = "".join(letter for letter in unicodedata.normalize("NFKD", name) if unicodedata.category(letter) != "Cf")
     latin = unicodedata.normalize("NFKD", visible.casefold()).translate(_LATIN)
     return " ".join(unicodedata.normalize("NFC", latin).split())

@@ -107,8 +107,8 @@ _SAID = ("annotator", "kind", "class_set", "map_id", "pass", "class", "undoes")
 
 
 def owner_of(person: Person, secret: str | None) -> str | None:
-    """Return an ID for whoever sends labels: the name of a signed-in person, otherwise a hash of the browser's secret.
-    None for the owner of the database."""
+    """Return an ID for the sender of labels: the name of a signed-in person, otherwise a hash of the browser's secret.
+    Return None for the owner of the database."""
     if person.name:
         return f"name:{person.name}"
     return None if secret is None else f"browser:{hashlib.sha256(secret.encode('utf-8', 'replace')).hexdigest()}"
@@ -124,8 +124,8 @@ class _Known:
 
 
 def refusals(cursor: Any, rows: Sequence[Row]) -> dict[int, str]:
-    """Return why label events cannot be stored, as a dictionary from the index of each such event to the reason. An
-    event may refer to valid events that precede it in `rows`."""
+    """Find the label events that cannot be stored. Return a dictionary from the index of each such event to the reason.
+    An event may refer to valid events that precede it in `rows`."""
     named = {row["event"] for row in rows} | {row["undoes"] for row in rows if row["undoes"]}
     columns, (these, values) = quoted(*_SAID), among("event", list(named))
     events = cursor.execute(
@@ -260,7 +260,8 @@ def add_maps(cursor: Any, rows: Sequence[Row]) -> int:
 
 
 def stored_facts(cursor: Any, map_ids: Sequence[str]) -> dict[str, Row]:
-    """Return the metadata of stored attention maps that all maps with the same ID must share, by map ID."""
+    """Return metadata of stored attention maps as a dictionary by map ID. Only the fields that must be equal for all
+    maps with the same ID are included."""
     stored = cursor.execute(
         f"SELECT map_id, {quoted(*SAME)} FROM attention_map "  # noqa: S608 - our columns
         "WHERE map_id IN (SELECT unnest(?))",
@@ -294,8 +295,8 @@ def map_facts(db: Database) -> "pd.DataFrame":
 
 
 def map_kinds(db: Database) -> "pd.DataFrame":
-    """Return a data frame with the number of stored attention maps. Maps are counted by checkpoint, task, layer, and
-    whether the attention is causal."""
+    """Return a data frame that counts the stored attention maps. There is one count for each combination of checkpoint,
+    task, layer, and causal or non-causal attention."""
     return db.read("SELECT checkpoint, task, layer, causal, count(*) AS maps FROM attention_map GROUP BY ALL")
 
 
@@ -448,8 +449,8 @@ def class_counts(db: Database, class_set: str) -> dict[str, int]:
 
 
 def decided(db: Database, class_set: str, annotator: str, *, passing: int = 1) -> dict[str, str | None]:
-    """Return the class that an annotator gave to each attention map in one labelling pass, by map ID; None for skipped
-    maps."""
+    """Return the classes that an annotator gave in one labelling pass, as a dictionary by map ID. The class of a
+    skipped map is None."""
     pairs = db.rows(
         "SELECT map_id, CASE WHEN kind = 'label' THEN class END FROM standing "
         "WHERE class_set = ? AND annotator = ? AND pass = ?",

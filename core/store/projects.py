@@ -29,7 +29,7 @@ class ProjectCounts:
 
 
 def project_counts(db: Database) -> dict[str, ProjectCounts]:
-    """Return the progress of every labelling project by its ID."""
+    """Return the progress of every labelling project, as a dictionary by project ID."""
     rows = db.rows(
         f"""{ANSWERS}, label_maps AS (SELECT project, count(*) AS n FROM project_map WHERE kind = 'label' GROUP BY ALL),
                 labels AS (SELECT project, count(*) AS n FROM newest_answers
@@ -184,7 +184,7 @@ def projects(db: Database) -> list[Project]:
 
 
 def one_project(db: Database, project: str) -> Project:
-    """Return the labelling project with an ID. Raises InputError if the ID is unknown."""
+    """Return the labelling project with the given ID. Raises InputError if the ID is unknown."""
     for project_row in _read_projects(db, project.encode(errors="replace").decode()):  # no ID has unpaired surrogates
         return project_row
     raise InputError(
@@ -346,7 +346,7 @@ def claimed(cursor: Any, project: str, map_id: str, annotator: str, passing: int
 
 @dataclass(frozen=True)
 class Marks:
-    """How far a reader has read each project table, so that it later reads only newer rows."""
+    """The positions up to which a reader has read each project table. Later, the reader reads only newer rows."""
 
     ordinal: int = 0
     label: int = 0
@@ -355,8 +355,8 @@ class Marks:
 
 
 def marks(cursor: Any, since: Marks) -> Marks:
-    """Return the positions of the newest rows in the project tables. `since` are the positions up to which a reader has
-    read already."""
+    """Return the positions of the newest rows in the project tables. `since` contains the positions up to which a
+    reader has already read."""
     rows = cursor.execute(
         """SELECT greatest((SELECT max(ordinal) FROM claim WHERE ordinal > $ordinal),
                            (SELECT max(ordinal) FROM project_label WHERE ordinal > $ordinal),
@@ -434,8 +434,8 @@ def answers_since(cursor: Any, project: str, since: Marks, *, last: int | None =
 
 
 def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = None) -> list[tuple[int, str]]:
-    """Return the labels of a project that were undone since the event positions `since`, oldest first, as pairs of the
-    position of the undo event and the ID of the undone event."""
+    """List the labels of a project that were undone since the event positions `since`, oldest first. Each pair contains
+    the position of the undo event and the ID of the undone event."""
     return cursor.execute(
         """SELECT undo.ordinal, undo.undoes FROM label_event AS undo JOIN undone ON undone.event = undo.undoes
            JOIN (SELECT event, max(ordinal) AS entry FROM project_label WHERE project = $project GROUP BY ALL) AS answer
@@ -479,8 +479,8 @@ def frozen_at(cursor: Any, project: str) -> int | None:
 
 
 def frozen_now(db: Database, project: str) -> int | None:
-    """Return what `frozen_at` returns for a project, read with a new cursor: the position of the last label event that
-    a closed or archived project includes, or None for an active project."""
+    """Return the position of the last label event that a closed or archived project includes, or None for an active
+    project. This is `frozen_at` with a new cursor."""
     return frozen_at(db.cursor(), project)
 
 

@@ -33,7 +33,7 @@ _HEADERS = (4096, 8192)  # positions of the two headers of a database file; the 
 
 @dataclass(frozen=True)
 class LogContent:
-    """States which part of a database's write-ahead log can be read.
+    """How much of a database's write-ahead log can be read.
 
     Attributes:
         size: bytes.
@@ -87,8 +87,8 @@ def _block_of(content: bytes) -> int:
 
 
 def root_block(path: Path) -> int | None:
-    """Return the root block number of a DuckDB file from the newer of its two headers; None if the file is too
-    short."""
+    """Return the root block number of a DuckDB file. It is read from the newer of the two file headers. Return None if
+    the file is too short."""
     with path.open("rb") as stream:
         data = stream.read(_HEADERS[-1] + 24)
     if len(data) < _HEADERS[-1] + 24:
@@ -132,7 +132,7 @@ def backups(path: Path) -> Path:
 
 
 def explain(error: BaseException, path: Path) -> StoreError:
-    """Convert an error of DuckDB or the operating system about a database file to a StoreError with a message for
+    """Convert an error about a database file, from DuckDB or the operating system, to a StoreError with a message for
     users."""
     text = str(error).splitlines()[0] if str(error) else type(error).__name__
     if _NO_LOCKS.search(text):

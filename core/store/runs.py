@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def atlas_rows(
     db: Database, *, checkpoint: str, weights: str | None, task: str | None = None, imported: bool = False
 ) -> "pd.DataFrame":
-    """Return a data frame with the newest value of each score for each attention head and task of a checkpoint.
+    """Return a data frame with the newest value of each score, for each attention head of a checkpoint and each task.
 
     Args:
         weights: hash of the checkpoint's current weights; None if they are not available, which selects the weights of
@@ -48,7 +48,7 @@ def atlas_rows(
 
 
 def other_scores(db: Database, *, checkpoint: str, weights: str | None) -> int:
-    """Count the stored head scores under the name of a checkpoint that were computed with other weights than `weights`
+    """Count the head scores stored under a checkpoint name that were computed with model weights other than `weights`
     (a hash), or with unknown weights. Return 0 if `weights` is None."""
     rows = db.read(
         """SELECT count(*) AS scores FROM atlas
@@ -210,8 +210,8 @@ def any_rows(db: Database) -> bool:
 
 
 def known_runs(db: Database, study: str | None) -> "pd.DataFrame":
-    """Return a data frame of the runs of a study, or of all studies for None: your own runs, then bundled runs, then
-    imported runs."""
+    """Return a data frame of the runs of a study, or of all studies if `study` is None. Your own runs come first, then
+    bundled runs, then imported runs."""
     import pandas as pd  # imported here because it takes 0.4 s at start
 
     own_runs = runs(db, study)
@@ -261,15 +261,15 @@ def row_texts(db: Database, run: str) -> list[str]:
 
 
 def holder(db: Database, run: str) -> str:
-    """Return a cache key for the rows of a run: the ID of the database if it stores the run, otherwise a key that
-    changes whenever the bundled results change."""
+    """Return a cache key for the rows of a run. If the database stores the run, the key is the ID of the database.
+    Otherwise, the key changes whenever the bundled results change."""
     own = db.rows("SELECT 1 FROM run WHERE run = ?", [run])
     return db.id if own else shipped_record.version()
 
 
 def latest_run(db: Database, study: str, **where: str | None) -> str | None:
-    """Return the ID of the newest run of a study that was not imported and has the values in `where`, such as
-    checkpoint="gpt2". Return None if there is no such run."""
+    """Return the ID of the newest run of a study that has the values in `where`, such as checkpoint="gpt2". Imported
+    runs are ignored. Return None if there is no such run."""
     listed = runs(db, study)
     listed = listed[listed["imported"].isna()]
     for name, value in where.items():
