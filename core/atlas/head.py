@@ -29,7 +29,7 @@ from ..studies.patterns import pattern_shares
 
 @dataclass(frozen=True)
 class Shelved:
-    """An input from a gallery of inputs ranked by a score of one head, with the attention map of this head.
+    """An input from a gallery, with the attention map of one head. The gallery ranks inputs by a score of this head.
 
     `where` is the rank of the input as text; `tokens` label the rows and columns of the map.
     """

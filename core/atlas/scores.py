@@ -267,7 +267,8 @@ def framed(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_others(scores: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Return the first table of scores, extended by rows of the second whose (task, score) is not in the first."""
+    """Return the first table of scores, and those rows of the second table whose (task, score) is not in the first
+    table."""
     if scores.empty or others.empty:
         return others if scores.empty else scores
     known = set(zip(scores["task"], scores["score"], strict=True))

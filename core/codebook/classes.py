@@ -68,7 +68,7 @@ class Border:
         return f"{self.rule} In the figure, each map has its own colour scale." if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
-        """Return the caption of an example map for the rule; `value` is the measure of the rule for this map."""
+        """Return the caption of an example map for the rule. `value` is the quantity in the rule, for this map."""
         return self.said.format(value=value)
 
 
@@ -137,7 +137,7 @@ class ClassSet:
         return name
 
     def present(self, name: str) -> str | None:
-        """Return the current name of a class, following merges, or None if the set does not have it."""
+        """Return the current name of a class, following merges, or None if the set does not contain the class."""
         try:
             return self.resolved(name)
         except InputError:

@@ -32,8 +32,9 @@ class Column:
 
 @dataclass(frozen=True)
 class Line:
-    """The strongest diagonal line of an attention map: its offset (key minus query), its mean weight, the fraction of
-    its cells with at least MARK (`rows`), and the smallest such fraction in a third of the line."""
+    """The strongest diagonal line of an attention map, with its offset (key minus query) and mean weight. `rows` is the
+    fraction of its cells with a weight of at least MARK. `weakest_third` is the lowest such fraction in the three
+    thirds of the line."""
 
     offset: int
     weight: float
@@ -112,7 +113,7 @@ def sentences(separators: Sequence[int], length: int) -> int:
 
 
 def line_said(line: Line) -> str:
-    """Return a text on a diagonal line in an attention map: its measurements and the thresholds of the codebook."""
+    """Describe a diagonal line in an attention map by its measurements and the codebook's thresholds."""
     return (
         f"line to {STEPS[line.offset]}: mean {line.weight:.2f}, {MARK} or more in {line.rows:.0%} of its cells "
         f"and in {line.weakest_third:.0%} of its weakest third (must be above 0 %)"

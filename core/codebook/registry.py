@@ -33,8 +33,8 @@ class BorderMap:
 
 
 def sides(border: Border) -> str:
-    """Return a sentence on how many maps with unanimous labels the threshold between two classes classifies correctly;
-    "" if there is no threshold."""
+    """Return a sentence that states how many maps are on the correct side of the threshold between two classes. Only
+    maps with unanimous labels are counted. Return "" if there is no threshold."""
     if border.threshold is None:
         return ""
     titles = {one.name: one.title for one in SHIPPED[border.class_set].classes}
@@ -81,7 +81,8 @@ def shipped_set(*, causal: bool) -> ClassSet:
 
 
 def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
-    """Return a bundled or custom class set with its changes applied. Raises InputError if the set does not exist."""
+    """Return the bundled or custom class set with the given name, after its changes in `events` are applied. Raises
+    InputError if the set does not exist."""
     class_events = [event for event in events if event["class_set"] == name]
     if name in SHIPPED:
         return SHIPPED[name].after(class_events)
@@ -94,7 +95,7 @@ def class_set(name: str, events: Iterable[Mapping[str, Any]] = ()) -> ClassSet:
 
 
 def codebook_of(class_set: str) -> Codebook | None:
-    """Return the codebook of a bundled class set; None for a custom one."""
+    """Return the codebook of a bundled class set; None for a custom class set."""
     return SHIPPED[class_set].codebook if class_set in SHIPPED else None
 
 
@@ -125,7 +126,7 @@ def dispute(class_set: str, name: str, measures: CodebookMeasures, *, sentences:
 
 
 def explained(class_set: str, measures: CodebookMeasures, tokens: Sequence[str]) -> str:
-    """Describe the measurements of a map with the codebook's thresholds; "" for a custom class set."""
+    """Describe the measurements of a map, with the thresholds of the codebook. Return "" for a custom class set."""
     codebook = codebook_of(class_set)
     key = measures.column.key
     named = f"{tokens[key]} ({key + 1})" if key < len(tokens) else f"{key + 1}"

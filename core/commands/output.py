@@ -192,8 +192,8 @@ def ran(study: str, options: Row, *, where: JobPlacement, title: str = "") -> tu
 
 
 def open_or_beside(study: str, options: Row) -> tuple[Database, str | None]:
-    """Open the database, and return it and None. If another process uses it, return a temporary database and a message
-    about that process."""
+    """Open the database and return it together with None. If another process uses the database, return a temporary
+    database and a message about that process."""
     chosen = settings().database
     try:
         return Database(chosen), None

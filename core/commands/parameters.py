@@ -58,7 +58,7 @@ def with_form(do: Callable[..., None]) -> Callable[..., None]:
 
 def signed_by(run: Callable[..., None], options: Sequence[Declared], beside: Mapping[str, Any]) -> Callable[..., None]:
     """Give a function the signature from which typer creates its command-line parameters, and return the function. The
-    parameters are the declared `options` and, from `beside`, the output format and placement."""
+    parameters are the declared `options`, and those for the output format and placement in `beside`."""
     return _signed(run, [*(_parameter(option) for option in options if option.flag), *_beside(beside)])
 
 
@@ -79,8 +79,8 @@ def form_typed(typed: Mapping[str, Any]) -> Form:
 
 
 def placement_typed(typed: Mapping[str, Any]) -> JobPlacement:
-    """Return where jobs run (on local workers or on a cluster), as set by the options on the command line, otherwise by
-    the settings."""
+    """Return where jobs run: on local workers or on a cluster. Options on the command line take precedence over
+    settings."""
     chosen = settings()
     return JobPlacement(max(1, typed.get("workers") or chosen.workers), typed.get("cluster") or chosen.cluster)
 

@@ -162,7 +162,7 @@ def _hash(text: str) -> str:
 
 @dataclass(frozen=True)
 class CrateBatch:
-    """A batch of hypotheses as it was tested, read from an RO-Crate with its examples and results."""
+    """A tested batch of hypotheses with its examples and results, read from an RO-Crate."""
 
     options: HypothesisOptions
     rows: Mapping[str, tuple[tuple[TaskRow, str], ...]]
@@ -202,7 +202,7 @@ def read(folder: Path) -> list[CrateBatch]:
 
 
 def altered_parts(folder: Path) -> list[CrateMismatch]:
-    """Find the parts of an RO-Crate that changed after its export. Raises InputError if the folder is no such crate."""
+    """Find the parts of an RO-Crate that changed after its export. Raises InputError if the crate cannot be read."""
     read(folder)
     metadata, body = _json(folder / METADATA), _json(folder / FILE)
     try:

@@ -38,8 +38,8 @@ _STARTING = threading.Lock()
 
 @dataclass(frozen=True, kw_only=True)
 class JobStatus(JobProgress):
-    """The status of a job, with its speed since it started (`rate`, tokens per second; None if unknown) and the tokens
-    processed in unfinished units (`under_way`)."""
+    """The status of a job. `rate` is its speed in tokens per second since it started (None if unknown), and `under_way`
+    is the number of tokens processed in unfinished units."""
 
     job: str
     study: str
@@ -70,7 +70,7 @@ class JobStatus(JobProgress):
 
 def runner(db: Database, place: JobPlacement | None = None) -> Runner:
     """Return the runner that executes the jobs of a database, and create it on first use. `place` sets where units run
-    from now on; None changes nothing. Unfinished jobs of ended processes are marked as interrupted."""
+    from now on; None changes nothing. Jobs that ended processes left unfinished are marked as interrupted."""
     db = db.shared  # one runner for all handles on the file
     with _GUARD:
         if db not in _RUNNERS:
@@ -82,7 +82,7 @@ def runner(db: Database, place: JobPlacement | None = None) -> Runner:
 
 
 def with_absolute_task_paths(options: Any) -> dict[str, Any]:
-    """Return study options in which paths of custom task files are absolute, so that other processes find them."""
+    """Return study options with absolute paths of custom task files, so that other processes find the files."""
     named = dict(options) if isinstance(options, Mapping) else as_json(options)
     task, tasks = named.get("task"), named.get("tasks")
     if isinstance(task, str):
@@ -239,7 +239,8 @@ def take_in(db: Database, file: Path) -> str:
 
 
 def unit_word(study: str) -> str:
-    """Return the plural noun for what a study counts as its progress, such as "tokens"; a default if unknown."""
+    """Return the plural noun for the items in which the progress of a study is counted, such as "tokens". Return a
+    default noun if the study is unknown."""
     try:
         return find_study(study).counts
     except JobError:

@@ -85,8 +85,8 @@ def run_in_turn(
 
 @dataclass
 class AtWork:
-    """A sequence of jobs in a background thread: index (`at`) and ID of the current job, and the error that ended the
-    sequence, if any."""
+    """A sequence of jobs that runs in a background thread. It has the index (`at`) and the ID of the current job, and
+    the error that ended the sequence, if any."""
 
     requests: Sequence[JobRequest]
     at: int = 0

@@ -148,7 +148,7 @@ def machine_rate() -> float:
 def estimate_duration(
     db: Database, study: str, options: Mapping[str, Any], *, rate: Callable[[], float] = machine_rate
 ) -> DurationEstimate | None:
-    """Estimate how long a job will take from the most similar earlier run of the study; None without such a run.
+    """Estimate how long a job will take from the most similar earlier run of its study; None if there is none.
 
     The seconds of that run are multiplied by the ratio of what the study counts, otherwise of examples, otherwise of
     tasks, checkpoints, initialisations and seeds. If both checkpoints are on this machine, the ratio of their work is

@@ -15,7 +15,7 @@ from ..studies.records import Result
 
 @dataclass(frozen=True, kw_only=True)
 class Answer(jobs.UnitEnd, Result):
-    """The response of a worker process to a task. `rows` are those of a unit or a summary.
+    """The response of a worker process to a task. `rows` are the result rows of a unit or the rows of a summary.
 
     After dividing a job, `options` are the options completed by defaults, and `units` the units of the job.
     """
@@ -29,7 +29,8 @@ ACTIVE = frozenset({"queued", "running"})
 
 @dataclass(frozen=True, kw_only=True)
 class BriefJob(Result):
-    """The most important fields of a stored job. `run` is the ID of the run with its results, or None without one."""
+    """The most important fields of a stored job. `run` is the ID of the run with its results, or None if there is no
+    run."""
 
     job: str
     state: str
@@ -99,7 +100,7 @@ class UnitOutcome(Result):
 
 
 def one_job(db: Database, job: str) -> Job:
-    """Return the job with an ID from the database. Raises JobError if the ID is unknown."""
+    """Return the job with the given ID from the database. Raises JobError if the ID is unknown."""
     return Job.of(jobs.one_job(db, job))
 
 

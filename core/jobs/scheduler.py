@@ -74,7 +74,7 @@ class Execution:
         self._summarising = False
 
     def ask(self, task: str, *arguments: Any) -> Answer:
-        """Return a worker's answer to one task. Raises JobError if the task fails; Stopped after cancellation."""
+        """Return a worker's answer to one task. Raises JobError if the task fails, Stopped after cancellation."""
         answer: Answer | None = None
         for _ in range(CRASHES + 1):
             future = self._submit(None, task, *arguments)
@@ -93,7 +93,7 @@ class Execution:
         return answer
 
     def summarize(self, *arguments: Any) -> None:
-        """Request a summary of the results so far. `each_unit` yields it as (None, summary) when it is ready."""
+        """Request a summary of the results so far. Once ready, `each_unit` yields it as (None, summary)."""
         if not self._summarising:
             self._summarising = True
             self._submit(None, "summarize", *arguments)
@@ -188,8 +188,8 @@ SUMMARY_ROWS = 20_000  # more partial rows than this are not summarised
 
 @dataclass
 class Live:
-    """The state of a running job: tokens that were already done when it was started or resumed (`before`), the newest
-    summary of its results (`rows`), and the earliest time of the next summary (`next_summary`)."""
+    """The state of a running job. `before` counts the tokens that were already done when the job was started or
+    resumed. `rows` is the newest summary of its results, and `next_summary` the earliest time of the next summary."""
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
@@ -204,7 +204,7 @@ class Live:
 
 
 class Runner:
-    """A runner of at most `at_once` jobs of one database at the same time, each with its own thread and workers."""
+    """Runs the jobs of one database, at most `at_once` at the same time. Each job has its own thread and workers."""
 
     def __init__(self, db: Database, place: JobPlacement | None = None, at_once: int | None = None):
         chosen = settings()
@@ -258,7 +258,7 @@ class Runner:
         return live.rows if live else []
 
     def trouble(self, job: str) -> str | None:
-        """Return the database error that kept the final state of a job from being stored; None if there was none."""
+        """Return the database error that prevented storing the final state of a job; None if there was none."""
         return self._troubles.get(job)
 
     def close(self) -> None:

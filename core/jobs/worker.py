@@ -136,7 +136,7 @@ def _one_of(kept: list[Any]) -> Any:
 
 
 def prepare(parent: int) -> None:
-    """Set up a worker process with low priority. It ignores Ctrl-C and ends when its parent process ends."""
+    """Set up a worker process with low priority. The process ignores Ctrl-C, and ends when its parent process ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(os, "nice"):
         os.nice(10)  # the app's pages have priority

@@ -25,7 +25,7 @@ from .crowd import votes_of
 
 @dataclass(frozen=True)
 class Suspect:
-    """A map with a likely label error. `margin` is the probability of the suggested minus that of the given class."""
+    """A map with a likely label error. `margin` is P(suggested class) minus P(given class)."""
 
     map_id: str
     given: str
@@ -80,8 +80,8 @@ DOUBTS = "doubts-"  # prefix of the batches of likely label errors; browsers may
 
 
 class Doubt(NamedTuple):
-    """A class that a classifier confidently predicts in disagreement with a label, and the person who queued the map
-    for adjudication."""
+    """A class that a classifier confidently predicts although a label differs, and the person who queued the map for
+    adjudication."""
 
     suggested: str
     queued_by: str
@@ -90,7 +90,7 @@ class Doubt(NamedTuple):
 
 @dataclass(frozen=True)
 class Dispute:
-    """An attention map that needs adjudication because its labels differ or a classifier contradicts them.
+    """An attention map that needs adjudication because its labels differ or a classifier contradicts a label.
 
     Attributes:
         votes, notes: (annotator, class) in the order of labelling, and (annotator, text).
@@ -157,8 +157,8 @@ def disputes(
 
 
 def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any]]) -> None:
-    """Reject adjudications of attention maps for which no adjudication is needed, because nobody disagrees.
-    Adjudications that are already stored are not checked.
+    """Reject adjudications of attention maps that need no adjudication because nobody disagrees. Adjudications that are
+    already stored are not checked.
 
     A map of an open or paused project is adjudicated by the people of the project (everybody if no people are named)
     and by admins, and only if labels differ in such a project or a classifier doubts one. People may replace their own

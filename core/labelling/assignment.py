@@ -404,7 +404,7 @@ class Board:
         return holds(until, now, self._latest(now))
 
     def given(self, person: str, map_id: str, passing: int) -> Choice | None:
-        """Return the assignment of a map to a person with its purpose, or None if it was not assigned to them."""
+        """Return how a map was assigned to a person, with the purpose; None if it was not assigned to the person."""
         participant = self._people.get(person)
         if participant is None:
             return None
@@ -567,13 +567,13 @@ class Board:
         return tuple(self._sizes)
 
     def repeats(self, person: str) -> tuple[int, int]:
-        """Return how many of the attention maps that a person labelled twice got the same class both times, and how
-        many were labelled twice."""
+        """Return two numbers: how many attention maps a person labelled twice with the same class, and how many maps
+        the person labelled twice in total."""
         participant = self._people.get(person) or Participant()
         first = {name: self._slots[name].answers.get(person) for name in participant.again}
         judged = [(stack[-1][1], participant.again[name]) for name, stack in first.items() if stack]
         return sum(before is not None and self.right(before, after) for before, after in judged), len(judged)
 
     def waiting(self, now: float) -> int:
-        """Return how many labels are currently reserved by annotators but not given yet."""
+        """Return the number of unexpired reservations of maps that have not been labelled by their holder yet."""
         return sum(self._holds(until, now) for person in self._people.values() for until in person.open.values())

@@ -27,7 +27,7 @@ NOTHING = Interval(None)
 
 def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
     """Measure how much annotators differ in how often they agree with others. The result is the standard deviation
-    between annotators that chance does not explain.
+    between annotators after the part expected by chance is removed.
 
     Agreement is compared between labels of the same class. None if no map has two labels, or if fewer than two
     annotators can be compared.
@@ -47,7 +47,7 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
 
 def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
     """Measure how much annotators differ in how often they use each class. The result is the standard deviation between
-    annotators that chance does not explain."""
+    annotators after the part expected by chance is removed."""
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
     return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
 
@@ -161,8 +161,8 @@ def _with_interval(spread: Interval) -> str:
 
 
 def advice(labels: pd.DataFrame, names: Sequence[str]) -> Advice:
-    """Advise, from how much annotators differ, whether a learned aggregation of these labels, such as Dawid-Skene, is
-    likely to be better than majority voting."""
+    """Advise whether a learned aggregation of these labels, such as Dawid-Skene, is likely to be better than majority
+    voting. The advice depends on how much the annotators differ."""
     vote_table = votes(labels, names)
     counts = vote_table["worker"].value_counts()
     skill, rates = skill_spread(vote_table), class_rate_spread(vote_table)

@@ -132,7 +132,8 @@ def png(weights: np.ndarray) -> bytes:
 def import_studio(
     db: Database, file: Path, class_set: str, *, people: Mapping[str, str] | None = None, keep_rest: bool = True
 ) -> Imported:
-    """Import labels from a Label Studio export in JSON, including older versions and storage files, or in JSON-MIN.
+    """Import labels from a Label Studio export in JSON or JSON-MIN. The JSON format of older versions and of storage
+    files is also supported.
 
     Also reads a list of records with map_id, class and annotator, as pandas writes it. Annotations from this program
     are recognised by map, annotator, class and time, so an unchanged project adds nothing. If a person has several

@@ -128,8 +128,8 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
 
 
 def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
-    """Return the known class of each attention map. It is the label of the person `source` or, if `source` is "", the
-    result of adjudication."""
+    """Return the known class of each attention map. It is the label of the person `source`, or the result of
+    adjudication if `source` is ""."""
     labels = current_labels(db, class_set)
     if source:
         labels = labels[(labels.annotator == source) & (labels["pass"] == 1)]
@@ -139,7 +139,7 @@ def known_classes(db: Database, class_set: str, source: str) -> dict[str, str]:
 
 
 def shuffled(seed: int, map_id: str) -> bytes:
-    """Return a sort key for a random order of maps that depends only on the seed and the map."""
+    """Return a sort key that puts maps in random order. The key depends only on the seed and the map."""
     return hashlib.sha256(f"{seed}:{map_id}".encode()).digest()
 
 

@@ -25,7 +25,7 @@ SURELY = 1.0  # the largest possible margin
 
 
 class Hint(NamedTuple):
-    """A class suggested by the classifier, with its probability and its margin over the second class."""
+    """A class suggested by the classifier, with its probability and its margin over the second most probable class."""
 
     name: str
     probability: float

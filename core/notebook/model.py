@@ -88,7 +88,8 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder from which studies open this checkpoint; a loaded model is first saved."""
+        """Return the name or folder from which studies open this checkpoint. A loaded model is saved to a folder
+        first."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
@@ -155,7 +156,8 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose the attention scores of a head into terms, for the key with the largest weight of each query.
+        """Decompose attention scores of a head into terms. For each query, the key with the largest weight is
+        considered.
 
         Args:
             head: "L2H5", or a Head.
@@ -270,7 +272,7 @@ class Model:
     def ablate(
         self, task: str = "sst2", *, method: str = "disable", progress: bool = True, **options: Any
     ) -> pd.DataFrame:
-        """Ablate each head in turn on a fine-tuned classifier, and return the changes of its metric.
+        """Ablate each head of a fine-tuned classifier in turn, and return the changes of the classifier's metric.
 
         `method` says how: disable (uniform attention), zero, mean, resample and others. `options` are those of the
         study, such as what="layers" or limit=200.

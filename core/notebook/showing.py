@@ -42,7 +42,7 @@ _SAVING = threading.Lock()
 
 
 def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
-    """Create a checkpoint in eval mode from a copy of a loaded model, an object from `from_pretrained` of transformers.
+    """Create a checkpoint in eval mode from a copy of a loaded model, which `from_pretrained` of transformers returned.
 
     The copy shares the weights and has its own modes and attention function, so that other threads may use the model.
     Raises CheckpointError if `model` is no text Transformer of transformers, some of its weights are not in memory, or
@@ -126,7 +126,7 @@ def saved_copy(model: Any, tokenizer: Any) -> Path:
 
 
 def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: int | None = None) -> Encoding:
-    """Tokenise a text or pair of texts. Without character offsets of the tokenizer, tokens have no words.
+    """Tokenise a text or pair of texts. If the tokenizer has no character offsets, tokens are not assigned to words.
 
     `most` is the largest number of tokens (None: that of the model). Raises InputError for an empty text.
     """
@@ -165,7 +165,7 @@ def encode(checkpoint: Checkpoint, text: str, pair: str | None = None, *, most: 
 
 
 def must_have_words(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError if the tokenizer has no character offsets. Attention maps between words need them."""
+    """Raise CheckpointError if the tokenizer has no character offsets, which attention maps between words require."""
     if not checkpoint.tokenizer.is_fast:
         raise CheckpointError(
             f"Maps between words need a tokenizer with character offsets; {type(checkpoint.tokenizer).__name__} "

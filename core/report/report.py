@@ -87,7 +87,7 @@ def _resolved(folder: Any) -> str | None:
 
 @dataclass(frozen=True)
 class Report:
-    """A report before it runs: its options, data, checkpoint properties and steps."""
+    """A report that has not run yet, with its options, data, checkpoint properties and steps."""
 
     options: ReportOptions
     data: Data

@@ -48,8 +48,8 @@ class Measured:
 
 @dataclass(frozen=True)
 class MeasurementContext:
-    """The circumstances of measured numbers: the checkpoint, the tasks measured on GLUE's own dev examples
-    (`official`), and the reason why a number is missing (`missing`)."""
+    """The circumstances of measured numbers. `official` lists the tasks that were measured on GLUE's own dev examples,
+    and `missing` is the reason why a number is missing."""
 
     checkpoint: str
     official: tuple[str, ...] = ()

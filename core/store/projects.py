@@ -448,8 +448,7 @@ def undone_since(cursor: Any, project: str, since: Marks, *, last: int | None = 
 
 
 def changed_since(cursor: Any, project: str, since: Marks) -> bool:
-    """Return whether a labelling project was reordered, opened, closed or archived after the point in its history that
-    `since` states."""
+    """Return whether a labelling project was reordered, opened, closed or archived after the positions in `since`."""
     rows = cursor.execute(
         "SELECT count(*) FROM project_event WHERE project = ? AND ordinal > ? "
         "AND kind IN ('order', 'open', 'close', 'archive')",

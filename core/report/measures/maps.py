@@ -119,7 +119,8 @@ def features(evidence: Evidence) -> list[Measured]:
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
-    """Collect the attention of the classifying token to each feature in the last layer (Kovaleva et al., Fig. 7)."""
+    """Collect the attention from the token used for classification to each feature in the last layer (Kovaleva et al.,
+    Fig. 7)."""
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):
@@ -134,8 +135,8 @@ def classifying(evidence: Evidence) -> list[Measured]:
 
 
 def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Score]:
-    """Return the scores of the heads in the last layer that state how much the token used for classification attends to
-    a feature."""
+    """Return the scores of heads in the last layer that measure attention from the token used for classification to a
+    feature."""
     classifying = picked(some, statistic="classifying", feature=feature)
     checkpoint_scores = [score for score in classifying if score.checkpoint != "difference"]
     tuned = [score for score in checkpoint_scores if score.checkpoint != checkpoint] or checkpoint_scores
@@ -144,7 +145,7 @@ def last_layer(some: Iterable[Score], feature: str, checkpoint: str) -> list[Sco
 
 
 def relations(evidence: Evidence) -> list[Measured]:
-    """Collect the best head of each syntactic relation. A note gives the attention of this head to other words at the
+    """Collect the best head of each syntactic relation. A note states the attention of this head to other words at the
     same distance (Kovaleva et al., Fig. 7)."""
     values = []
     for result in evidence.of(Part.RELATIONS):
@@ -197,8 +198,8 @@ def statistics(evidence: Evidence) -> list[Measured]:
 
 
 def counted(some: Sequence[Score], bound: float) -> Estimate:
-    """Count the heads whose value is above a bound. The bounds of their confidence intervals are counted in the same
-    way and give the interval of the count."""
+    """Count the heads whose value is above a bound. The interval of the count is found by counting the lower, and then
+    the upper, confidence limits of the heads in the same way."""
     lows, highs = [score.low for score in some], [score.high for score in some]
     low, high = (float(sum(end is not None and end > bound for end in ends)) for ends in (lows, highs))
     return Estimate(float(sum(score.estimate.value > bound for score in some)), low, high)

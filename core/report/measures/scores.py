@@ -197,8 +197,8 @@ def prune(evidence: Evidence) -> list[Measured]:
 
 
 def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
-    """Return two fractions of pruned heads: the largest one before the score becomes significantly lower, and the
-    smallest one at which the score is significantly lower."""
+    """Return two fractions of pruned heads: the largest fraction before the score becomes significantly lower, and the
+    smallest fraction at which the score is significantly lower."""
     share = 0.0
     for step in steps:
         if step.high is not None and step.high < step.baseline:
@@ -208,7 +208,8 @@ def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
 
 
 def importance(evidence: Evidence) -> list[Measured]:
-    """Collect the correlations between gradients and the effects of zeroing heads (Michel et al., section 4)."""
+    """Collect the correlations between gradient-based head importance and the effects of zeroing heads (Michel et
+    al.)."""
     return [
         Measured(
             ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,
@@ -231,7 +232,7 @@ def _scored(result: StepResult, exhibit: ExhibitId, subject: str, score: Valued,
 
 
 def probes(evidence: Evidence) -> list[Measured]:
-    """Collect the results of probes: trees from attention, word properties by layer, and best layers."""
+    """Collect the results of probing: syntax trees from attention, word properties by layer, and the best layers."""
     values = []
     for result in evidence.of(Part.SYNTAX):
         note = "" if result.step.options.treebank else "trees parsed by machine"
