@@ -41,8 +41,7 @@ def html(findings: Sequence[Finding], more: Sequence[Part] = ()) -> str:
 
 
 def markdown(findings: Sequence[Finding], pictures: str = "") -> str:
-    """Format findings as Markdown. Links to SVG figures lead to the folder `pictures`; if it is "", figures are left
-    out."""
+    """Format findings as Markdown. Links to SVG figures lead to the folder `pictures`; if "", figures are left out."""
     count = "1 finding" if len(findings) == 1 else f"{len(findings)} findings"
     lines = ["# Findings", "", f"{count} of Attention Atlas, {date.today():%d %B %Y}."]
     for finding in findings:

@@ -88,8 +88,7 @@ class Model:
 
     @property
     def folder(self) -> str:
-        """Return the name or folder from which studies open this checkpoint. A loaded model is saved to a folder
-        first."""
+        """Return the name or folder from which studies open this checkpoint. A loaded model is saved first."""
         return str(self._model) if self._is_named else str(saved_copy(self._model, self._tokenizer))
 
     def maps(self, text: str, pair: str | None = None, *, words: bool = False) -> AttentionMaps:
@@ -156,8 +155,7 @@ class Model:
         return pd.DataFrame(ranking.rows("difference"))
 
     def why(self, text: str, head: str | Head, *, pair: str | None = None) -> pd.DataFrame:
-        """Decompose attention scores of a head into terms. For each query, the key with the largest weight is
-        considered.
+        """Decompose attention scores of a head into terms. For each query, the key with the top weight is considered.
 
         Args:
             head: "L2H5", or a Head.

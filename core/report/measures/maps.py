@@ -119,8 +119,7 @@ def features(evidence: Evidence) -> list[Measured]:
 
 
 def classifying(evidence: Evidence) -> list[Measured]:
-    """Collect the attention from the token used for classification to each feature in the last layer (Kovaleva et al.,
-    Fig. 7)."""
+    """Collect attention from the classification token to each feature in the last layer (Kovaleva et al., Fig. 7)."""
     quantity = Quantity.FROM_LAST if evidence.causal else Quantity.FROM_CLS
     values = []
     for result in evidence.of(Part.FEATURES):

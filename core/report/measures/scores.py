@@ -208,8 +208,7 @@ def removable(steps: Sequence[PruneStep]) -> tuple[float, float]:
 
 
 def importance(evidence: Evidence) -> list[Measured]:
-    """Collect the correlations between gradient-based head importance and the effects of zeroing heads (Michel et
-    al.)."""
+    """Correlate the gradient-based importance of heads with the effects of zeroing them (Michel et al., section 4)."""
     return [
         Measured(
             ExhibitId.IMPORTANCE, result.task, Item(Quantity.AGREEMENT, agreement.name), Condition.ZEROED,
