@@ -193,7 +193,8 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """Return the most frequent pattern class of each head on one task (`kind`), and its share of maps (`value`)."""
+    """For each head, return the most frequent pattern class on one task (`kind`) and its share of the maps
+    (`value`)."""
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

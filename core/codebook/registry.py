@@ -100,7 +100,7 @@ def codebook_of(class_set: str) -> Codebook | None:
 
 
 def labelled_folders() -> dict[str, tuple[str, ...]]:
-    """Return the names of the folders with bundled annotations, by class set."""
+    """Return the names of the folders with bundled annotations, as a dictionary by class set."""
     return {name: one.codebook.labelled for name, one in SHIPPED.items() if one.codebook and one.codebook.labelled}
 
 

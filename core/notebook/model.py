@@ -192,7 +192,7 @@ class Model:
         height: int = 560,
     ) -> MapsWidget:
         """Show the attention map of a head, and the maps that result if its queries or keys receive only one kind of
-        contribution (such as earlier heads).
+        contribution, such as that of earlier heads.
 
         Arguments and errors are those of `why`.
         """

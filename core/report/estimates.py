@@ -10,8 +10,8 @@ from ..scoring.intervals import fisher_interval, wilson_interval
 
 
 def bonferroni_widened(estimate: Estimate, several: int) -> Estimate:
-    """Widen the confidence interval of one of `several` estimates so that all their intervals hold jointly
-    (Bonferroni).
+    """Widen the confidence interval of one of `several` estimates, so that the intervals have a joint coverage of at
+    least 95 % (Bonferroni).
 
     Each half is multiplied by the ratio of normal quantiles. Use this if the estimate is the largest of several.
     """

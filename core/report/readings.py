@@ -36,7 +36,7 @@ def over_heads(scores: Iterable[Score]) -> Estimate | None:
 
 
 def by_layer(scores: Sequence[Score]) -> list[Estimate | None]:
-    """Average the scores of heads for each layer, from first to last. Empty if no score has a layer."""
+    """Average the scores of heads for each layer, from first to last. The result is empty if no score has a layer."""
     layers = [score.layer for score in scores if score.layer is not None]
     return [over_heads(picked(scores, layer=layer)) for layer in range(max(layers, default=-1) + 1)]
 

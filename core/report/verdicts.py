@@ -94,8 +94,8 @@ def paired(
     place: MeasurementContext,
     missing: Mapping[str | None, str],
 ) -> list[ValueRecord]:
-    """Pair each measured number with the published number of the same task, item and condition. `missing` states by
-    task why published numbers have no measured counterpart."""
+    """Pair each measured number with the published number of the same task, item and condition. `missing` states for
+    each task why published numbers have no measured counterpart."""
     values: list[ValueRecord] = []
     used: set[Figure] = set()
     for ours in measured:

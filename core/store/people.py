@@ -64,8 +64,8 @@ OWNER = Person()  # anyone who opens the file itself: a terminal, a worker, or t
 
 
 def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
-    """Return the annotator name of a signed-in user, from the OpenID claims about this user. It is the e-mail address,
-    otherwise an ID; "" if nobody is signed in.
+    """Return the annotator name of a signed-in user, based on the user's OpenID claims. The name is the e-mail address,
+    otherwise an ID. Return "" if nobody is signed in.
 
     Unverified addresses do not count. Only ASCII letters are compared without case, and a `sub` can never look like an
     address. `by_subject` is False with several providers, because each has its own subjects.
@@ -83,7 +83,7 @@ def name_of(claims: Mapping[str, Any], *, by_subject: bool = True) -> str:
 
 
 def role_of(name: str, roles: Mapping[str, object]) -> str:
-    """Return the highest role that settings assign to a user name, otherwise the default role, otherwise "none".
+    """Return the highest role that settings assign to a user name. Without such a role, return the default or "none".
 
     Addresses (from `name_of`) are compared without case, `sub:` names exactly. `roles` has lists of names by role, and
     "default". Raises RightsError if it has another form, so that a mistake never grants rights.

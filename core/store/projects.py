@@ -21,7 +21,8 @@ from .rows import Row, among, insert, now, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project: numbers of maps, of labels that count towards its target, and of people."""
+    """The progress of a labelling project: the number of maps, of labels that count towards the target, and of
+    people."""
 
     maps: int
     counted: int
