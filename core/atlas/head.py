@@ -193,8 +193,7 @@ def nearest(scores: pd.DataFrame, head: Head, most: int = 5) -> list[tuple[Head,
 
 
 def classes(scores: pd.DataFrame) -> pd.DataFrame:
-    """For each head, return the most frequent pattern class on one task (`kind`) and its share of the maps
-    (`value`)."""
+    """Return, for each head, the most frequent pattern class on one task (`kind`) and its share of maps (`value`)."""
     shares = scores[scores["score"].str.startswith(CLASS_SHARE) & scores["value"].notna()]
     best = shares.sort_values("value", ascending=False, kind="stable").drop_duplicates(["layer", "head"])
     return best.assign(kind=best["score"].str.removeprefix(CLASS_SHARE))

@@ -68,7 +68,7 @@ def exhibits() -> tuple[Exhibit, ...]:
 
 @dataclass(frozen=True)
 class Figure:
-    """A number published in a paper, with the fields by which a measured number is matched to it.
+    """A number published in a paper. The fields identify the measured number with which it is compared.
 
     `error` is the error of reading the number from a plot. `flaw` states why it cannot be compared, or is "".
     """

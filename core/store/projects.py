@@ -21,8 +21,7 @@ from .rows import Row, among, insert, now, to_json
 
 @dataclass(frozen=True)
 class ProjectCounts:
-    """The progress of a labelling project: the number of maps, of labels that count towards the target, and of
-    people."""
+    """The progress of a labelling project: numbers of maps, of people, and of labels that count towards the target."""
 
     maps: int
     counted: int
