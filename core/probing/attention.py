@@ -52,14 +52,14 @@ class Sentences:
         yield from every
 
     def tensors(self, numbers: Sequence[int]) -> tuple[Tensor, Tensor | None]:
-        """Return maps [sentence, head, position, position], and embeddings [sentence, word, dim] if any, as float32."""
+        """Return float32 maps [sentence, head, position, position], and embeddings [sentence, word, dim] or None."""
         maps = torch.from_numpy(np.stack([self.maps.get(k) for k in numbers]).astype(np.float32))
         if self.words is None:
             return maps, None
         return maps, torch.from_numpy(np.stack([self.words.get(k) for k in numbers]).astype(np.float32))
 
     def targets(self, numbers: Sequence[int]) -> Int[Tensor, "sentence word"]:
-        """Return the gold class of each word: 0 for a root, j + 1 for the governor j, -100 for words not scored."""
+        """Return the class of each word: 0 for a root, j + 1 for the governor j, -100 for words that are not scored."""
         candidates = []
         for k in numbers:
             heads = np.asarray(self.heads[k])
@@ -69,7 +69,7 @@ class Sentences:
 
 
 class AttentionProbe(nn.Module):
-    """Probe that scores the governors (syntactic heads) of words from attention and, if `dim` > 0, word embeddings."""
+    """Scores candidate governors (syntactic heads) of words from attention; if `dim` > 0, also from word embeddings."""
 
     def __init__(self, heads: int, dim: int = 0) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class AttentionProbe(nn.Module):
     def forward(
         self, maps: Float[Tensor, "sentence head place place"], words: Tensor | None = None
     ) -> Float[Tensor, "sentence word candidate"]:
-        """Return unnormalised log weights of the governors of each word; -inf for the word itself.
+        """Return a logit for each candidate governor of each word. The logit of the word itself is -inf.
 
         Candidate 0 means no governor, and candidate j + 1 is word j. `words` are embeddings [sentence, word, dim] or
         None.
@@ -101,8 +101,8 @@ class AttentionProbe(nn.Module):
 
 
 def train(train: Sentences, dev: Sentences, *, seed: int = 0, epochs: int = EPOCHS) -> AttentionProbe:
-    """Train a dependency probe, and return it with the parameters that had the lowest dev loss. If no loss is finite,
-    these are the initial parameters."""
+    """Train and return a dependency probe. It has the parameters with the lowest dev loss or, if no dev loss is finite,
+    the initial parameters."""
     dim = train.words.shapes[0][1] if train.words is not None else 0
     probe = AttentionProbe(train.maps.shapes[0][0], dim)
     weights = [value for name, value in probe.named_parameters() if name != "by_word"]
@@ -135,7 +135,7 @@ def _loss(probe: AttentionProbe, sentences: Sentences, some: Sequence[int], redu
 
 
 def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarray, "_ _"]]:
-    """Return log probabilities [word, candidate] of each sentence. Candidate 0 is no governor; j + 1 is word j."""
+    """Return log probabilities [word, candidate] by sentence. Candidate 0 means no governor; j + 1 is word j."""
     predictions: dict[int, np.ndarray] = {}
     with torch.no_grad():
         for batch in sentences.batches():
@@ -145,13 +145,13 @@ def predict(probe: AttentionProbe, sentences: Sentences) -> list[Float[np.ndarra
 
 
 def greedy(scores: Float[np.ndarray, "word candidate"]) -> Int[np.ndarray, " word"]:
-    """Return the most likely governor of each word, as Clark et al. evaluate; the result may not be a tree."""
+    """Return the most likely governor of each word, as in Clark et al. These governors may not form a tree."""
     chosen = scores.argmax(-1)
     return np.where(chosen == 0, np.arange(len(chosen)), chosen - 1)
 
 
 def shuffled(heads: Sequence[Int[np.ndarray, " _"]], *, seed: int = 0) -> list[Int[np.ndarray, " _"]]:
-    """Return random governors. Their distances from the words have the same distribution as those of gold governors."""
+    """Draw random governors. Their distances from the words are sampled from the distances of gold governors."""
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([np.asarray(chosen) - np.arange(len(chosen)) for chosen in heads])
     return [_drawn(len(chosen), offsets, rng) for chosen in heads]

@@ -23,7 +23,7 @@ LEAST_STEPS, MIX_EPOCHS, REFITS = 400, 8, 5
 
 @dataclass(frozen=True)
 class Examples:
-    """Vectors of words in all layers with the labels of a probed property.
+    """Word vectors from all layers, with the label of the probed property for each word.
 
     Attributes:
         vectors: of all rows on disk, [row, layer, hidden].
@@ -40,13 +40,13 @@ class Examples:
         return len(self.rows)
 
     def batch(self, positions: np.ndarray) -> Float[Tensor, "_ layer hidden"]:
-        """Return the vectors of some examples in all layers, float32."""
+        """Return the vectors of the examples at the given positions in all layers, as float32."""
         return torch.from_numpy(np.asarray(self.vectors[self.rows[positions]], dtype=np.float32))
 
 
 @dataclass(frozen=True)
 class Scale:
-    """Standardises vectors by train mean and standard deviation, [layer, hidden]; a deviation of 0 becomes 1."""
+    """Standardises vectors with the mean and standard deviation [layer, hidden] of the train vectors."""
 
     mean: Tensor
     deviation: Tensor
@@ -56,7 +56,7 @@ class Scale:
 
 
 def scale_of(train: Examples) -> Scale:
-    """Return the mean and standard deviation of train vectors by layer and dimension; a deviation of 0 becomes 1."""
+    """Compute the train mean and standard deviation by layer and dimension. A deviation of 0 is replaced by 1."""
     total, squares = torch.zeros(()), torch.zeros(())
     for start in range(0, len(train), CHUNK):
         some = train.batch(np.arange(start, min(len(train), start + CHUNK))).double()
@@ -67,7 +67,7 @@ def scale_of(train: Examples) -> Scale:
 
 
 class LayerProbe(nn.Module):
-    """One independent probe per layer: linear if `hidden` is 0, otherwise with one hidden layer of this size."""
+    """One independent probe per layer: linear if `hidden` is 0, otherwise with one layer of `hidden` hidden units."""
 
     def __init__(self, layers: int, size: int, classes: int, hidden: int = 0) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ def _descend(module: nn.Module, loss: Any, rows: int, epochs: int, rate: float, 
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained probe of every layer, with the standardisation of its vectors."""
+    """The trained probes of all layers, with the mean and standard deviation that standardise the vectors."""
 
     probe: LayerProbe
     scale: Scale
@@ -143,7 +143,7 @@ class Fitted:
 
 
 def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale | None = None) -> np.ndarray:
-    """Return the weights, with sum 1, of a mixture of layers, trained together with a linear probe of the mixture."""
+    """Train a linear probe on a weighted sum of all layers, and return the layer weights. Their sum is 1."""
     scale = scale or scale_of(train)
     layers, size = scale.mean.shape
     probe = nn.ParameterDict({"mix": nn.Parameter(torch.zeros(layers)), "bias": nn.Parameter(torch.zeros(classes)),
@@ -159,7 +159,7 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return mixing weights [1 + refits, layer]: row 0 for all sentences, others for bootstrap samples of sentences."""
+    """Return mixing weights [1 + refits, layer]. Row 0 uses all sentences, every other row a bootstrap sample."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)
@@ -187,8 +187,8 @@ def control_labels(train: Examples, others: Sequence[Examples], *, seed: int = 0
 
 
 def word_alone(train: Examples, test: Examples) -> Int[np.ndarray, " _"]:
-    """Predict the label of each test word without its vector: the most frequent train label of the word or, if train
-    does not contain the word, of all words."""
+    """Predict the label of each test word without its vector. The prediction is the most frequent train label of the
+    word or, if the word is not in `train`, the most frequent train label overall."""
     counts: dict[str, np.ndarray] = {}
     size = int(train.labels.max()) + 1
     for word_type, label in zip(train.types, train.labels.tolist(), strict=True):

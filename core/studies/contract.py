@@ -82,8 +82,8 @@ class Unit:
 
 @dataclass(frozen=True)
 class Done(Generic[P]):
-    """The partial result of a unit of work, with its provenance. Provenance fields that are None are filled in from the
-    options of the job."""
+    """The partial result of a unit of work, with its provenance. Fields of the provenance that are None are taken from
+    the options of the job."""
 
     partial: P
     provenance: Provenance = field(default_factory=Provenance)
@@ -150,24 +150,24 @@ class Study(Generic[O, P]):
         raise NotImplementedError
 
     def needs_of(self, options: Mapping[str, Any]) -> frozenset[Need]:
-        """Return what a job with these options requires of its checkpoint and examples (by default, `needs`)."""
+        """Return what a job with these options requires of its checkpoint and examples. The default is `needs`."""
         return self.needs
 
     def checkpoints(self, options: O) -> list[str]:
-        """Return the checkpoints in the options, so that a missing one is reported before the job starts."""
+        """Return the checkpoints that the options name. They are checked before the job starts."""
         named = [getattr(options, name, None) for name in ("checkpoint", "checkpoints", "before", "after")]
         folders = [folder for value in named for folder in (value if isinstance(value, tuple) else (value,))]
         return [folder for folder in folders if isinstance(folder, str) and folder]
 
     def paths(self, options: O) -> Iterator[tuple[str, bool]]:
-        """Yield each file path in the options, with True if the job writes to it and False if the job reads it."""
+        """Yield each path in the options with a flag: True if the job writes to it, False if the job reads it."""
         for name in (*READ_FROM, *WRITTEN_TO):
             path = getattr(options, name, None)
             if isinstance(path, str) and path:
                 yield path, name in WRITTEN_TO
 
     def amount(self, options: O) -> int | None:
-        """Estimate the amount of work of a job, fast enough for an interactive form; None if unknown in advance."""
+        """Estimate the amount of work, or return None if it is unknown. Forms call this method; it must be fast."""
         return None
 
     def more(self, options: O, partials: Sequence[P]) -> list[Unit]:
@@ -187,7 +187,7 @@ class Study(Generic[O, P]):
         return [result.as_row() for result in self.results(options, merged)]
 
     def records(self, rows: Iterable[Row]) -> Iterator[Result]:
-        """Convert stored rows to records, and skip rows from earlier versions that lack a required column."""
+        """Convert stored rows to records. Rows from earlier versions that lack a required column are skipped."""
         return records_among(self.kinds, rows)
 
     def headline(self, rows: Sequence[Row]) -> Headline | None:
@@ -241,7 +241,7 @@ class Study(Generic[O, P]):
 
 
 def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
-    """Validate the options of a study as an instance of its options class. Raises InputError for an invalid one."""
+    """Validate the options of a study, and return an instance of `kind`. Raises InputError for an invalid option."""
     names = [option.name for option in fields(kind)]  # type: ignore[arg-type]
     if unknown := sorted(set(given) - set(names)):
         raise InputError(
@@ -285,7 +285,7 @@ def identity(study: str, options: Any) -> str:
 
 @dataclass(frozen=True)
 class ExampleUnit:
-    """A unit of work on some examples of a task.
+    """A unit of work that processes some examples of a task.
 
     Attributes:
         positions: of the examples in the task.
@@ -306,7 +306,7 @@ class ExampleUnit:
 
 @dataclass(frozen=True)
 class ChunkUnit:
-    """A unit of work on the inputs from `start` to `stop` of a task, treebank split or list, for one checkpoint."""
+    """A unit of work for one checkpoint: the inputs from `start` to `stop` of a task, treebank split or list."""
 
     checkpoint: str
     inputs: str
@@ -417,7 +417,7 @@ class Declared:
 
 
 def declared(kind: type) -> dict[str, Declared]:
-    """Return the options declared by an options class, as a dictionary in the order of declaration."""
+    """Return the options that an options class declares, as a dictionary in the order of declaration."""
     hints = get_type_hints(kind, include_extras=True)
     options = {}
     for option in fields(kind):

@@ -22,14 +22,14 @@ class Headline:
 
 
 def percent(low: float | None, high: float | None, form: str = "{:+.1f}", times: int = 100) -> str:
-    """Format a 95 % confidence interval as text, with its bounds multiplied by `times`; "" if a bound is None."""
+    """Format a 95 % confidence interval as text, or return "" if a bound is None. Bounds are multiplied by `times`."""
     if low is None or high is None:
         return ""
     return f"95 % CI {form.format(times * low)} to {form.format(times * high)}"
 
 
 def head_interval(head: str, low: float | None, high: float | None, form: str = "{:.2f}", times: int = 1) -> str:
-    """Return a sentence with the 95 % confidence interval of the value of a head, or "" if there is no interval."""
+    """Return a sentence with the 95 % confidence interval for one head, or "" if there is no interval."""
     interval = percent(low, high, form, times)
     return f"{head} has a {interval.replace('CI', 'CI of', 1)}." if interval else ""
 
@@ -74,15 +74,15 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return up to two scores whose names start with `prefix` and in which the head is significantly, and by at
-        least 0.05, above its baseline. The score with the largest difference comes first."""
+        """Return the head's scores whose names start with `prefix` and that are significantly, and by at least 0.05,
+        above their baseline. At most two scores are returned, largest difference first."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)
 
 
 def each(rows: "pd.DataFrame") -> Iterable["pd.Series"]:
-    """Iterate over the rows of a data frame as Series."""
+    """Iterate over the rows of a data frame. Each row is a Series."""
     return (row for _, row in rows.iterrows())
 
 

@@ -43,7 +43,7 @@ def _folders() -> dict[str, str]:
 
 
 def find_study(name: str) -> Study[Any, Any]:
-    """Import and return the study with this name. Raises JobError if no such study exists."""
+    """Import and return the study with the given name. Raises JobError if no such study exists."""
     module = module_of(name)
     try:
         imported = importlib.import_module(module)
@@ -64,7 +64,7 @@ def find_study(name: str) -> Study[Any, Any]:
 
 
 def section_of(study: str) -> str:
-    """Return the section of a head's page for the scores of this study, or "" if the study has no head scores."""
+    """Return the section of the head page that shows the scores of a study, or "" if it has no head scores."""
     try:
         return find_study(study).section
     except JobError:
@@ -96,7 +96,7 @@ def meaning_of(key: str) -> str:
 
 
 def in_order(keys: Iterable[str]) -> list[str]:
-    """Sort the keys of head scores by study, and within a study in the order that the study declares."""
+    """Sort the keys of head scores by study and, within each study, in the order of declaration."""
     return sorted(keys, key=lambda key: (*_place(*_names(key)[:2]), key))
 
 

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Joined:
-    """Marks the arrays of a partial result that are concatenated when partial results are merged."""
+    """Marks a field whose arrays are concatenated when partial results are merged."""
 
     axis: int = -1
     key: bool = False
@@ -56,14 +56,14 @@ class First:
 
 
 class SortedBy:
-    """Marks tuples of records that are joined and sorted by the named fields when partial results are merged."""
+    """Marks a tuple of records. Merging joins such tuples, and sorts the records by the named fields."""
 
     def __init__(self, *names: str) -> None:
         self.key = attrgetter(*names)
 
 
 class MergedBy:
-    """Marks tuples of records that are merged if they have the same key. `order` names a further field to sort by."""
+    """Marks a tuple of records. Records with the same key are merged. `order` names a further field to sort by."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None

@@ -121,7 +121,7 @@ def metrics_of(task: Task) -> tuple[str, ...]:
 
 
 def outcomes(task: Task, gold: np.ndarray, predicted: np.ndarray) -> np.ndarray:
-    """Return one number per example, whose mean is the metric of the task: accuracy or, for scores, Pearson's r."""
+    """Return one number per example. Their mean is the metric of the task: accuracy or, for scores, Pearson's r."""
     return effects.row_correlations(gold, predicted) if task.is_score else (predicted == gold).astype(float)
 
 
@@ -133,9 +133,9 @@ def metrics_before(task: Task, gold: np.ndarray, plain: np.ndarray) -> Metrics:
 
 
 def prediction_changes(task: Task, gold: np.ndarray, plain: np.ndarray, changed: np.ndarray, *, seed: int) -> list[Row]:
-    """Compare the predictions under each ablation, `changed` [ablation, example], with the predictions `plain` of the
-    unmodified model. Return the fields of one `Changed` record per ablation, with p corrected over ablations (max-T).
-    """
+    """Compare predictions under each ablation, `changed` [ablation, example], with those of the unmodified model,
+    `plain`. Return the fields of one `Changed` record per ablation. The p-values are corrected over ablations
+    (max-T)."""
     before, after = outcomes(task, gold, plain), outcomes(task, gold, changed)
     corrected = effects.max_t(before, after, seed=seed)
     whole = metrics_before(task, gold, plain)
@@ -153,7 +153,7 @@ def prediction_changes(task: Task, gold: np.ndarray, plain: np.ndarray, changed:
 
 
 def changed_metric(before: Metric, change: Interval) -> Metric:
-    """Add a change with its interval to a metric of the unmodified model. An undefined value or change is None."""
+    """Add to a metric of the unmodified model its change with an interval. Undefined values and changes are None."""
     value = None if change.value is None or before.value is None else before.value + change.value
     return Metric(before.name, value, estimate_of(change, before.name))
 

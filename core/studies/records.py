@@ -27,7 +27,7 @@ Write = Callable[[Any], dict[str, Any]]
 
 
 def column(name: str, default: Any = MISSING) -> Any:
-    """Declare a record field whose column name, such as "class", is not allowed as a name in Python."""
+    """Declare a record field whose column name, such as "class", is not a valid name in Python."""
     return field(metadata={"column": name}, default=default)
 
 
@@ -66,7 +66,7 @@ class Result:
         return record_of(cls, row)
 
     def as_row(self) -> dict[str, Any]:
-        """Convert the record to a row without default values, except those of fields declared with `stated()`."""
+        """Convert the record to a row. Default values are left out, except in fields declared with `stated()`."""
         named = len(self.KINDS) == 1 and self.BY not in type(self).__dataclass_fields__
         row: dict[str, Any] = {self.BY: self.KINDS[0]} if named else {}
         for known in known_fields(type(self)):  # type: ignore[arg-type]  # a class can be hashed
@@ -79,7 +79,7 @@ class Result:
 
     @classmethod
     def among(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Convert the rows of this type of record to records, in order. Raises StoreError if a row lacks a column."""
+        """Convert the rows of this record type to records, in order. Raises StoreError if a row lacks a column."""
         return [cls.of(row) for row in rows if not cls.KINDS or row.get(cls.BY) in cls.KINDS]
 
     def columns(self, *names: str) -> dict[str, Any]:
@@ -116,7 +116,7 @@ class Result:
 
 
 def records_among(kinds: Sequence[type[Result]], rows: Iterable[Mapping[str, Any]]) -> Iterator[Result]:
-    """Convert each row to the last of these record classes that matches it, and skip rows that match none of them."""
+    """Convert each row with the last record class in `kinds` that matches it. Rows without a match are skipped."""
     for row in rows:
         if (kind := record_kind(kinds, row)) is not None:
             with contextlib.suppress(StoreError):  # stored by an earlier version
@@ -129,7 +129,7 @@ def record_kind(kinds: Sequence[type[Result]], row: Mapping[str, Any]) -> type[R
 
 
 def record_of(kind: type[R], row: Mapping[str, Any]) -> R:
-    """Convert a row to a record of the dataclass `kind`. Raises StoreError with the name of a missing column."""
+    """Convert a row to a record of the dataclass `kind`. If a column is missing, raises StoreError with its name."""
     values: dict[str, Any] = {}
     for known in known_fields(kind):  # type: ignore[arg-type]  # a class can be hashed
         if known.read is not None:

@@ -26,7 +26,7 @@ _RANDOM = re.compile(r"(?P<name>.+) \(random weights (?P<seed>\d{1,9})\)")
 def get_checkpoint(
     name: str, *, head: HeadKind = "none", dtype: str = "float32", revision: str | None = None
 ) -> Checkpoint:
-    """Open a checkpoint, or return one of the last two from the cache. Raises CheckpointError if it cannot be opened.
+    """Open a checkpoint. The last two are cached. Raises CheckpointError if the checkpoint cannot be opened.
 
     A name from `random_name` opens random weights whose attention has the same mean entropy as in the trained model.
     """
@@ -63,7 +63,7 @@ def _random(known: Checkpoint, seed: int, classifier: bool) -> Checkpoint:
 
 
 def spread_as(random: Checkpoint, known: Checkpoint) -> Checkpoint:
-    """Scale the attention scores of random weights until each head has the same mean entropy as the trained head.
+    """Scale the attention scores of random weights. Each head then has the mean entropy of the trained head.
 
     Unscaled random weights attend nearly uniformly and are no useful baseline. Decoders of encoder-decoders, and model
     families whose scores cannot be changed, are not scaled.
@@ -107,7 +107,7 @@ def _rows_of(checkpoint: Checkpoint) -> list[list[Tensor]]:
 
 @lru_cache(maxsize=1)
 def pipeline(name: str | None) -> Any:
-    """Open a spaCy pipeline by name; None opens the bundled one. The last pipeline is cached."""
+    """Open a spaCy pipeline by name, or the bundled pipeline if the name is None. The last pipeline is cached."""
     return open_pipeline(name)
 
 

@@ -24,7 +24,7 @@ Masks = Mapping[str, Bool[Tensor, "..."]]
 
 
 def prunable(model: nn.Module) -> dict[str, list[str]]:
-    """Return the names of prunable weights by layer. Raises InputError for families whose layers share weights."""
+    """Return prunable weight names by layer. Raises InputError for model families whose layers share weights."""
     stack, layers = layers_of(model)
     groups = {}
     for number, layer in enumerate(layers):
@@ -34,7 +34,7 @@ def prunable(model: nn.Module) -> dict[str, list[str]]:
 
 
 def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, Bool[Tensor, "_ _"]]:
-    """Return masks that are False for the weights of smallest magnitude, a fraction `share` of all weights.
+    """Return weight masks that are False for the fraction `share` of all weights with the smallest magnitude.
 
     `scope` is "global" (over all layers) or "layer" (within each layer). Raises InputError for an invalid share or
     scope, and for families whose layers share weights.
@@ -62,7 +62,7 @@ def _smallest(values: Mapping[str, Tensor], share: float) -> dict[str, Tensor]:
 
 
 def hold(model: nn.Module, masks: Masks) -> None:
-    """Prune the weights whose mask is False. They become 0, stay 0 during training and get no gradient."""
+    """Prune the weights whose mask is False: set them to 0, and keep them at 0 without gradients in training."""
     for name, mask in masks.items():
         path, _, parameter = name.rpartition(".")
         prune.custom_from_mask(model.get_submodule(path), parameter, mask.to(next(model.parameters()).device))
@@ -114,7 +114,7 @@ def initialised(base: Checkpoint, task: Task, initialisation: str, recipe: Recip
 
 
 def layers_of(model: nn.Module) -> tuple[str, nn.ModuleList]:
-    """Return the name and list of a model's layers. Raises InputError for families whose layers share weights."""
+    """Return the name and list of a model's layers. Raises InputError for model families whose layers share weights."""
     config: Any = model.config
     wanted = config.num_hidden_layers
     for name, module in model.named_modules():
@@ -135,7 +135,7 @@ def _learns(model: nn.Module, name: str, recipe: Recipe) -> bool:
 
 
 def loss_of(task: Task, logits: Float[Tensor, "batch output"], labels: Shaped[Tensor, " batch"]) -> Float[Tensor, ""]:
-    """Compute the loss of a batch in float32: mean cross-entropy in nats, or mean squared error for regression."""
+    """Compute the loss of a batch in float32: mean cross-entropy in nats or, for regression, mean squared error."""
     if task.is_score:
         return nn.functional.mse_loss(logits[:, 0].float(), labels.float())
     return nn.functional.cross_entropy(logits.float(), labels.long())
@@ -157,5 +157,5 @@ def logits_of(model: nn.Module, base: Checkpoint, examples: Sequence[Example]) -
 
 
 def predictions(task: Task, logits: Float[Tensor, "input output"]) -> list[int] | list[float]:
-    """Convert logits to the predicted labels of a task, or to predicted scores."""
+    """Convert logits to predicted labels or, for regression tasks, to predicted scores."""
     return logits[:, 0].tolist() if task.is_score else logits.argmax(1).tolist()

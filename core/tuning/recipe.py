@@ -17,7 +17,7 @@ INITIALISATIONS = {
 
 
 def check_initialisation(name: str) -> None:
-    """Raise InputError unless the name of an initialisation is known."""
+    """Raise InputError if the name of an initialisation is unknown."""
     check_choice("An initialisation", name, INITIALISATIONS)
 
 
@@ -26,7 +26,8 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of a training run: for the initial weights of the head, the sample of examples and the batch order."""
+    """The seeds of a training run: for initial weights of the output layer, the sample of examples and the batch
+    order."""
 
     head: int
     rows: int

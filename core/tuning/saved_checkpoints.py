@@ -84,7 +84,7 @@ class Live:
         self.place, self.every, self.written = place, every, 0.0
 
     def write(self, content: dict[str, Any], *, now: bool = False) -> None:
-        """Write the status of the run, unless it was written in the last half second and `now` is False."""
+        """Write the status of the run. If `now` is False, skip the write within half a second of the last write."""
         if not now and time.monotonic() - self.written < self.every:
             return
         self.written = time.monotonic()
@@ -101,7 +101,7 @@ def read_live(path: Path) -> dict[str, Any] | None:
 
 
 def replace_folder(path: Path, fill: Callable[[Path], None]) -> None:
-    """Replace a folder by a new one that `fill` fills. If this raises CheckpointError, the old folder remains."""
+    """Replace a folder by a new folder that `fill` fills. If this function fails, the old folder remains."""
     part, old = path.with_name(path.name + ".part"), path.with_name(path.name + ".old")
     try:
         shutil.rmtree(part, ignore_errors=True)

@@ -79,7 +79,7 @@ class Log:
 
     @property
     def seconds_left(self) -> float | None:
-        """Estimate the seconds until training ends. None before the first step."""
+        """Estimate the seconds until training ends, or return None before the first step."""
         return self.seconds / self.step * (self.steps - self.step) if self.step else None
 
 

@@ -61,7 +61,7 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
         return Pieces((measure.sums(at),))
 
     def after(self, options: A, measure: Any, start: int) -> None:
-        """Take further measurements on the inputs that were just processed. The first of them has the index `start`."""
+        """Take further measurements on the inputs that were just processed. `start` is the index of the first input."""
 
     def results(self, options: A, merged: Pieces[T]) -> Sequence[Result]:
         return [score for sums in merged.pieces for score in self.scores(options, sums)]
@@ -78,13 +78,13 @@ class Attending(Study[A, Pieces[T]], Generic[A, T]):
 
 
 def score_of(kind: type[S], sums: Sums, statistic: str, feature: str | None = None, *, note: str = "") -> S:
-    """Create a score that has no value yet and belongs to no head. If no value can be computed, `note` states why."""
+    """Create a score without a head and without a value. If no value can be computed, `note` states the reason."""
     score = kind(checkpoint=sums.at.checkpoint, task=sums.at.task, statistic=statistic, feature=feature)
     return replace(score, n=0, note=note) if note else score
 
 
 def at_head(score: S, value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> S:
-    """Copy a score and fill in the value and confidence interval of one head. `most` limits the upper bound."""
+    """Copy a score, and fill in the value and confidence interval of one head. The upper bound is at most `most`."""
     number, low, high = ends(value, layer, head, most=most)
     return replace(score, layer=layer, head=head, value=number, low=low, high=high, n=int(value.n[0]))
 
@@ -98,7 +98,7 @@ def of_heads(
     *,
     otherwise: str,
 ) -> list[S]:
-    """Create one score per head or, if nothing was measured, one score without a value whose note is `otherwise`."""
+    """Return one score per head. If nothing was measured, return one score without a value and the note `otherwise`."""
     if not value.n[0]:
         return [score_of(kind, sums, statistic, feature, note=otherwise)]
     about = score_of(kind, sums, statistic, feature)
@@ -113,8 +113,8 @@ def beside_null(score: S, effect: "StatisticEstimate", layer: int, head: int) ->
 
 
 def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head: int) -> S:
-    """Copy the score of a head and, unless `contrast` is None, fill in its contrast: the log attention weight that
-    other properties of the tokens, such as their position, do not explain."""
+    """Copy the score of a head, and fill in its contrast unless `contrast` is None. The contrast is the part of the log
+    attention weight that other properties of the tokens, such as their position, do not explain."""
     if contrast is None:
         return score
     value, low, high = ends(contrast, layer, head)
@@ -122,7 +122,7 @@ def contrasted(score: S, contrast: "StatisticEstimate | None", layer: int, head:
 
 
 def ends(value: "StatisticEstimate", layer: int, head: int, *, most: float = math.inf) -> tuple[float, float, float]:
-    """Return the value of one head and the bounds of its confidence interval. `most` limits the upper bound."""
+    """Return the value of one head and its two confidence bounds. The upper bound is at most `most`."""
     return (
         float(value.value[layer, head, 0]),
         float(value.low[layer, head, 0]),

@@ -154,7 +154,7 @@ def sentences(options: DependenciesOptions, part: str) -> list[GoldSentence]:
 
 
 def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int]]:
-    """Return the (dependent, governor) index pairs of all dependencies with this label or a subtype of it."""
+    """Return the index pairs (dependent, governor) of the dependencies with this label or a subtype of the label."""
     return [
         (k, word.head)
         for k, word in enumerate(words)
@@ -164,7 +164,7 @@ def tree_links(label: str, words: "Sequence[TaggedWord]") -> list[tuple[int, int
 
 
 def beyond_kinds(score: DependencyScore, on_test: dict[str, StatisticEstimate]) -> DependencyScore:
-    """Copy a score, and fill in its contrast (attention beyond what distance and word classes predict) and p-value."""
+    """Copy a score, and add its contrast (attention not explained by distance and word classes) and its p-value."""
     if score.layer is None or score.head is None:
         return score
     cell = score.layer, score.head
@@ -179,7 +179,7 @@ def best_of_dev(
     dev_distances: "Counter[int]",
     test_distances: "Counter[int]",
 ) -> DependencyScore:
-    """Choose the best head and the best fixed distance on dev, and return their accuracies on test."""
+    """Choose the head and the fixed distance that are most accurate on dev. Return their accuracies on test."""
     if not on_dev.n[0] or not on_test.n[0]:
         return replace(score, n=int(on_test.n[0]), note="too few links of this label")
     accuracies = on_dev.value[..., 0]

@@ -137,7 +137,7 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Compute one score per head, feature and statistic, such as "max", or only a note if no input has the feature."""
+    """Return one score per head, feature and statistic, such as "max". A feature in no input gets only a note."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():
@@ -160,7 +160,7 @@ def scores_of(sums: FeatureSums) -> list[Score]:
 
 
 def difference_scores(first: FeatureSums, second: FeatureSums) -> list[Score]:
-    """Subtract the scores of two checkpoints, paired by input. Return [] if they have different numbers of heads."""
+    """Subtract the scores of two checkpoints, paired by input. Return [] if their numbers of heads differ."""
     if first.means.sums.shape != second.means.sums.shape:
         return []
     scores = []

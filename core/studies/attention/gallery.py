@@ -32,7 +32,7 @@ class Chosen:
 
 
 class InputScores:
-    """Observer that computes one score for every input and head, as float32 [input, layer, head] or NaN."""
+    """Observer that computes a score for each input and head as float32 [input, layer, head]; NaN if undefined."""
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
@@ -53,7 +53,7 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Compute one score (or NaN) for every input and head. Raises InputError for a score that needs several inputs."""
+    """Compute a score for each input and head; NaN if undefined. Raises InputError for scores over several inputs."""
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
         run_norms(checkpoint, encodings, [scores])
@@ -63,7 +63,7 @@ def input_scores(
 
 
 def chosen(values: Float[np.ndarray, " input"]) -> list[Chosen]:
-    """Choose the inputs with the highest and lowest values and one at each decile for a gallery, sorted by value."""
+    """Choose inputs for a gallery, sorted by value: those with the highest and lowest values and one at each decile."""
     defined = np.flatnonzero(~np.isnan(values))
     order = defined[np.argsort(-values[defined], kind="stable")]
     count, places = len(order), {}

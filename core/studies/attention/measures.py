@@ -85,20 +85,20 @@ class Measurement(Protocol):
     tags: bool
 
     def sums(self, at: InputOffset) -> Sums:
-        """Return the sums over all inputs so far. `at` states the checkpoint and task of these inputs, and the index of
-        the first one."""
+        """Return the sums over all inputs so far. `at` identifies these inputs by their checkpoint, their task and the
+        index of the first input."""
 
 
 @runtime_checkable
 class Measure(Measurement, Protocol):
-    """A measurement of attention that can be taken in the same forward pass as other measurements."""
+    """A measurement of attention. Several measurements can share one forward pass."""
 
     def take(self, inputs: Sequence[Prepared]) -> list[Observer]:
-        """Prepare the measurement of a batch of inputs, and return the observers that record its forward pass."""
+        """Prepare to measure a batch of inputs, and return the observers for the forward pass of the batch."""
 
 
 def in_windows(checkpoint: Checkpoint, inputs: Sequence[SourceText]) -> list[SourceText]:
-    """Split running text into windows that fit the maximum length of the checkpoint. Other inputs are unchanged."""
+    """Split running text into windows that fit the maximum length of the checkpoint. Return other inputs unchanged."""
 
     def fits(text: str) -> int:
         encoding = checkpoint.encode(text)
@@ -152,7 +152,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def pipeline_for(measure: Measurement, name: str | None) -> Any:
-    """Return the cached language pipeline that a measurement requires, or None if the measurement needs no tags."""
+    """Return the cached language pipeline that a measurement needs, or None if it needs no part-of-speech tags."""
     return worker_cache.pipeline(name) if measure.tags else None
 
 
@@ -180,7 +180,7 @@ class FeatureFinder:
         self._carried = np.zeros((1, len(self.features)), dtype=bool)
 
     def find(self, ready: Prepared) -> TaggedPieces:
-        """Annotate tokens with linguistic features. A token belongs to a word if they share characters."""
+        """Annotate tokens with linguistic features. A token belongs to a word if the two share characters."""
         length, spelled = len(ready.encoding), dict[str, int]()
         tags, spellings = [-1] * length, [-1] * length
         joined: list[tuple[int, int]] = []  # pieces of two words carry what both do
@@ -246,7 +246,7 @@ def special_places(encodings: Sequence[Encoding], *, causal: bool) -> list[Speci
 
 
 class FeatureMeasure:
-    """Accumulates attention to linguistic features, and optionally to each word type, over inputs."""
+    """Accumulates attention to linguistic features over inputs and, if requested, attention to each word type."""
 
     tags = True
 
@@ -391,7 +391,7 @@ class BudgetMeasure:
 
 
 class RelationMeasure:
-    """Accumulates attention along links between words over the inputs of one checkpoint."""
+    """Accumulates attention between words that a relation links, over the inputs of one checkpoint."""
 
     tags = True
 
@@ -441,7 +441,7 @@ def linked_words(
     links: Sequence[Sequence[tuple[tuple[int, int], tuple[int, int]]]],
     pieces: Sequence[Sequence[tuple[int, ...]]] | None = None,
 ) -> LinkedWords:
-    """Convert links between the words of a spaCy pipeline to links between the words that the model's tokens form.
+    """Convert links between spaCy words to links between the words that the tokens of the model form.
 
     A token that spans two words joins them. Links inside such a word, or to a word without tokens, are left out.
 
@@ -469,7 +469,7 @@ def linked_words(
 
 
 def word_spellings(encoding: Encoding, words: Sequence[Sequence[int]]) -> list[int]:
-    """Number the words of an input so that words that differ only in case share a number."""
+    """Number the words of an input. Words that differ only in case get the same number."""
     numbers: dict[str | int, int] = {}
     spelled: list[str | int] = []
     for number, word in enumerate(words):

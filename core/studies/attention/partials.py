@@ -12,7 +12,7 @@ from ..merging import MergedBy, OfFirst, Smallest, Summed
 
 @dataclass(frozen=True)
 class InputOffset:
-    """Identifies a chunk of inputs by its checkpoint, task and start index."""
+    """Identifies a chunk of inputs by its checkpoint, its task and the index of its first input."""
 
     checkpoint: str
     task: str
@@ -21,7 +21,7 @@ class InputOffset:
 
 @dataclass(frozen=True)
 class Sums:
-    """Base class of measurements of attention, summed over inputs, in a model of `layers` layers with `heads` heads."""
+    """Base class of attention measurements summed over inputs. Each of the `layers` layers has `heads` heads."""
 
     at: InputOffset
     layers: int
@@ -32,7 +32,7 @@ class Sums:
 
     @property
     def names(self) -> list[Head]:
-        """Return the heads of all layers that have attention, layer by layer."""
+        """Return all attention heads, layer by layer. Layers without attention are left out."""
         return all_heads(self.layers, self.heads, self.attending)
 
     @property
@@ -46,7 +46,7 @@ S = TypeVar("S", bound=Sums)
 
 @dataclass(frozen=True)
 class FeatureSums(Sums):
-    """Sums of attention to linguistic features, and to word types if requested."""
+    """Sums of attention to linguistic features and, if requested, of attention to word types."""
 
     features: tuple[str, ...]
     types: Summed[dict[int, np.ndarray]] = field(default_factory=dict, kw_only=True)
@@ -54,7 +54,7 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along relations between words and, for each relation, the number of links at each distance."""
+    """Sums of attention along word relations. `distances` has the number of links by distance for each relation."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -62,7 +62,7 @@ class RelationSums(Sums):
 
 @dataclass(frozen=True)
 class StatisticsSums(Sums):
-    """Sums of head statistics, and of distances between heads over `rows` rows of attention maps."""
+    """Sums of head statistics over inputs, and of distances between heads over `rows` rows of attention maps."""
 
     distances: Summed[np.ndarray]
     rows: Summed[int]
@@ -70,8 +70,7 @@ class StatisticsSums(Sums):
 
 @dataclass(frozen=True)
 class BudgetSums(Sums):
-    """Sums of the attention that heads give to kinds of tokens, with syntactic heads and dependents if `syntax` is
-    True.
+    """Sums of attention from heads to kinds of tokens. If `syntax` is True, governors and dependents are included.
 
     `by_class`, `drawn`, `counts` and `even` are as in `core.scoring.budget.BudgetAttention`; empty unless requested.
     """
@@ -85,7 +84,7 @@ class BudgetSums(Sums):
 
 @dataclass(frozen=True)
 class EffectiveSums(Sums):
-    """Sums of raw and effective attention to each type of token, and of the correlation r between raw and effective.
+    """Sums of raw and effective attention to each type of token, and of the correlation r between the two.
 
     `by_length` has the sum of r and the number of inputs for each number of tokens; `squares` has sums of r squared.
     """
@@ -96,14 +95,14 @@ class EffectiveSums(Sums):
 
 @dataclass(frozen=True)
 class RoleSums(Sums):
-    """Sums of the scores of all head roles, and the OV copying score of each head if it can be computed."""
+    """Sums of the scores for all head roles. `copying` has the OV copying score of each head, if it can be computed."""
 
     copying: OfFirst[np.ndarray]
 
 
 @dataclass(frozen=True)
 class NormSums(Sums):
-    """Sums of norm-based attention to linguistic features, of its statistics, and of vector norms by type of token."""
+    """Sums over inputs: norm-based attention to features, its statistics, and vector norms by type of token."""
 
     features: FeatureSums
     statistics: StatisticsSums
@@ -111,7 +110,7 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums of distances between heads, of attention maps, and of how often heads repeat the pattern of another head.
+    """Sums over inputs: distances between heads, attention maps, and comparisons with the same head on other inputs.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).
@@ -132,6 +131,6 @@ class PatternSums(Sums):
 
 @dataclass(frozen=True)
 class Pieces(Generic[S]):
-    """The sums from several units of work. Sums of the same checkpoint and task are merged."""
+    """Sums from several units of work. Those with the same checkpoint and task are merged."""
 
     pieces: Annotated[tuple[S, ...], MergedBy("at.checkpoint", "at.task", order="at.start")]

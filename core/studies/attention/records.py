@@ -61,13 +61,12 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the log attention weight that other factors, such as token positions, do not explain, with its
-        interval."""
+        """Return the contrast and its interval: log attention weight that, for example, positions do not explain."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
     def of_heads(cls: type[S], rows: Iterable[Mapping[str, Any]]) -> list[S]:
-        """Return the scores of single heads that have a value, without rows that only state why a value is missing."""
+        """Return the scores of single heads. Rows that only state why a value is missing are left out."""
         return [score for score in cls.among(rows) if score.layer is not None and score.value is not None]
 
 
@@ -86,7 +85,7 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test accuracy of the head that predicts one dependency relation and direction best on the dev split."""
+    """The test accuracy of one head for a dependency relation and direction. The head was chosen on the dev split."""
 
     distance: int | None = None
     dev: float | None = None
@@ -125,7 +124,7 @@ class RoleScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceScore(Score):
-    """One statistic of a head. The statistic "place" also has the coordinates of the head in the similarity plot."""
+    """One statistic of a head. The record of the statistic "place" has the coordinates in the similarity plot."""
 
     queries: int | None = None
     x: float | None = None
@@ -160,7 +159,7 @@ class LengthCorrelation(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class ChangedInput(Result):
-    """An input on which fine-tuning changed the attention map of a head, with the cosine similarity of both maps."""
+    """An input on which fine-tuning changed a head's map, and the cosine similarity of the map before and after."""
 
     row: Any
     cosine: float
@@ -200,7 +199,7 @@ class ChangeScore(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class AlikeHead(Result):
-    """An attention head with its nearest head (`other`), their distance, and its group of similar heads."""
+    """An attention head, its nearest head (`other`), the distance between them, and its group of similar heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("head",)
     FIGURE = Figure("value", "distance to the nearest head|{task}")
@@ -220,7 +219,7 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """The number of the group of similar heads to which a head belongs, or how clearly it belongs (see `statistic`)."""
+    """The membership of a head in a group of similar heads: the group number or its clarity (see `statistic`)."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -237,7 +236,7 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """The distance of a head to itself on other inputs, minus its distance to the nearest head on the same inputs."""
+    """Distance from a head to itself on other inputs, minus that to the nearest other head on the same inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
     FIGURE = Figure("value", "nearer to another head than to itself|{task}")
@@ -278,7 +277,7 @@ class RepeatedShare(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class HeadGroup(Result):
-    """A group of similar attention heads in one checkpoint and task, with their mean attention map [query, key]."""
+    """A group of similar attention heads in one checkpoint and task. `pattern` is their mean map [query, key]."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("group",)
     checkpoint: str
@@ -291,7 +290,7 @@ class HeadGroup(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class LikenessKept(Result):
-    """The correlation between the head similarities of two combinations of checkpoint and task."""
+    """The correlation of head similarities between two settings. A setting is a checkpoint and a task."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("kept",)
     between: str
@@ -371,8 +370,8 @@ def above_null(
 
 
 def outstanding(rows: Sequence[Row], by: str) -> list[list[Row] | str]:
-    """Return a table of the three rows with the largest values in the column `by` for each checkpoint, task, statistic
-    and feature, and then the notes that state why values are missing."""
+    """For each checkpoint, task, statistic and feature, select the three rows with the largest values in the column
+    `by`. Return a table of these rows, and then the notes that state why values are missing."""
     groups: dict[tuple[Any, ...], list[tuple[float, Row]]] = {}
     for row in rows:
         score = Score.of(row)

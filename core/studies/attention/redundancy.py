@@ -169,7 +169,7 @@ def repeated(sums: PatternSums) -> list[Result]:
 
 
 def likeness_kept(pieces: tuple[PatternSums, ...], *, seed: int) -> list[LikenessKept]:
-    """Correlate head similarities between every two settings (checkpoint and task) that have the same heads."""
+    """For every two settings (checkpoint and task) with the same heads, correlate the similarities between heads."""
     results = []
     for first, other in combinations(pieces, 2):
         if first.names != other.names or not (first.rows and other.rows):

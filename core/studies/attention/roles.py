@@ -234,7 +234,7 @@ class RoleMeasure:
         self._blocks[number].take(head, start, weights)
 
     def repeats(self, *, sequences: int, period: int, seed: int) -> None:
-        """Measure head roles on repeated random sequences and on controls, and compute copying scores."""
+        """Measure head roles on repeated random tokens and on control sequences, and compute copying scores."""
         checkpoint = self.checkpoint
         plain = checkpoint.encode("word")
         ordinary = plain.ordinary

@@ -65,7 +65,7 @@ class CounterpartsOptions(AttendingOptions):
 
 @dataclass(frozen=True)
 class Compared:
-    """Sums of the similarities between all heads of two checkpoints.
+    """Similarities between all heads of one checkpoint and all heads of another, summed over inputs.
 
     Attributes:
         keys: "tokens" or "words".
@@ -96,7 +96,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Similarities of heads to a randomly initialised model with the architecture of another checkpoint, as a baseline.
+    """Baseline for head similarities: the other checkpoint is replaced by random weights in its architecture.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).
@@ -111,7 +111,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class CounterpartsPartial:
-    """Head similarities between checkpoints, as measured by some units of work."""
+    """Similarities between heads of different checkpoints, from one or more units of work."""
 
     compared: Annotated[tuple[Compared, ...], MergedBy("compare")] = ()
     drawn: tuple[Drawn, ...] = ()

@@ -113,7 +113,7 @@ class Development(Study[DevelopmentOptions, Stages]):
         return f"Development from {options.checkpoints[0]} to {options.checkpoints[-1]}" if options.checkpoints else ""
 
     def checkpoints(self, options: DevelopmentOptions) -> list[str]:
-        """Return an empty list, because revisions are resolved to checkpoints only when a job is divided into units."""
+        """Return an empty list. Revisions are resolved to checkpoints only when a job is divided into units."""
         return []
 
     def units(self, options: DevelopmentOptions) -> list[Unit]:
@@ -173,7 +173,7 @@ def _snapshot(name: str, dtype: str) -> "models.checkpoint.Checkpoint":
 def map_scores(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], names: Sequence[str], *, seed: int
 ) -> tuple[dict[str, Ends], int]:
-    """Return the mean of each named score over the inputs with its interval [layer, head], and the number of inputs."""
+    """Average each named score over the inputs. Return means with intervals [layer, head], and the number of inputs."""
     measure = studies.attention.measures.StatisticsMeasure(checkpoint, queries=1, seed=seed)
     studies.attention.measures.observe(checkpoint, None, inputs, [measure])
     whole, places = measure.statistics.means.result(), list(STATISTICS)
@@ -184,7 +184,7 @@ def map_scores(
 def class_shares(
     checkpoint: "models.checkpoint.Checkpoint", inputs: Sequence[SourceText], class_set: str
 ) -> dict[str, Ends]:
-    """Classify the attention maps of each head with a bundled classifier, and return the class fractions.
+    """Classify the attention maps of each head with a bundled classifier. Return the fraction of maps in each class.
 
     Inputs of up to three tokens are left out, because they have no pattern. Raises InputError if all are that short.
     """
@@ -308,7 +308,7 @@ def _order_of(orders: Sequence[RoleBeginnings], what: str) -> str:
 
 
 def bundled_curves(name: str) -> dict[str, list[CurvePoint]]:
-    """Load the bundled score curves of each training run, or return an empty dictionary if there are none."""
+    """Load the bundled score curves by training run. Return an empty dictionary if there are none."""
     folder = config.BUNDLED_MODELS / name
     if name not in bundled_names():
         return {}
@@ -334,7 +334,7 @@ def _points(table: pd.DataFrame) -> Iterator[CurvePoint]:
 
 
 def spread_sentence(orders: Mapping[str, Sequence[RoleBeginnings]]) -> str:
-    """Describe in a sentence whether runs with other seeds acquire the same roles in the same order."""
+    """Describe in a sentence whether training runs with other seeds acquire the same roles in the same order."""
     medians = [{order.score: order.place for order in run if order.place is not None} for run in orders.values()]
     common = [score for score in medians[0] if all(score in run for run in medians)]
     if len(orders) < 2 or not common:
@@ -366,7 +366,7 @@ _NUMBERED = re.compile(r"(?P<before>\D*)(?P<number>\d+)(?P<after>.*)")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A checkpoint saved during training. `name` is used to open it, and `label` is shown to users."""
+    """A checkpoint saved during training. `name` is the name under which it is opened; `label` is shown to users."""
 
     label: str
     name: str
@@ -467,7 +467,7 @@ NEVER = -1
 
 
 def change_points(values: Float[np.ndarray, " snapshot *heads"], bound: float) -> Int[np.ndarray, "*heads"]:
-    """Return, for each head, the index of the first snapshot from which its score stays above a bound, or NEVER."""
+    """Return, for each head, the first snapshot index from which its score always stays above `bound`, or NEVER."""
     above = np.nan_to_num(values, nan=-np.inf) > bound
     stays = np.logical_and.accumulate(above[::-1], axis=0)[::-1]
     return np.where(stays[-1], stays.argmax(0), NEVER)

@@ -102,7 +102,7 @@ class Recurrence(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrenceSummary(Result):
-    """The mean fraction of heads that have a counterpart in another checkpoint, with a t interval over checkpoints."""
+    """The fraction of heads with a counterpart in another checkpoint: mean and t interval over checkpoints."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurring",)
     checkpoint: str
@@ -143,7 +143,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """The first training snapshot from which a head keeps a role until the last snapshot.
+    """When a head acquired a role: the first snapshot from which it keeps the role until the last snapshot.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.

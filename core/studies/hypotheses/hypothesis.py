@@ -245,7 +245,7 @@ def mark_of(row: TaskRow) -> str:
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Hash an input by its letters and by its token IDs. Inputs that share either hash count as duplicates."""
+    """Return two hashes of an input: of its letters and of its token IDs. Inputs that share either are duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
@@ -255,7 +255,7 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return True for short ASCII text without long words, in which different letters always have different tokens."""
+    """Return True for short ASCII text without long words. In it, different letters always give different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 
@@ -299,7 +299,7 @@ def check_apart(thought: RowChoice, judged: RowChoice, checkpoint: "models.check
 
 
 def usual_rows(predicate: str, limit: int) -> tuple[str, str]:
-    """Return the default examples for a kind of hypothesis: those that suggest it, and those that test it."""
+    """Return the default examples for a kind of hypothesis: first those for forming it, then those for testing it."""
     study = predicate_of(predicate).study
     if study == "frame-heads":
         return f"{FRAMES}:train:0:0", f"{FRAMES}:dev:0:0"
@@ -431,7 +431,7 @@ class Batch:
 def criteria_of(
     hypotheses: Sequence[Hypothesis], batch: Batch, runs: Sequence[StudyRun], partials: Partials
 ) -> list[Criterion]:
-    """Decide for every hypothesis whether it meets each criterion, based on merged results of study runs."""
+    """Decide which criteria each hypothesis meets, based on the merged results of study runs."""
     sources = {run.key: run.source for run in runs}
     table = [_criteria(hypothesis, batch, sources, partials) for hypothesis in hypotheses]
     for criterion in LEVELLED:
@@ -564,8 +564,8 @@ def _merged(run: StudyRun, parts: Sequence[UnitPart]) -> Any:
 
 
 def heads_known(options: HypothesisOptions, criteria: Sequence[Criterion]) -> list[CriteriaMet]:
-    """Return two records per head: the number of criteria that its best hypothesis meets, and whether any one
-    hypothesis about the head meets both "held out" and "causal"."""
+    """Return two records per head. The first has the number of criteria that the best hypothesis about the head meets.
+    The second states whether one hypothesis about the head meets both "held out" and "causal"."""
     stored: dict[Any, list[dict[str, str]]] = {}
     for hypothesis in options.hypotheses:
         states = {c.criterion: c.state for c in criteria if c.hypothesis == hypothesis.hypothesis}

@@ -17,7 +17,7 @@ SAID_ONCE = ("weights_hash", "device", "dtype", "split", "task", "seed")  # of a
 
 
 class Member(Protocol):
-    """A study that is part of a joint job, with its options."""
+    """A study in a joint job, together with its options."""
 
     @property
     def does(self) -> Study[Any, Any]: ...
@@ -28,8 +28,8 @@ class Member(Protocol):
 
 @dataclass(frozen=True)
 class UnitPart:
-    """The outcome of one work unit in a job that runs several studies together: its result as JSON with provenance,
-    or the error that it raised."""
+    """The outcome of one unit of work in a job that runs several studies together. It is either the result as JSON with
+    its provenance, or the error that was raised."""
 
     number: int
     order: int
@@ -43,7 +43,7 @@ class UnitPart:
 
 @dataclass(frozen=True)
 class Parts:
-    """The partial results of all studies that a joint job runs, each from one unit of work."""
+    """The partial results of all studies in a joint job, with one part for each unit of work."""
 
     parts: Annotated[tuple[UnitPart, ...], SortedBy("number", "order")]
 
@@ -92,7 +92,7 @@ def run_member(member: Member, unit: Unit) -> tuple[UnitPart, Provenance]:
 
 
 def where_from(parts: Sequence[UnitPart]) -> dict[str, Any]:
-    """Combine the provenance of units: the fields on which all units agree, and each example ID once."""
+    """Combine the provenance of units: keep the fields on which all units agree, and list each example ID once."""
     said = [json.loads(part.provenance) for part in parts]
     about = {name: said[0][name] for name in SAID_ONCE if name in said[0]}
     ids = dict.fromkeys(row for one in said for row in one.get("row_ids") or ())

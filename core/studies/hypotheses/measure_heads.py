@@ -43,7 +43,7 @@ TASK, ROWS, FEWER = "sst2", 300, 100  # FEWER: of studies that run the model aga
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class Asked:
-    """One of several studies in a joint job. `given` has its options as JSON; all other options have default values."""
+    """One study in a joint job. `given` has its options as JSON; options that are not given have default values."""
 
     study: str
     given: str = "{}"

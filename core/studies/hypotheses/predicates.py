@@ -176,7 +176,7 @@ PREDICATES: Mapping[str, Predicate] = MappingProxyType({predicate.key: predicate
 
 
 def predicate_of(key: str) -> Predicate:
-    """Return the kind of hypothesis with this key. Raises InputError that lists all keys if the key is unknown."""
+    """Return the kind of hypothesis with the given key. For an unknown key, raises InputError that lists all keys."""
     check_choice("A predicate", key, PREDICATES)
     return PREDICATES[key]
 
@@ -250,13 +250,13 @@ class Hypothesis:
         return float(self.parameter(self.least_name) or default or 0)
 
     def with_least(self, least: float) -> "Hypothesis":
-        """Return a copy of the hypothesis with another smallest effect that counts."""
+        """Return a copy of the hypothesis in which `least` is the smallest effect that counts."""
         others = tuple(pair for pair in self.parameters if pair[0] != self.least_name)
         return replace(self, parameters=(*others, (self.least_name, repr(least))))
 
     @property
     def measured_by(self) -> str:
-        """Return the study that measures the hypothesis, with a variant after a colon, as in "patch:drop"."""
+        """Return the name of the study that measures the hypothesis, such as "patch:drop" (study:variant)."""
         predicate = predicate_of(self.predicate)
         apart = self.parameter(predicate.apart) if predicate.apart else ""
         apart = counterpart_of(apart)[0] if predicate.apart == "of" else apart
@@ -264,7 +264,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about words with a feature. Intervals then resample word types."""
+        """Return True if the hypothesis is about words with a feature. Word types are then resampled for intervals."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

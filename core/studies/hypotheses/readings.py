@@ -50,7 +50,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Evidence:
-    """The evidence of one run for a hypothesis: the effect, its part without other explanations, and its specificity.
+    """Evidence from one run for a hypothesis: the effect, the effect beyond other explanations, and its specificity.
 
     A text instead of a value states why it is missing. `causal` is set only if the run intervenes in the model.
     """
@@ -73,7 +73,7 @@ def reading(measure: str, estimate: StatisticEstimate, head: Head, **others: Any
 
 
 def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) -> Reading | str:
-    """Return the mean over inputs for one head, with a one-sided test of whether it exceeds `least`."""
+    """Return the mean over inputs for one head, and test (one-sided) whether it exceeds `least`."""
     shifted = reading(measure, above(means, least).result(), head, **others)
     if isinstance(shifted, str):
         return shifted
@@ -81,7 +81,7 @@ def beyond(measure: str, means: Means, least: float, head: Head, **others: Any) 
 
 
 def above(means: Means, least: float) -> Means:
-    """Return a copy of accumulated means, as if `least` had been subtracted from the value of every input."""
+    """Copy accumulated means, with `least` subtracted from the value of every input."""
     shifted = means.columns(range(means.sums.shape[-1]))
     shifted.sums = means.sums - least * means.counts[:, :, None, :]
     return shifted
@@ -266,7 +266,7 @@ def _component(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def effect_estimate(changes: np.ndarray) -> Means:
-    """Put one number per example, such as the change in loss, into an accumulator of means that has a single head."""
+    """Accumulate one number per example, such as the change in loss, as if it belonged to a single head."""
     means = Means(1, 1, 1)
     means.update(0, changes[:, None, None], np.ones((len(changes), 1)), range(len(changes)))
     return means
@@ -303,14 +303,14 @@ def _needed(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
 
 
 def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float = 0.0) -> Evidence:
-    """Extract the evidence for a hypothesis, whose effect must exceed `random`, the effect with random weights."""
+    """Extract the evidence for a hypothesis. Its effect must exceed `random`, the effect with random weights."""
     beyond = hypothesis.with_least(max(hypothesis.least, random))
     return READERS[hypothesis.predicate](beyond, partial, head)
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of k heads with random weights. One more head with random weights exceeds this effect
-    with probability 1 / (k + 1)."""
+    """Return the largest effect of k heads with random weights. Another such head exceeds it with probability 1 / (k +
+    1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 
@@ -330,7 +330,7 @@ def _effects(hypothesis: Hypothesis, partial: Any) -> Iterator[float]:
 
 
 def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the share of the logit difference that patching a head recovers, compared with its layer."""
+    """Measure the share of the logit difference that patching a head recovers, compared with heads in its layer."""
     head.within(partial.layers, partial.heads)
     made = partial.made.astype(bool) & (np.abs(partial.first - partial.second) >= FLOOR)
     turn, whole = np.sign(partial.first - partial.second), np.abs(partial.first - partial.second)
@@ -343,7 +343,7 @@ def property_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evide
 
 
 def edge_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the share of the logit difference that an edge carries, compared with edges from its layer."""
+    """Measure the share of the logit difference that an edge carries, compared with edges from the same layer."""
     reader, kind = hypothesis.parameter("reader"), hypothesis.parameter("input")
     names = list(partial.names)
     own_index = names.index(edge_name(head, reader, kind))
@@ -410,7 +410,7 @@ NORMAL = 1.959964  # of a 95 % interval
 
 
 def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence:
-    """Measure the fraction of a head's attention maps in a pattern class, raw and corrected for misclassification."""
+    """Measure the fraction of a head's maps in a pattern class, both raw and corrected for misclassification."""
     (piece,) = partial.pieces
     head.within(*piece.classes.shape[1:])
     numbers, names = piece.classes[:, head.layer, head.head], list(piece.names)
@@ -426,7 +426,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test against `least`."""
+    """Compute a fraction of maps with its Wilson interval. A binomial test compares the fraction with `least`."""
     if not len(hits):
         return Reading(measure, Interval(None, n=0), 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))

@@ -60,7 +60,7 @@ class DiscoverOptions:
 
 @dataclass(frozen=True)
 class Discovered:
-    """The clusters of each checkpoint, and their exemplars."""
+    """The clusters of attention maps in each checkpoint, and the exemplar maps of the clusters."""
 
     found: tuple[DiscoveredPatterns, ...]
     clusters: tuple[PatternCluster, ...]

@@ -72,7 +72,7 @@ class DrawnMap:
 
 @dataclass(frozen=True)
 class MapBatch:
-    """The attention maps that some units of work have sampled."""
+    """Sampled attention maps from one or more units of work."""
 
     maps: tuple[DrawnMap, ...]
 
@@ -182,7 +182,7 @@ def map_id(weights_hash: str, source: MapInput, head: Head) -> str:
 
 
 def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> Iterator[DrawnMap]:
-    """Capture the planned attention maps for these inputs, input by input."""
+    """Capture the attention maps that are planned for these inputs, one input after another."""
     capture.running.refuse_sinks(checkpoint)  # a class is of a square of tokens
     known = sources(options)
     encodings = {k: checkpoint.encode(known[k].text, known[k].pair) for k in inputs}
@@ -218,7 +218,7 @@ def drawn(checkpoint: Any, options: DrawMapsOptions, inputs: Sequence[int]) -> I
 def captured(
     checkpoint: Any, encodings: Mapping[int, Encoding], planned: Iterable[tuple[int, Head]]
 ) -> Iterator[tuple[int, Head, np.ndarray]]:
-    """Yield (input, head, map [query, key]) for planned pairs; adjacent pairs of one input share a forward pass."""
+    """Yield (input, head, map [query, key]) for planned pairs. Adjacent pairs with one input share a forward pass."""
     for number, pairs in groupby(planned, key=lambda pair: pair[0]):
         maps = capture.running.capture(checkpoint, encodings[number])
         for _, head in pairs:

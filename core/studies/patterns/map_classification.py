@@ -15,14 +15,14 @@ from ...patterns.training import Classifier
 
 
 def large_enough(checkpoint: Checkpoint, inputs: Sequence[Any]) -> tuple[list[Any], list[Encoding]]:
-    """Return the inputs that are long enough for a pattern (more than TOO_SMALL tokens), and their encodings."""
+    """Return the inputs that are long enough to show a pattern (more than TOO_SMALL tokens), and their encodings."""
     both = [(one, checkpoint.encode(one.text, one.pair)) for one in inputs]
     large = [(one, encoding) for one, encoding in both if len(encoding) > TOO_SMALL]
     return [one for one, _ in large], [encoding for _, encoding in large]
 
 
 def all_too_small(inputs: int, task: str = "") -> InputError:
-    """Return the error for inputs that are all too short to have a pattern."""
+    """Return the error for the case that all inputs are too short to show a pattern."""
     return InputError(
         f"An input must have more than {TOO_SMALL} tokens for its attention maps to be classified; all {inputs} "
         f"inputs{task and f' of {task}'} are shorter. Choose longer inputs."
@@ -49,7 +49,7 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class Classified:
-    """The pattern classes of all attention maps of some inputs.
+    """The pattern class of every attention map that was computed on some inputs.
 
     Attributes:
         size: number of tokens beyond which maps are cropped; None if they are not cropped.

@@ -190,7 +190,7 @@ class Confusion(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class Calibration(PartResult):
-    """One confidence bin of a calibration curve: its mean confidence and the accuracy on its n maps."""
+    """One confidence bin of a calibration curve: the mean confidence and the accuracy for the n maps in the bin."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("calibration",)
     confidence: float
@@ -310,8 +310,8 @@ class DiscoveredPatterns(PartResult):
 
 @dataclass(frozen=True, kw_only=True)
 class PatternCluster(PartResult):
-    """One cluster (0 has the unclustered maps), with the number of its maps in each class (`counts`) and the share of
-    the most frequent class. `cuts_across` is True if this share is significantly below 80 %."""
+    """A cluster of maps; cluster 0 has the unclustered maps. `counts`: number of maps by class. `share`: fraction in
+    the most frequent class. `cuts_across`: whether this fraction is significantly below 80 %."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("cluster",)
     FIGURE = Figure("share", "share of {name}", "cluster {cluster}")

@@ -86,7 +86,7 @@ class Predictions:
 
 
 def curve(folds: Sequence[Predictions], snapshot: Snapshot) -> list[LearningPoint]:
-    """Compute macro F1 for each number of training labels on the same held-out folds."""
+    """Compute macro F1 for classifiers trained on different numbers of labels, always on the same held-out folds."""
     parts = [fold for fold in folds if fold.of.kind == "curve"]
     whole = [fold for fold in folds if fold.of.kind == "fold"]
     numbers = {fold.of.fold for fold in parts}
@@ -393,7 +393,7 @@ def _numbers(folds: Sequence[Predictions]) -> tuple[np.ndarray, np.ndarray, list
 
 
 def scored(part: str, folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> HeldOutScore:
-    """Score the predictions on one kind of held-out data, and a baseline that knows only the layer and head."""
+    """Score predictions on one kind of held-out data, and those of a baseline that knows only the layer and head."""
     truth, likely, groups = _numbers(folds)
     held_out = patterns.evaluation.scores(truth, likely.argmax(1), groups, snapshot.classes, seed=seed)
     guessed = np.concatenate([fold.identity for fold in folds])
@@ -422,7 +422,7 @@ def _sureness(folds: Sequence[Predictions], snapshot: Snapshot) -> Any:
 
 
 def of_own(folds: Sequence[Predictions], snapshot: Snapshot, *, kind: str, seed: int) -> list[HeldOutScore]:
-    """Score the classifier separately on the user's own maps of held-out inputs, if bundled labels were also used."""
+    """If bundled labels were also used, score the classifier separately on the user's own maps of held-out inputs."""
     own = {snapshot.facts[k]["map_id"] for k in snapshot.own}
     chosen = [fold.among(own) for fold in folds]
     chosen = [fold for fold in chosen if fold.map_ids]

@@ -148,7 +148,7 @@ PLACES = 10  # only the first ten words are numbered
 
 @pydantic.dataclasses.dataclass(frozen=True)
 class ProbeOptions:
-    """Options of probing: which layers of which checkpoint are probed for which properties of words."""
+    """Options of probing: the checkpoint, the layers to probe, and the properties of words to predict."""
 
     checkpoint: Checkpoint = config.ENCODER
     properties: Annotated[
@@ -165,7 +165,7 @@ class ProbeOptions:
 
 @dataclass(frozen=True)
 class Answered:
-    """The numbers of correct answers of a probe, by layer and sentence. Layer 0 is the embeddings' output.
+    """How many words a probe classifies correctly, by layer and sentence. Layer 0 is the output of the embeddings.
 
     Attributes:
         right, control: correct words, for the property and the control task. *Shape:* (layer, sentence), int.
@@ -187,7 +187,7 @@ class Answered:
 
 @dataclass(frozen=True)
 class Mixed:
-    """The layer weights of a probe on a weighted sum of all layers [fit, layer]. The first fit uses all sentences."""
+    """Layer weights [fit, layer] of a probe on a weighted sum of all layers. The first fit uses all sentences."""
 
     property: str
     weights: np.ndarray
@@ -296,7 +296,7 @@ STUDY = ProbeStudy()
 
 
 def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answered]:
-    """Train the probes for one property of words, and evaluate them on every test and on a control task."""
+    """Train the probes for one property of words. Evaluate them on every test set and on a control task."""
     tests = [test for _, test in question.tests]
     controls = probing.layers.control_labels(question.train, tests, seed=seed)
     scale, classes = probing.layers.scale_of(question.train), len(question.classes)
@@ -318,7 +318,7 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count the words with a correct prediction, from [layer, word] to int32 [layer, sentence]."""
+    """Count correctly predicted words by sentence. The shape changes from [layer, word] to int32 [layer, sentence]."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))

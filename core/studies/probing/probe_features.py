@@ -42,7 +42,7 @@ class Readable:
 
 
 def open_source(name: str, *, random: bool, seed: int) -> Checkpoint:
-    """Open a checkpoint, or random weights in the architecture of the checkpoint."""
+    """Open a checkpoint, or a model with the architecture of the checkpoint and random weights."""
     checkpoint = worker_cache.get_checkpoint(name)
     return random_copy(checkpoint, seed=seed) if random else checkpoint
 
@@ -78,7 +78,7 @@ def kept_features(
     shapes: Sequence[tuple[int, ...]],
     fill: Callable[[Ragged], None],
 ) -> Ragged:
-    """Return the stored features of some texts, one array per text, which `fill` computes if they are missing."""
+    """Return the stored features of some texts, one array per text. Missing features are computed with `fill`."""
     told = json.dumps([FORMAT, kind, checkpoint.weights_hash, checkpoint.dtype, list(texts)], ensure_ascii=False)
     place = features_folder() / hashlib.sha256(told.encode()).hexdigest()[:24]
     if (place / DONE).is_file():
@@ -107,7 +107,7 @@ def kept_features(
 
 
 def half_precision(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors as float16, clipped to its range."""
+    """Convert vectors to float16. Values beyond the range of float16 are clipped."""
     return np.clip(vectors, -65000, 65000).astype(np.float16)
 
 

@@ -42,7 +42,7 @@ class Subnetwork(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class SubnetworkComponent(Result):
-    """The fraction of n seeds in which a head or sublayer survives pruning, and its mean rank in the pruning order."""
+    """How often a head or sublayer survives pruning (fraction of n seeds), and its mean rank in the pruning order."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("component",)
     FIGURE = Figure("value", "share of seeds that it survives")
@@ -55,7 +55,7 @@ class SubnetworkComponent(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class SurvivorClass(Valued):
-    """The share of a pattern class among maps of heads that survive pruning, compared with pruned heads."""
+    """The share of a pattern class among maps of heads that survive pruning, compared with maps of pruned heads."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("survivor class",)
     FIGURE = Figure("value", "share among survivors beyond the others")
@@ -87,7 +87,7 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """The weight of one layer in a probe that mixes all layers, or the mean layer under these weights ("centre")."""
+    """The weight of one layer in a probe on a weighted sum of layers, or their weighted mean layer ("centre")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
@@ -136,7 +136,7 @@ class HeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class BestHeadTree(Valued):
-    """The unlabelled attachment scores (UAS) on the test split of the head that is best on the dev split."""
+    """The unlabelled attachment scores (UAS) on the test split for the head with the highest score on dev."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("best head",)
     FIGURE = Figure("value", "undirected UAS of the best head")
@@ -148,7 +148,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """The difference in undirected UAS between trees from all heads and from the best head, paired by sentence."""
+    """The difference in undirected UAS between trees from all heads and those from the best head, by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")

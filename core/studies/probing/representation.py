@@ -187,7 +187,7 @@ def _partner(token: int, among: np.ndarray, own_tokens: np.ndarray, rng: np.rand
 
 
 def relative_entropy(weights: Float[np.ndarray, "*head query key"]) -> Float[np.ndarray, "*head query"]:
-    """Divide the entropy of each map row by that of uniform attention, or return NaN for rows with one key."""
+    """Divide the entropy of each map row by that of uniform attention. Rows with only one key become NaN."""
     logs = np.log(np.maximum(weights, 1e-30))
     entropy = -(weights * logs).sum(-1)
     keys = weights.shape[-1]

@@ -129,7 +129,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Subnetworks:
-    """All measurements of a pruning study, and the score of always predicting the most frequent dev label."""
+    """All measurements of a pruning study, and the score of a baseline that predicts the most frequent dev label."""
 
     gold: np.ndarray
     constant: str
@@ -173,7 +173,7 @@ class SubnetworksStudy(Study[SubnetworksOptions, Subnetworks]):
         return every
 
     def more(self, options: SubnetworksOptions, partials: Sequence[Subnetworks]) -> list[Unit]:
-        """Return the units that retrain subnetworks, for each seed whose pruning order has been computed."""
+        """Return units of work that retrain subnetworks, for each seed with a computed pruning order."""
         size = 3 * options.recipe.epochs * partials[0].train_rows * 10
         known = {(pruned.what, pruned.seed) for part in partials for pruned in part.pruned}
         return [
@@ -287,7 +287,7 @@ def check(options: SubnetworksOptions) -> None:
 
 
 def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
-    """Choose equally many components for the good (survivors), bad (pruned first) and random subnetwork."""
+    """Choose the components of three subnetworks of equal size: good (survivors), bad (pruned first) and random."""
     kept: dict[str, list[str]] = {kind: [] for kind in SUBNETWORKS}
     rng = np.random.default_rng([21, order.seed])
     for is_block in (False, True):
@@ -303,8 +303,8 @@ def subnetworks(order: Order) -> dict[str, tuple[str, ...]]:
 
 
 def first_loss(steps: Sequence[Subnetwork]) -> tuple[str, Subnetwork | None]:
-    """Describe how many weights can be pruned before the score falls significantly, and return the first step with such
-    a fall. Steps after fine-tuning are used if there are any. Without steps, the text is empty."""
+    """Describe how many weights can be pruned before the score falls significantly. Also return the first step with
+    such a fall, or None. Steps after fine-tuning are used if there are any. Without steps, the text is empty."""
     moment = "after" if any(step.moment == "after" for step in steps) else "before"
     ordered = sorted(
         (step for step in steps if step.moment == moment and step.scope == steps[0].scope),

@@ -71,7 +71,7 @@ class SyntaxOptions:
 
 @dataclass(frozen=True)
 class SingleHeads:
-    """The agreement between the spanning tree of every single head and the gold trees, by sentence.
+    """How well the spanning tree from each single head agrees with the gold tree, by sentence.
 
     Attributes:
         dev_joined, joined: number of words that are joined with their gold governor, on dev and test.
@@ -106,7 +106,7 @@ class TreeExample:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The agreement between the trees that a probe or baseline predicts and the gold trees, by sentence.
+    """How well the trees from a probe or baseline agree with the gold trees, by sentence.
 
     Attributes:
         kind: "probe" or "baseline".
@@ -242,7 +242,7 @@ def scored_of(sentence: object) -> np.ndarray:
 def parsed_of(
     kind: str, name: str, sentences: Sequence[object], predicted: Sequence[np.ndarray], note: str = ""
 ) -> Parsed:
-    """Count the words whose governor a probe or baseline predicts correctly, by sentence."""
+    """Count, in each sentence, the words whose governor a probe or baseline predicts correctly."""
     counts = []
     for sentence, heads in zip(sentences, predicted, strict=True):
         gold, scored = heads_of(sentence), scored_of(sentence)
@@ -256,7 +256,7 @@ def parsed_of(
 
 
 def baselines(train: "Readable", test: "Readable") -> list[Parsed]:
-    """Evaluate trees in which words attach to a neighbour, or at a fixed distance that is chosen on train."""
+    """Evaluate baseline trees: words attach to a neighbour, or to the word at a fixed distance chosen on train."""
     known = [
         (heads_of(sentence), scored_of(sentence), [plain_relation(word.dep) for word in sentence.words])
         for sentence in train.sentences
@@ -321,7 +321,7 @@ def probes(
 
 
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """Find the most likely tree for log probabilities [word, candidate], in which candidate 0 is the root."""
+    """Find the most likely tree for log probabilities [word, candidate]. Candidate 0 makes the word the root."""
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
     places = np.where(heads == np.arange(len(heads)), 0, heads + 1)

@@ -86,7 +86,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class TransferPartial:
-    """Predictions from some units of work, as a partial result that can be merged with others."""
+    """Predictions from one or more units of work. Partial results can be merged."""
 
     predicted: tuple[Predicted, ...]
 
@@ -265,7 +265,7 @@ def _frozen_layers(mine: Sequence[Predicted], metric: str) -> list[Transferred]:
 
 
 def layer_predictions(on: "Bench") -> dict[str, np.ndarray]:
-    """Train a classifier on the output of each layer, and predict the dev split [layer, example] per way of pooling."""
+    """Train classifiers on each layer's output. For each way of pooling, return dev predictions [layer, example]."""
     parts = [_pooled(on.base, [example.encoding for example in some]) for some in (on.train, on.dev)]
     labels = [np.array([row.label for row in rows]) for rows in (on.train_rows, on.dev_rows)]
     predictions = {}

@@ -226,7 +226,7 @@ def compared(
     first: int = 0,
     max_length: int = 128,
 ) -> "scoring.change.Change":
-    """Sum the differences between the maps of two checkpoints. Raises CheckpointError if tokens differ."""
+    """Sum the differences between the maps of two checkpoints. Raises CheckpointError if their tokens differ."""
     refuse_different(before, after)
     names = [row.id for row in rows]
     encodings, others = (

@@ -214,7 +214,7 @@ def run_name(options: FinetuneOptions, task: str, initialisation: str, seed: int
 
 
 def live_runs(options: FinetuneOptions, keys: list[str]) -> dict[str, Row]:
-    """Read the progress of a job's fine-tuning runs that are active on this machine, by run key."""
+    """Return the progress of a job's fine-tuning runs that are active on this machine, as a dictionary by run key."""
     pictures = {key: read_live(live_file(options.out, key)) for key in keys}
     return {key: picture for key, picture in pictures.items() if picture is not None}
 
@@ -319,7 +319,7 @@ def tune_on(
 def is_trained(
     base: "models.checkpoint.Checkpoint", run: FinetuningRun, train: list[TaskRow], dev: list[TaskRow]
 ) -> bool:
-    """Return True if the folder of a run already has the result of this recipe on these examples."""
+    """Return True if the folder of a run already contains the result of this recipe on these examples."""
     log, decides = training_log(run.folder), {"base_hash": base.weights_hash} | _decides(run, train, dev)
     return {name: log.get(name) for name in decides} == decides
 
@@ -383,7 +383,7 @@ def live_picture(log: Any) -> Row:
 
 
 def table_scores(runs: Sequence[TunedRun]) -> list[TunedScore]:
-    """Create Table 1 of the paper: every run, means over seeds, and the constant prediction."""
+    """Create Table 1 of the paper: scores of every run, their means over seeds, and scores of a constant prediction."""
     scores: list[TunedScore] = [run.score for run in runs]
     for task in dict.fromkeys(score.task for score in scores):
         mine = [run.score for run in runs if run.score.task == task]
@@ -427,7 +427,7 @@ def better_constant(scores: Sequence[TunedScore], task: str) -> float | None:
 
 
 def not_shown(scores: Sequence[TunedScore], score: TunedScore) -> str:
-    """Explain that a score is not significantly above the constant prediction, or return "" if it is."""
+    """State that a score is not significantly above the constant prediction. Return "" if it is significantly above."""
     rows = next((run.dev_rows for run in scores if (run.kind, run.task) == ("run", score.task)), None)
     if not rows:
         return ""
