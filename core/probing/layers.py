@@ -46,7 +46,7 @@ class Examples:
 
 @dataclass(frozen=True)
 class Scale:
-    """Standardises vectors with the mean and standard deviation [layer, hidden] of the train vectors."""
+    """Standardises vectors with the mean and standard deviation of the train vectors, each [layer, hidden]."""
 
     mean: Tensor
     deviation: Tensor
@@ -159,7 +159,8 @@ def mixing_weights(train: Examples, classes: int, *, seed: int = 0, scale: Scale
 
 
 def mixing_refits(train: Examples, classes: int, *, seed: int = 0, refits: int = REFITS) -> np.ndarray:
-    """Return mixing weights [1 + refits, layer]. Row 0 uses all sentences, every other row a bootstrap sample."""
+    """Return layer weights for several fits, [1 + refits, layer]. The first fit uses all sentences; each of the other
+    fits uses a bootstrap sample of the sentences."""
     scale, rng = scale_of(train), np.random.default_rng(seed)
     weights = [mixing_weights(train, classes, seed=seed, scale=scale)]
     names = np.unique(train.groups)

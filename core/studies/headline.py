@@ -74,8 +74,8 @@ class HeadScores:
     every: "pd.DataFrame"
 
     def above(self, prefix: str = "") -> "pd.DataFrame":
-        """Return the head's scores whose names start with `prefix` and that are significantly, and by at least 0.05,
-        above their baseline. At most two scores are returned, largest difference first."""
+        """Return up to two scores of the head, largest difference from the baseline first. Their names start with
+        `prefix`, and they are significantly, and by at least 0.05, above their baseline."""
         worth = self.own["value"] - self.own["baseline"] >= WORTH
         some = self.own[self.own["score"].str.startswith(prefix) & (self.own["q"] < SIGNIFICANT) & worth]
         return some.loc[(some["value"] - some["baseline"]).sort_values(ascending=False, kind="stable").index].head(MOST)

@@ -63,7 +63,7 @@ class SortedBy:
 
 
 class MergedBy:
-    """Marks a tuple of records. Records with the same key are merged. `order` names a further field to sort by."""
+    """Marks a tuple of records. Merging combines records with the same key. `order` is a further field to sort by."""
 
     def __init__(self, *names: str, order: str | None = None) -> None:
         self.key, self.order = attrgetter(*names), attrgetter(*names, order) if order else None

@@ -41,7 +41,8 @@ def encode(checkpoint: Checkpoint, rows: Sequence[TaskRow], max_length: int) -> 
 def batches(
     lengths: Sequence[int], size: int, *, seed: int, epoch: int, bucketed: bool = True, pool: int = POOL
 ) -> list[list[int]]:
-    """Divide example indices into random batches by `seed` and `epoch`. If `bucketed`, a batch has similar lengths."""
+    """Divide example indices into random batches, seeded by `seed` and `epoch`. If `bucketed` is True, the examples in
+    a batch have similar lengths."""
     rng = random.Random(f"{seed}-{epoch}")  # noqa: S311
     order = list(range(len(lengths)))
     rng.shuffle(order)

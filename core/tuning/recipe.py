@@ -26,8 +26,7 @@ PRECISIONS = ("float32", "bfloat16")
 
 @dataclass(frozen=True)
 class Seeds:
-    """The seeds of a training run: for initial weights of the output layer, the sample of examples and the batch
-    order."""
+    """The seeds of a training run: for the weights of the output layer, the sample of examples and the batch order."""
 
     head: int
     rows: int

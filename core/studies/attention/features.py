@@ -137,7 +137,8 @@ STUDY = Features()
 
 
 def scores_of(sums: FeatureSums) -> list[Score]:
-    """Return one score per head, feature and statistic, such as "max". A feature in no input gets only a note."""
+    """Return one score per head, feature and statistic, such as "max". If no input has the feature, return only a note
+    for this feature."""
     observer, scores = studies.attention.measures.features_again(sums), []
     estimates, differences = observer.result(), {}
     for key, (value, effect) in estimates.items():

@@ -32,7 +32,7 @@ class Chosen:
 
 
 class InputScores:
-    """Observer that computes a score for each input and head as float32 [input, layer, head]; NaN if undefined."""
+    """Observer that scores every head on every input, as float32 [input, layer, head]. Undefined scores are NaN."""
 
     def __init__(self, checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore):
         if score.of is None:
@@ -53,7 +53,8 @@ class InputScores:
 def input_scores(
     checkpoint: Checkpoint, encodings: Sequence[Encoding], score: HeadScore, *, by_norms: bool = False
 ) -> Float[np.ndarray, "input layer head"]:
-    """Compute a score for each input and head; NaN if undefined. Raises InputError for scores over several inputs."""
+    """Compute a score for each input and head. Undefined scores are NaN. Raises InputError for a score that can only be
+    computed from several inputs."""
     scores = InputScores(checkpoint, encodings, score)
     if by_norms:
         run_norms(checkpoint, encodings, [scores])

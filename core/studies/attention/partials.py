@@ -54,7 +54,8 @@ class FeatureSums(Sums):
 
 @dataclass(frozen=True)
 class RelationSums(Sums):
-    """Sums of attention along word relations. `distances` has the number of links by distance for each relation."""
+    """Sums of attention along relations between words. For each relation, `distances` has the number of links at each
+    distance."""
 
     relations: tuple[str, ...]
     distances: Summed[tuple[dict[int, int], ...]]
@@ -110,7 +111,7 @@ class NormSums(Sums):
 
 @dataclass(frozen=True)
 class PatternSums(Sums):
-    """Sums over inputs: distances between heads, attention maps, and comparisons with the same head on other inputs.
+    """Sums over inputs of distances between heads, of attention maps, and of comparisons of heads on different inputs.
 
     Attributes:
         distances: sums over `rows` map rows. *Shape:* (head, head).

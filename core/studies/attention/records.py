@@ -61,7 +61,8 @@ class Score(Result):
 
     @property
     def contrast_estimate(self) -> Estimate:
-        """Return the contrast and its interval: log attention weight that, for example, positions do not explain."""
+        """Return the contrast with its interval. The contrast is the log attention weight that other factors, such as
+        token positions, do not explain."""
         return Estimate(float(self.contrast or 0.0), self.contrast_low, self.contrast_high)
 
     @classmethod
@@ -85,7 +86,7 @@ class RelationScore(Score):
 
 @dataclass(frozen=True, kw_only=True)
 class DependencyScore(Score):
-    """The test accuracy of one head for a dependency relation and direction. The head was chosen on the dev split."""
+    """The test accuracy of one head for a dependency relation and direction. The head was the best on the dev split."""
 
     distance: int | None = None
     dev: float | None = None
@@ -219,7 +220,8 @@ class AlikeHead(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMember(Result):
-    """The membership of a head in a group of similar heads: the group number or its clarity (see `statistic`)."""
+    """One number about the membership of a head in a group of similar heads. `statistic` states which number: the group
+    number, or how clearly the head belongs to the group."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("member",)
     FIGURE = Figure("value", "{statistic}|{task}")
@@ -236,7 +238,8 @@ class GroupMember(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class RepeatedHead(Result):
-    """Distance from a head to itself on other inputs, minus that to the nearest other head on the same inputs."""
+    """The distance of a head to itself on other inputs, minus its distance to the nearest other head on the same
+    inputs."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("repeated",)
     FIGURE = Figure("value", "nearer to another head than to itself|{task}")

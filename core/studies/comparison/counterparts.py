@@ -96,7 +96,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class Drawn:
-    """Baseline for head similarities: the other checkpoint is replaced by random weights in its architecture.
+    """Baseline for head similarities, from randomly initialised models with the architecture of another checkpoint.
 
     Attributes:
         similarity: between all heads of both checkpoints on the inputs used here. *Shape:* (head, other head).

@@ -84,7 +84,8 @@ class CounterpartsSummary(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Recurrence(Result):
-    """How many other checkpoints have a counterpart of a head, and in how many it has the same layer and number."""
+    """The number of other checkpoints with a counterpart of a head, and the number with a counterpart in the same layer
+    and position."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("recurrence",)
     checkpoint: str
@@ -143,7 +144,7 @@ class CurvePoint(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning(Result):
-    """When a head acquired a role: the first snapshot from which it keeps the role until the last snapshot.
+    """When a head acquired a role: the first training snapshot from which it has the role in all later snapshots.
 
     Attributes:
         score, bound: the head has the role while the score is above the bound.

@@ -245,7 +245,7 @@ def mark_of(row: TaskRow) -> str:
 
 
 def input_marks(row: TaskRow, checkpoint: "models.checkpoint.Checkpoint") -> tuple[str, str]:
-    """Return two hashes of an input: of its letters and of its token IDs. Inputs that share either are duplicates."""
+    """Return two hashes of an input: of its letters and of its token IDs. Inputs that share one hash are duplicates."""
     return letters_mark(row), "tokens:" + _hashed(list(checkpoint.encode(row.text, row.pair).ids))
 
 
@@ -255,7 +255,7 @@ def letters_mark(row: TaskRow) -> str:
 
 
 def is_plain(row: TaskRow) -> bool:
-    """Return True for short ASCII text without long words. In it, different letters always give different tokens."""
+    """Return True for short ASCII text without long words. There, different letters always have different tokens."""
     text = f"{row.text} {row.pair or ''}"
     return text.isascii() and len(text) < CUT_FROM and all(len(word) < LONGEST_WORD for word in text.split())
 

@@ -264,7 +264,7 @@ class Hypothesis:
 
     @property
     def is_of_words(self) -> bool:
-        """Return True if the hypothesis is about words with a feature. Word types are then resampled for intervals."""
+        """Return True if the hypothesis is about words with a feature. Intervals then resample word types."""
         return self.predicate == "looks-at" and not feature_of(self.parameter("feature")).special
 
     @property

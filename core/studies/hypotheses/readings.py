@@ -309,8 +309,7 @@ def evidence_of(hypothesis: Hypothesis, partial: Any, head: Head, random: float 
 
 
 def random_effect(hypothesis: Hypothesis, partials: Sequence[Any]) -> float:
-    """Return the largest effect of k heads with random weights. Another such head exceeds it with probability 1 / (k +
-    1)."""
+    """Return the largest effect of k random heads. One more random head exceeds it with probability 1 / (k + 1)."""
     effects = [effect for partial in partials for effect in _effects(hypothesis, partial)]
     return max(effects, default=0.0)
 
@@ -426,7 +425,7 @@ def class_evidence(hypothesis: Hypothesis, partial: Any, head: Head) -> Evidence
 
 
 def share_reading(measure: str, hits: np.ndarray, least: float) -> Reading:
-    """Compute a fraction of maps with its Wilson interval. A binomial test compares the fraction with `least`."""
+    """Compute a fraction of maps with its Wilson interval, and the p-value of a binomial test against `least`."""
     if not len(hits):
         return Reading(measure, Interval(None, n=0), 1.0, least, least)
     p = float(scipy.stats.binom.sf(hits.sum() - 1, len(hits), least))

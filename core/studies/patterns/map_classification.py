@@ -49,7 +49,7 @@ class ClassCounts:
 
 @dataclass(frozen=True)
 class Classified:
-    """The pattern class of every attention map that was computed on some inputs.
+    """The predicted pattern class of every attention map on some inputs.
 
     Attributes:
         size: number of tokens beyond which maps are cropped; None if they are not cropped.

@@ -318,7 +318,7 @@ def answers(question: "WordProperty", source: str, *, seed: int) -> list[Answere
 
 
 def by_sentence(right: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Count correctly predicted words by sentence. The shape changes from [layer, word] to int32 [layer, sentence]."""
+    """Count correctly predicted words by sentence. Takes [layer, word], and returns int32 [layer, sentence]."""
     counts = np.zeros((len(right), int(groups.max()) + 1), dtype=np.int32)
     for layer, row in enumerate(right):
         np.add.at(counts[layer], groups, row.astype(np.int32))

@@ -87,7 +87,7 @@ class ProbedLayer(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class MixingWeight(Result):
-    """The weight of one layer in a probe on a weighted sum of layers, or their weighted mean layer ("centre")."""
+    """The weight of one layer in a probe on a weighted sum of layers, or the weighted mean layer ("centre")."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("mixing", "centre")
     FIGURE = Figure("value", "{kind} of {property}")
@@ -148,7 +148,7 @@ class BestHeadTree(Valued):
 
 @dataclass(frozen=True, kw_only=True)
 class TreeDifference(Valued):
-    """The difference in undirected UAS between trees from all heads and those from the best head, by sentence."""
+    """The difference in undirected UAS between trees from all heads and from the best head, paired by sentence."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("difference",)
     FIGURE = Figure("value", "difference in undirected UAS")

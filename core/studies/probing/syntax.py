@@ -321,7 +321,7 @@ def probes(
 
 
 def draw(sentence: object, scores: np.ndarray) -> TreeExample:
-    """Find the most likely tree for log probabilities [word, candidate]. Candidate 0 makes the word the root."""
+    """Find the most likely tree for log probabilities [word, candidate]. Candidate 0 stands for the root."""
     words = sentence.words  # type: ignore[attr-defined]
     heads = scoring.trees.likeliest_tree(scores)
     places = np.where(heads == np.arange(len(heads)), 0, heads + 1)

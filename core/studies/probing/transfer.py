@@ -86,7 +86,7 @@ class Predicted:
 
 @dataclass(frozen=True)
 class TransferPartial:
-    """Predictions from one or more units of work. Partial results can be merged."""
+    """Dev predictions from one or more units of work. Partial results of this type can be merged."""
 
     predicted: tuple[Predicted, ...]
 

@@ -76,7 +76,7 @@ class TunedRunScore(TunedScore):
 
 @dataclass(frozen=True, kw_only=True)
 class FixedPatternChange(Result):
-    """The score with fixed attention patterns minus the score with learned attention, on one task; mean over seeds."""
+    """The score with fixed attention patterns minus that with learned attention, for one task, averaged over seeds."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("change",)
     FIGURE = Figure("score", "change of {metric} with heads held|{task}", "{initialisation}")
