@@ -432,7 +432,7 @@ class _Circuits:
 
     def streams(self, receivers: Sequence[int], layer: int, *, with_heads: bool) -> Tensor:
         """Return the input of each receiver in each circuit, as a tensor [receiver, circuit, pair, position, hidden].
-        `with_heads`: after the heads of `layer`, where the feed-forward sublayer reads."""
+        If `with_heads` is True, the outputs of the heads of `layer` are already added."""
         run, graph = self.run, self.run.graph
         stream = self._heard(receivers, 0, 1)
         for number in range(layer + with_heads):

@@ -64,7 +64,7 @@ def bibtex(findings: Sequence[Finding]) -> str:
 
 
 def svgs(findings: Sequence[Finding]) -> dict[str, str]:
-    """Draw the figures of all findings as SVG text in the colours of the light theme, by file name."""
+    """Draw the figures of all findings in the colours of the light theme. Returns the SVG text for each file name."""
     charts = {
         name: checked_picture(picture) | {"config": theme.of_saved_charts()}
         for finding in findings

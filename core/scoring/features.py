@@ -201,7 +201,7 @@ class RhombusCells:
 
     @classmethod
     def of(cls, drawn: Sequence[Rhombi]) -> "RhombusCells":
-        """Concatenate the query-key positions of all inputs in a batch. Invalid random draws are left out."""
+        """Concatenate the drawn query-key positions of all inputs in a batch. Draws that do not fit are left out."""
         fits = np.stack([cells.fits for cells in drawn])
         queries = np.stack([cells.queries for cells in drawn])[fits]
         keys = np.stack([cells.keys for cells in drawn])[fits]

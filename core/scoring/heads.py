@@ -98,8 +98,8 @@ class SumBatch:
 
     @property
     def mean_distance(self) -> Float[np.ndarray, "batch head"]:
-        """Return the mean over queries of sum_j A[i, j] |i - j|, in tokens; NaN for a single token of a causal
-        model."""
+        """Return the mean attention distance in tokens: the mean over queries i of sum_j A[i, j] |i - j|. The result is
+        NaN if a causal map has only one token."""
         rows = np.stack([layer_sums.distances for layer_sums in self.sums])  # query 0 of a causal map adds nothing
         return rows.sum(-1, dtype=np.float64) / ((rows.shape[-1] - self.causal) or float("nan"))
 

@@ -88,8 +88,8 @@ class Rules:
             )
         if not 0 <= self.hopeless < 1:
             raise InputError(
-                "The futility limit (the probability of a verdict below which a head is given up) must be 0 or "
-                f"more and below 1; got {self.hopeless:g}. Choose a value in this range."
+                "The futility limit must be 0 or more and below 1; got "
+                f"{self.hopeless:g}. The test of a head stops if a verdict is less probable than this limit."
             )
 
     @cached_property

@@ -228,7 +228,8 @@ class CircuitEdge(Result):
 
 @dataclass(frozen=True, kw_only=True)
 class EdgeMean(Result):
-    """The mean effect of one edge, in logits and not clipped, over input pairs with different or with equal answers."""
+    """The mean effect of one edge in logits, without limits on the effects of single pairs. The mean is over either
+    all input pairs with different answers or all input pairs with equal answers."""
 
     KINDS: ClassVar[tuple[str, ...]] = ("edge mean",)
     FIGURE = Figure("effect", "effect of an edge, {pairs}, not clipped")

@@ -78,4 +78,4 @@ def exported(chart: alt.TopLevelMixin, kind: Literal["svg", "png"]) -> bytes:
     specification.setdefault("config", {})["range"] = theme.ranges()["light"]
     if kind == "svg":
         return conversion.svgs_of([specification])[0].encode()
-    return conversion.png_of(specification, scale=2)
+    return conversion.png_of(specification)
