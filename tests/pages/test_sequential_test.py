@@ -40,7 +40,7 @@ def test_verdicts_rows_and_the_gradient_are_shown(db, options):  # noqa: F811
     for words in (
         "dashed: margin",
         "Number of examples needed to decide whether a head",
-        "Change in loss estimated by the gradient, and measured on the first examples",
+        "Change in loss at the first interim analysis: estimated by the gradient, and measured",
     ):
         assert words in titles
 
