@@ -162,7 +162,7 @@ def test_a_chart_without_end_is_ended_while_others_go_on_and_the_next_is_drawn()
     counting = threading.Thread(target=count)
     counting.start()
     with pytest.raises(InputError, match="2 seconds"):
-        conversion.svgs_of([endless], seconds=2)
+        conversion.svgs_of([endless], seconds=2.0)
     stop.set()
     counting.join()
     assert len(turns) > 5  # the interpreter's lock was free meanwhile
