@@ -88,7 +88,7 @@ def test_a_score_is_found_by_its_key_alone():
     assert meaning_of("mine/new") == "new (mine)"
     assert meaning_of("why/composition").endswith("of the query or of the key (Elhage et al. 2021)")
     for key in ("mine/new", "statistics/nothing", "statistics", ""):
-        with pytest.raises(InputError, match="no study computes"):
+        with pytest.raises(InputError, match="must be one that a study computes"):
             find_score(key)
 
 
