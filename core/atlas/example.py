@@ -20,7 +20,6 @@ from ..drawing.panes import scored_pane, telling_head
 from ..errors import AtlasError, CheckpointError, InputError
 from ..models.config_files import parts_of
 from ..models.encoding import Encoding
-from ..store.shipped_record import hash_of
 
 # ---------------------------------------------------------------- the example of the maps page
 
@@ -52,6 +51,8 @@ def stored(name: str, text: str, pair: str | None) -> Example | None:
     weights, file = folder and folder / "model.safetensors", file_of(name)
     if not (weights and weights.is_file() and file.is_file()):
         return None
+    from ..store.shipped_record import hash_of  # pyarrow and duckdb: 0.1 s of start-up
+
     return _read(file, file.stat().st_mtime_ns, hash_of(weights))
 
 

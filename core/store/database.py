@@ -445,7 +445,7 @@ class Database:
                 return
             if self._opening.inside:
                 raise explain(StoreError(STOPPED), self.path)  # this transaction fails; the next one reopens the file
-            handles = [self, *(other for other in list(_OPEN) if other.path == self.path and other is not self)]
+            handles = [other for other in list(_OPEN) if other.path == self.path]
             for database in handles:
                 database._opening.end()
                 database._place.let_go()

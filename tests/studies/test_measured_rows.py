@@ -1,8 +1,8 @@
-"""Studies on tiny checkpoints, its options other than by default: units, rows and tables are those of before.
+"""Studies on tiny checkpoints with options that differ from the defaults: units, rows and tables equal stored ones.
 
-What is compared was measured once (`python -m tests.studies.test_measured_rows`), and is measured again from end to
-end: units, partial results, rows, what a terminal shows, and which examples the run names. So an option that is no
-longer passed on, an example that is left out, and a column that changes are noticed wherever in a study they are lost.
+`python -m tests.studies.test_measured_rows` stores them. Each test runs a study from end to end and compares its units,
+partial results, rows, terminal output and the examples that the run names. The tests fail if a study ignores an
+option, omits an example or changes a column.
 """
 
 import json
@@ -51,8 +51,8 @@ CAUSAL = {"checkpoint": "{causal}", "data": "{data}", "limit": 6}
 REFERENCE = {"reference": 11, "draws": 2}
 SETTINGS = {"epochs": 1, "batch": 8, "learning_rate": 0.001, "max_length": 24}
 
-# Studies are left out here whose order of rows or whose p hang on the last bits of sums, which differ between
-# processors. Options have other values than their defaults; {…} are folders made here.
+# Studies are left out if the order of their rows or their p values depend on the last bits of sums, which differ
+# between processors. Options differ from their defaults; {…} are folders that the tests create.
 MEASURED = {
     "disable": [
         SOME | REFERENCE | {"operator": "resample", "what": "layers"},
