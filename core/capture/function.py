@@ -94,6 +94,8 @@ class AttentionRun:
         nudges: these zeros, one tensor (batch, head, query, column) per layer that computed weights.
         numbers: the layers of the calls, in order, if some layers of the model have no attention; otherwise empty.
         sharpness: by layer, a factor per head that multiplies its scores (`Checkpoint.sharpness`).
+        groups: (inputs, length) of groups of inputs with equal length, all in one row of tokens. Tokens attend only
+            within their input, causally or not, and the watcher is called once for each group. Empty: no groups.
         ended: the forward pass was stopped on purpose, so fewer calls than layers are not an error.
     """
 
@@ -112,6 +114,8 @@ class AttentionRun:
     nudges: list[Tensor] = field(default_factory=list)
     numbers: tuple[int, ...] = ()
     sharpness: Mapping[int, Float[Tensor, " head"]] = field(default_factory=dict)
+    groups: Sequence[tuple[int, int]] = ()
+    causal: bool = False
     calls: int = 0
     ended: bool = False
     last: int | None = None
@@ -197,6 +201,8 @@ def attention(
     layer = run.next_layer()
     if layer in run.sharpness:
         query = query * run.sharpness[layer].to(query)[:, None, None]
+    if run.groups:
+        return _by_group(run, layer, (query, key, value), scaling, options), None
     if run.opener is not None:
         run.opener(layer, query, key, attention_mask, options | {"scaling": scaling})
     if _CURRENT.get() is not None:
@@ -351,6 +357,28 @@ def _by_rows(
             run.watcher(layer, weights)
         outputs.append(torch.matmul(weights[..., : key.shape[2]].to(value.dtype), _per_query_head(query, value)))
     return torch.cat(outputs, 2).transpose(1, 2)
+
+
+def _by_group(
+    run: AttentionRun, layer: int, states: States, scaling: float | None, options: dict[str, Any]
+) -> Float[Tensor, "1 token head dim"]:
+    """Outputs of heads if all tokens of `run.groups` are in one row. Raises PassEnded like `changed_weights`."""
+    outputs, start = [], 0
+    for inputs, length in run.groups:
+        span = slice(start, start + inputs * length)
+        query, key, value = (s[0, :, span].unflatten(1, (inputs, length)).transpose(0, 1) for s in states)
+        refuse_no_query(layer, query)
+        mask = query.new_full((length, length), torch.finfo(query.dtype).min).triu(1) if run.causal else None
+        weights = attention_weights(query, key, mask, scaling=scaling, options=options)
+        if run.watcher is not None:
+            run.watcher(layer, weights)
+        if layer != run.last:
+            output = torch.matmul(weights.to(value.dtype), _per_query_head(query, value)).transpose(1, 2)
+            refuse_no_output(layer, output)
+            outputs.append(output.flatten(0, 1))
+        start = span.stop
+    run.end_after(layer)
+    return torch.cat(outputs)[None]
 
 
 def refuse_empty_rows(scores: Float[Tensor, "batch head query key"]) -> None:
