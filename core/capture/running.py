@@ -6,7 +6,7 @@ the maps of one layer and batch at a time.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from itertools import cycle
 from typing import Any, Protocol, runtime_checkable
@@ -22,7 +22,7 @@ from ..errors import CheckpointError, InterventionError
 from ..models.checkpoint import Checkpoint
 from ..models.encoding import Encoding
 from ..models.head_sets import HeadSet
-from ..models.memory import maps_bytes, refuse_whole_maps
+from ..models.memory import is_intel, maps_bytes, refuse_whole_maps
 from .blocks import PartChange, parts_changed
 from .function import AttentionRun, ended_after, has_no_numbers, of_this_thread, refuse_no_number
 from .interventions import Intervention, Knockout, check_source, cuts_of, head_changes_of, refuse_across
@@ -278,7 +278,8 @@ def run(
     tokens = 0 if touched or whole else sum(map(len, encodings))  # outputs are compared with those of other passes
     order = batches(encodings, batch_tokens)
     flat = tokens >= FEWEST and layers is None and bool(observers) and _flattens(checkpoint)
-    with packed(checkpoint.device, tokens):
+    # long rows of tokens are as fast without packing on Intel's CPUs
+    with nullcontext() if flat and is_intel() else packed(checkpoint.device, tokens):
         for groups in _flat(checkpoint, encodings, order, batch_tokens) if flat else ([batch] for batch in order):
             if len(groups) > 1:
                 _forward_flat(checkpoint, encodings, observers, groups)

@@ -5,8 +5,10 @@ pages. What would not fit is refused with an error, instead of being killed by t
 """
 
 import math
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -21,6 +23,14 @@ from .weights import tensors_in
 def has_bfloat16() -> bool:
     """Return whether the CPU has native instructions for bfloat16."""
     return torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
+
+
+@cache
+def is_intel() -> bool:
+    """Return whether the CPU is made by Intel. MKL, which computes the matrix products of torch, is slow on others."""
+    if (processors := Path("/proc/cpuinfo")).is_file():
+        return "GenuineIntel" in processors.read_text(encoding="utf-8")
+    return "Intel" in platform.processor()
 
 
 def arithmetic(device: torch.device, dtype: torch.dtype) -> torch.dtype:

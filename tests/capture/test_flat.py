@@ -1,5 +1,7 @@
 """Inputs of different lengths in one row of tokens have the maps that they have alone."""
 
+from contextlib import nullcontext
+
 import pytest
 import torch
 
@@ -105,3 +107,12 @@ def test_a_broken_weight_names_the_layer_and_the_token_within_its_input(name, ro
         checkpoint.model.get_input_embeddings().weight[last] = torch.nan
     with pytest.raises(CheckpointError, match=f"at token {len(encodings[1]) - 1}"):
         run(checkpoint, encodings, [Kept()])
+
+
+@pytest.mark.parametrize(("name", "intel", "packs"), [("bert", True, 0), ("bert", False, 1), ("roberta", True, 1)])
+def test_long_rows_need_no_packed_weights_on_the_cpus_that_mkl_is_made_for(name, intel, packs, rows, monkeypatch):
+    asked, checkpoint = [], tiny(name)
+    monkeypatch.setattr(running, "is_intel", lambda: intel)
+    monkeypatch.setattr(running, "packed", lambda device, tokens: asked.append(tokens) or nullcontext())
+    run(checkpoint, [checkpoint.encode(text, None) for text in TEXT], [Kept()])
+    assert len(asked) == packs
