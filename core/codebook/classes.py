@@ -65,7 +65,8 @@ class Border:
     @property
     def told(self) -> str:
         """Return the text of the rule, with a note if each map in the figure of the rule has its own colour scale."""
-        return f"{self.rule} In the figure, each map has its own colour scale." if self.own_scale else self.rule
+        scale = "In this figure, the colours of each map range from 0 to the largest weight of the map."
+        return f"{self.rule} {scale}" if self.own_scale else self.rule
 
     def caption(self, value: float) -> str:
         """Return the caption of an example map for the rule. `value` is the quantity in the rule, for this map."""

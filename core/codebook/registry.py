@@ -41,8 +41,9 @@ def sides(border: Border) -> str:
     counted = _stored()[border.name]["sides"]
     told = " and ".join(f"{right:,} of {maps:,} {titles[name]} maps" for name, (right, maps) in counted.items())
     return (
-        f"On the bundled maps with unanimous labels, a single threshold classifies {told} correctly. "
-        "The other rules of the codebook cover the remaining maps."
+        f"A threshold on one measurement ({border.caption(border.threshold)}) classifies {told} correctly. Only "
+        "bundled maps with unanimous labels are counted. The other rules of the codebook determine the class of the "
+        "remaining maps."
     )
 
 

@@ -30,11 +30,12 @@ DOCS = config.DATA.parent / "docs" / "reference"
 INTRODUCTION = """# Codebook
 
 The codebook describes the pattern classes of attention maps and explains how to decide between two classes. The page
-*Annotate > Codebook* of the app shows the codebook too. In the figures of the codebook, rows are queries and columns
-are keys, on a scale from 0 to 1 unless stated otherwise. The tables below the figures list measurements of the maps.
-Annotators decide by what is visible in a map, not by measurements. Annotators disagree most often about maps
-near a border between two classes ([agreement](../../data/annotations/README.md)). `python -m
-data.recipes.codebook_borders` regenerates this page."""
+*Annotate > Codebook* of the app also shows the codebook. In the figures of the codebook, rows are queries, columns are
+keys, and colours range from weight 0 to weight 1 unless stated otherwise. The table below each figure lists one
+measurement of each map in the figure. Annotators choose the class of a map by its appearance, not by measurements.
+Annotators disagree most often about maps near a border between two classes
+([agreement](../../data/annotations/README.md)). The command `python -m data.recipes.codebook_borders` regenerates this
+page."""
 
 
 def candidates(border: Border) -> Iterator[dict]:
@@ -90,7 +91,7 @@ def page(sets: tuple[ClassSet, ...]) -> str:
         lines += [
             f"## {classes.title}",
             "",
-            f"The pattern classes of this section are those of {classes.source}.",
+            f"The pattern classes in this section were defined by {classes.source}.",
             "",
             "| key | class | appearance |",
             "|---|---|---|",

@@ -84,8 +84,9 @@ BORDERS = (
         "weak-columns",
         NAME,
         ("heterogeneous", "vertical"),
-        f"A map is Vertical if a column has a weight of {FAINT} or more in at least {FOLLOWED:.0%} of the "
-        f"rows. A column that reaches {FAINT} in fewer rows counts as scattered spots, even if its cells are dark.",
+        f"A map belongs to the class Vertical if one column has a weight of {FAINT} or more in at least {FOLLOWED:.0%} "
+        f"of the rows. A column with a weight of {FAINT} or more in fewer than {FOLLOWED:.0%} of the rows counts as "
+        "scattered spots (class Heterogeneous), even if some cells are dark.",
         lambda weights, *_: measured(weights).column.faint_rows,
         "column in {value:.0%} of the rows",
         FOLLOWED,
@@ -94,8 +95,9 @@ BORDERS = (
         "faint-stripes",
         NAME,
         ("heterogeneous", "vertical"),
-        f"A map whose largest weight is below {NEARLY_UNIFORM} is Heterogeneous: it looks blank if colours range from "
-        "0 to 1. Stripes of a pale map are visible only if the colour scale ends at its largest weight.",
+        f"A map whose largest weight is below {NEARLY_UNIFORM} belongs to the class Heterogeneous, because the map "
+        "looks blank on a colour scale from 0 to 1. Faint stripes of a pale map are visible only if the colour scale "
+        "ends at the largest weight of the map.",
         lambda weights, *_: float(weights.max()),
         "largest weight {value:.2f}",
         NEARLY_UNIFORM,
@@ -105,9 +107,9 @@ BORDERS = (
         "line-beside-columns",
         NAME,
         ("vertical", "vertical+diagonal"),
-        "A map with a dark column is Vertical + Diagonal if a diagonal line is also visible from end to end. The "
-        f"diagonal line must have a weight of {MARK} or more in at least {LINED:.0%} of its cells, including cells in "
-        "each third of the line.",
+        "A map with a dark column belongs to the class Vertical + Diagonal if a diagonal line is also visible from end "
+        f"to end. The diagonal line must have a weight of {MARK} or more in at least {LINED:.0%} of its cells, "
+        "including cells in each third of the line.",
         lambda weights, *_: measured(weights).line.rows,
         "line in {value:.0%} of its positions",
         LINED,
@@ -116,9 +118,9 @@ BORDERS = (
         "column-beside-line",
         NAME,
         ("diagonal", "vertical+diagonal"),
-        f"A map with a diagonal line is Vertical + Diagonal if a column has a weight of {STRONG} or more in at "
-        f"least {BESIDE:.0%} of the rows. A map with a diagonal line but without a sufficiently dark "
-        "column is Diagonal.",
+        "A map with a diagonal line belongs to the class Vertical + Diagonal if one column has a weight of "
+        f"{STRONG} or more in at least {BESIDE:.0%} of the rows. A map with a diagonal line but without a sufficiently "
+        "dark column belongs to the class Diagonal.",
         lambda weights, *_: measured(weights).column.strong_rows,
         "column in {value:.0%} of the rows",
         BESIDE,
@@ -127,9 +129,9 @@ BORDERS = (
         "squares",
         NAME,
         ("heterogeneous", "block"),
-        "A map of two sentences is Block if the squares of both sentences are visible, and hardly any weight is "
-        "outside the squares. A map with patches inside the square of a sentence, or with weight between the "
-        "sentences, is Heterogeneous.",
+        "A map of two sentences belongs to the class Block if each sentence forms a visible square on the diagonal, "
+        "and hardly any weight is outside these squares. A map with patches inside the square of a sentence, or with "
+        "attention between the two sentences, belongs to the class Heterogeneous.",
         _inside,
         "{value:.0%} of the weight within its sentence",
         own_scale=True,

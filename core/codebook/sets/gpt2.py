@@ -58,8 +58,9 @@ BORDERS = (
         "columns-in-each-sentence",
         NAME,
         ("overall", "block"),
-        f"A map is Block if each sentence has a column with a weight of {SHORT} or more in at least {HALF:.0%} of the "
-        "rows of the sentence. A map with single spots instead of columns is Overall.",
+        f"A map belongs to the class Block if, in each sentence, one column has a weight of {SHORT} or more in at "
+        f"least {HALF:.0%} of the rows. A map with single dark cells instead of dark columns belongs to the class "
+        "Overall (attention all over the map).",
         _shortest,
         "column in {value:.0%} of the rows of the weaker sentence",
         HALF,
@@ -69,9 +70,10 @@ BORDERS = (
         "first-sentence",
         NAME,
         ("overall", "majority"),
-        "A map is Majority if the tokens of the second sentence attend mostly to the first sentence. A "
-        f"map has the class Majority only if the first token has a weight of {STRONG} or more in at least {BESIDE:.0%} "
-        "of the rows of the second sentence. If the weights of the first column are lower, the map is Overall.",
+        "A map belongs to the class Majority (M1) if the tokens of the second sentence attend mostly to the first "
+        f"sentence. The class Majority (M1) requires a weight of {STRONG} or more on the first token in at least "
+        f"{BESIDE:.0%} of the rows of the second sentence. If fewer rows of the second sentence have such a "
+        "weight on the first token, the map belongs to the class Overall.",
         _on_first_token,
         "dark first column in {value:.0%} of the second sentence's rows",
         BESIDE,
