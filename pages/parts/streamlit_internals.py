@@ -338,7 +338,7 @@ def refuse_infinite_numbers() -> None:
             isinstance(number, float) and math.isinf(number)
             for number in [parsed, *(parsed if isinstance(parsed, list) else [])]
         ):
-            raise ValueError(f"{value!r} is not a finite number")
+            raise ValueError(f"A number in the address of a page must be finite; got {value!r}. Correct the address.")
         return parsed
 
     finite.finite = True  # type: ignore[attr-defined]

@@ -110,7 +110,7 @@ def test_a_page_of_this_app_asks(host, origin):
 )
 def test_a_name_that_was_made_to_lead_to_this_machine_opens_nothing(host, monkeypatch):
     for origin in (f"http://{host}", None):
-        with pytest.raises(RefusedError, match="another host"):
+        with pytest.raises(RefusedError, match="host name that is not allowed"):
             check_source(Headers({"host": host} | ({"origin": origin} if origin else {})))
 
 

@@ -76,8 +76,8 @@ def _sentences(pasted: str) -> list[str]:
     inputs = read_pasted(pasted) if pasted.strip() else []
     if any(pair is not None for _, pair in inputs):
         raise InputError(
-            "Each line must be one sentence; some lines have a second sentence. To use pairs of sentences, paste "
-            "them under A list of rows."
+            "Each line must contain one sentence; some lines contain a pair of sentences. To use pairs, paste them "
+            "under “A list of rows”."
         )
     return [sentence for sentence, _ in inputs]
 

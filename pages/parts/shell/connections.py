@@ -109,8 +109,8 @@ class BoundedServer:
             self._bounded = True
         if not self._bounded:
             raise RuntimeError(
-                "The server must send the startup event before the first request; it did not. Start the app with "
-                "streamlit run app.py, or remove the option --lifespan off."
+                "The web server must send the ASGI startup event before the first request; it sent none. Start the app "
+                "with `streamlit run app.py`, or remove the option `--lifespan off`."
             )
         await self._app(scope, receive, send)
 

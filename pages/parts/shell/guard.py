@@ -40,7 +40,7 @@ def who_asks(request: Request) -> Person:
     """Return who sent a request from a page of this app. Raises RefusedError for other requests."""
     check_source(request.headers)
     if streamlit_internals.forged(request.headers.get("x-xsrftoken"), request.cookies):
-        raise RefusedError("the XSRF token of the request is missing or wrong")
+        raise RefusedError("the XSRF token of the request is missing or wrong (reload the page to get a new token)")
     return people.person_of(sign_in.claims_of_request(request) if people.sign_in_configured() else {})
 
 
@@ -52,7 +52,8 @@ def check_source(headers: Headers) -> None:
     origin, host = headers.get("origin"), headers.get("host")
     if not _is_own_host(host):
         raise RefusedError(
-            "the request names another host than this machine (add that host to server.allowedHosts to allow it)"
+            "the request is addressed to a host name that is not allowed (to allow this name, add it to "
+            "server.allowedHosts)"
         )
     if origin is not None and st.get_option("server.enableCORS") and _parts(origin) not in _own_origins(host):
         raise RefusedError("the request does not come from this app (a proxy must pass on the host name unchanged)")
@@ -259,7 +260,7 @@ class Sessions:
                 if who
                 else "",
             )
-        raise TooManyError(f"{sentence} Close some of them, or try again later.")
+        raise TooManyError(f"{sentence} Close some of these pages, or try again later.")
 
 
 # ---------------------------------------------------------------- uploads
@@ -287,9 +288,9 @@ class Uploads:
         session_bytes = bytes_held.get(session, 0) + self._coming[session] + size
         if session_bytes > most or sum(bytes_held.values()) + self._coming.total() + size > SESSIONS_TOTAL * most:
             raise TooMuchError(
-                f"The uploaded files must not exceed {most >> 20} MB in total on one page, or "
-                f"{SESSIONS_TOTAL * most >> 20} MB in total on all pages; this file exceeds the limit. Remove files, "
-                "or reload the page."
+                f"Uploaded files must not exceed {most >> 20} MB in total on one page, or "
+                f"{SESSIONS_TOTAL * most >> 20} MB in total on all open pages; this file would exceed a limit. Remove "
+                "other uploaded files, or reload the page."
             )
         self._coming[session] += size
         try:
@@ -302,7 +303,9 @@ class Uploads:
 def _length(headers: Headers) -> int:
     length = headers.get("content-length", "")
     if not (length.isascii() and length.isdigit()):
-        raise TooMuchError("An upload must have a Content-Length; got none. Upload the file from a page of this app.")
+        raise TooMuchError(
+            "An upload must have a Content-Length header; got none. Upload the file from a page of this app."
+        )
     digits = length.lstrip("0") or "0"
     if len(digits) > LONGEST_LENGTH:
         raise TooMuchError("This file is larger than the limit for uploads. Upload a smaller file.")

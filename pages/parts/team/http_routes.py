@@ -36,7 +36,7 @@ async def _body(request: Request) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise RefusedError("a request is JSON") from error
     if not isinstance(body, dict):
-        raise RefusedError("the body of a request must be a JSON object")
+        raise RefusedError("the body of a request must be a JSON object (reload the page, and try again)")
     return body
 
 

@@ -279,7 +279,7 @@ def _pairs(stored: StoredRun, ranked: Sequence[CircuitEdge], pairs: Sequence[Cir
 def _texts(options: circuits.CircuitOptions, pair: CircuitPair) -> dict[str, tuple[str, str | None]]:
     if options.pairs_file and not Path(options.pairs_file).expanduser().is_file():
         raise InputError(
-            f"The file of pairs {options.pairs_file} does not exist any more. Restore the file, or run the study again."
+            f"The pairs file {options.pairs_file} no longer exists. Restore the file, or run the study again."
         )
     input_texts = texts_of(options)
     first, second = input_texts[pair.first]
