@@ -434,9 +434,9 @@ class _Reading:
 
     def _not_exact(self) -> InterventionError:
         return InterventionError(
-            f"The attention scores of {self.checkpoint.family.model_type} models cannot be decomposed "
-            "exactly, because they are not a plain sum (soft cap, attention sink, quantised weights or "
-            "another kind of sublayer). Choose a checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
+            "Attention scores must be plain sums of terms to be decomposed exactly; those of "
+            f"{self.checkpoint.family.model_type} models are not (because of soft capping, attention sinks, quantised "
+            "weights or another kind of sublayer). Choose a checkpoint like BERT, RoBERTa, GPT-2 or LLaMA in float32."
         )
 
 

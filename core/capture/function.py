@@ -33,14 +33,14 @@ Watcher = Callable[[int, Float[Tensor, "batch head query key"]], None]
 
 
 def refuse_no_number(
-    layer: int, numbers: Float[Tensor, "head query"], what: str = "Attention scores", *, head: int = 0, query: int = 0
+    layer: int, numbers: Float[Tensor, "head query"], values: str = "Attention scores", *, head: int = 0, query: int = 0
 ) -> None:
     """Raise CheckpointError if attention scores or outputs contain NaN or infinity, naming the layer, head and
     token."""
     if not bool(torch.isfinite(numbers).all()):
         row, place = torch.nonzero(~torch.isfinite(numbers))[0].tolist()
         raise CheckpointError(
-            f"{what} must be finite numbers; {Head(layer, head + row)} has a NaN or infinite value at token "
+            f"{values} must be finite numbers; {Head(layer, head + row)} has a NaN or infinite value at token "
             f"{query + place + 1}. The weights are damaged or too large for this dtype. Try float32."
         )
 

@@ -83,8 +83,8 @@ class Generated:
     def _recent(self, taken: list[GenerationStep]) -> AttentionMaps:
         if not taken:
             raise InputError(
-                f"Attention maps of a prompt of more than {WHOLE} tokens are available only after the first "
-                "generated token. Generate a token first."
+                f"Attention maps of a prompt of more than {WHOLE} tokens are available only after the first new token "
+                "has been generated. Generate a token first."
             )
         earlier = len(self.prompt) + len(taken) - WHOLE + 1  # tokens that share the first key
         length = taken[-1].rows.shape[-1]  # all tokens, and a sink if there is one

@@ -85,13 +85,13 @@ def check_labels(
     checkpoint: Checkpoint,
     encodings: Sequence[Encoding],
     labels: Sequence[int | float],
-    wanting: str = "Head importance needs",
+    what_needs: str = "Head importance needs",
 ) -> None:
     """Raise CheckpointError if the model is not a classifier, and InputError if examples and labels differ in
     number."""
     if checkpoint.labels is None:
         raise CheckpointError(
-            f"{wanting} a classifier; {checkpoint.name} has no classification head. Open a fine-tuned checkpoint."
+            f"{what_needs} a classifier; {checkpoint.name} has no classification head. Open a fine-tuned checkpoint."
         )
     if not encodings or len(encodings) != len(labels):
         raise InputError(

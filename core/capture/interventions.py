@@ -141,9 +141,9 @@ def check_source(source: StandInSource | None, weights_hash: str) -> None:
     theirs = getattr(source, "weights_hash", "")
     if theirs and weights_hash and theirs != weights_hash:
         raise InterventionError(
-            "The outputs that replace those of ablated heads must come from the same weights; they were computed "
-            f"with weights {theirs[:8]}, but the model has weights {weights_hash[:8]}. Compute the outputs with "
-            "the same checkpoint."
+            "Replacement outputs for ablated heads must be computed with the same weights as the model; they were "
+            f"computed with weights {theirs[:8]}, but the model has weights {weights_hash[:8]}. Compute the outputs "
+            "again with this checkpoint."
         )
 
 

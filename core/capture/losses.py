@@ -85,9 +85,9 @@ def effects(
     if unknown:
         row = rows.names[unknown[0]] if rows.names else f"number {unknown[0] + 1}"
         raise InputError(
-            f"The loss of every example must be a finite number; it is not for {len(unknown)} of "
-            f"{losses.shape[1]} examples, such as example {row}. Check the label and text of this example, and "
-            "the weights of the checkpoint."
+            f"The loss of every example must be a finite number; {len(unknown)} of {losses.shape[1]} examples have a "
+            f"NaN or infinite loss, such as example {row}. Check the label and text of this example, and the weights "
+            "of the checkpoint."
         )
     return Effects(plain, changed - plain, swept.plain, swept.changed, swept.fast, swept.dtype)
 

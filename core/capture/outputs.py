@@ -239,8 +239,8 @@ class Alignment:
         """Return this alignment. Raises InputError if it has no pairs, or has positions outside the two inputs."""
         if not self.pairs:
             raise InputError(
-                "Some tokens of the two inputs of a pair must correspond to each other; no tokens of "
-                f'"{first.text[:40]}" and "{second.text[:40]}" do. Choose inputs that differ in only a few words.'
+                f'The two inputs of a pair must have corresponding tokens; "{first.text[:40]}" and '
+                f'"{second.text[:40]}" have none. Choose inputs that differ in only a few words.'
             )
         for side, (encoding, name) in enumerate(((first, "first"), (second, "second"))):
             beyond = [pair[side] for pair in self.pairs if not 0 <= pair[side] < len(encoding)]
@@ -253,14 +253,14 @@ class Alignment:
 
 
 def check_pairs(
-    wanting: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
+    what_needs: str, firsts: Sequence[Encoding], seconds: Sequence[Encoding], alignments: Sequence[Alignment]
 ) -> None:
     """Raise InputError if pairs of inputs are incomplete, have no aligned positions, or have aligned positions outside
-    an input. `wanting` begins the error message, such as "Patching needs"."""
+    an input. `what_needs` begins the error message, such as "Patching needs"."""
     if not firsts or not len(firsts) == len(seconds) == len(alignments):
         raise InputError(
-            f"{wanting} pairs of inputs with one alignment per pair; got {len(firsts)} first inputs, "
-            f"{len(seconds)} second inputs and {len(alignments)} alignments. Give equal numbers of each."
+            f"{what_needs} pairs of inputs with one token alignment per pair; got {len(firsts)} first inputs, "
+            f"{len(seconds)} second inputs and {len(alignments)} alignments. Pass equal numbers of each."
         )
     for first, second, alignment in zip(firsts, seconds, alignments, strict=True):
         alignment.within(first, second)

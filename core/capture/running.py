@@ -215,15 +215,15 @@ def _refuse_unreached(checkpoint: Checkpoint, run: AttentionRun, *, changing: bo
         return
     kind, expected = checkpoint.family.model_type, run.layers
     ways = {"interface": "call transformers' attention interface", "outputs": "return its maps"}
-    way = ways.get(reach_of(checkpoint), "compute its weights in one softmax")
-    seen = (
-        f"Every attention layer must {way}; of the {expected} layers of {checkpoint.name} (model family {kind}), "
-        f"{run.calls} did"
-    )
+    expose_attention = ways.get(reach_of(checkpoint), "compute its weights in one softmax")
     if changing or run.gates is not None:
-        raise InterventionError(f"{seen}, so heads were not changed as requested. Choose another checkpoint.")
+        raise InterventionError(
+            f"Every attention layer must {expose_attention} for heads to be changed; of the {expected} layers of "
+            f"{checkpoint.name} (model family {kind}), {run.calls} did. Choose another checkpoint."
+        )
     raise CheckpointError(
-        f"{seen}, so its attention cannot be observed. If you replaced layers of the model, restore them. Otherwise, "
+        f"Every attention layer must {expose_attention} to be observed; of the {expected} layers of {checkpoint.name} "
+        f"(model family {kind}), {run.calls} did. If you replaced layers of the model, restore them. Otherwise, "
         "shorten the input, or choose another checkpoint."
     )
 
@@ -399,9 +399,9 @@ def refuse_sinks(checkpoint: Checkpoint) -> None:
     """Raise InterventionError if the model has attention sinks, so that weights over tokens do not sum to 1."""
     if checkpoint.family.sinks:
         raise InterventionError(
-            f"This statistic needs attention rows that sum to 1 over tokens; {checkpoint.family.model_type} "
-            "models assign part of every row to an attention sink that is not a token. View the maps or ablate "
-            "heads instead."
+            f"This statistic needs attention weights that sum to 1 over the tokens; in {checkpoint.family.model_type} "
+            "models, part of every sum goes to an attention sink that is not a token. View the maps or ablate heads "
+            "instead."
         )
 
 

@@ -79,8 +79,8 @@ def class_shares(
     """
     if not len(up):
         raise InputError(
-            "Gates must be fitted at least once with a reward for open gates, and at least once with a penalty for "
-            f"open gates; got {len(up)} and {len(down)} fits. Fit the gates with both."
+            "Gates must be fitted at least once with a reward and at least once with a penalty for open gates; got "
+            f"{len(up)} fits with a reward and {len(down)} with a penalty. Fit the gates with both."
         )
     high, stays = up > 0.5, down > 0.5
     parts: list[Bool[np.ndarray, "fit head"]] = [high & stays, ~high & ~stays, high & ~stays]

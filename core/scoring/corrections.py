@@ -24,7 +24,7 @@ CONTROLLED = (
 def batch_level(number: int) -> float:
     """Return the significance level for batch number k of hypotheses, counted from 1: ALPHA 6 / (pi^2 k^2)."""
     if number < 1:
-        raise InputError(f"The number of a batch of hypotheses must be at least 1; got {number}. Correct the number.")
+        raise InputError(f"Batches of hypotheses must be numbered from 1; got the number {number}. Correct the number.")
     return ALPHA * 6 / (math.pi**2 * number**2)
 
 
@@ -36,8 +36,8 @@ def holm(p: Sequence[float | None], *, registered: int) -> list[float | None]:
     """
     if registered < len(p):
         raise InputError(
-            "The number of registered hypotheses in a batch must be at least the number of tested ones; got "
-            f"{registered} registered and {len(p)} tested. Correct the number of registered ones."
+            f"A batch must have at least as many registered as tested hypotheses; got {registered} registered and "
+            f"{len(p)} tested hypotheses. Correct the number of registered hypotheses."
         )
     if not registered:
         return []

@@ -308,8 +308,8 @@ def recovered_share(
     is_clear = np.abs(first - second) >= floor
     if not is_clear.any():
         raise InputError(
-            f"The logit differences of the two inputs must differ by at least {floor:g} in at least one pair; in "
-            f"all {len(first)} pairs they differ less. Choose pairs with different predictions."
+            f"The logit differences of the two inputs must differ by at least {floor:g} in at least one pair; in all "
+            f"{len(first)} pairs, they differ by less. Choose pairs with different predictions."
         )
     turn = np.sign(first - second)[is_clear]
     differences = np.abs(first - second)[is_clear]

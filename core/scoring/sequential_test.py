@@ -82,14 +82,14 @@ class Rules:
             )
         if self.first < 4 or self.rows < self.first:
             raise InputError(
-                "The first interim analysis must be after at least 4 examples and at most all of them; got an "
-                f"analysis after {self.first} of {self.rows} examples. Use more examples, or ablate every head on "
-                "all of them."
+                "The first interim analysis must be after at least 4 examples, and not after more examples than there "
+                f"are; got an analysis after {self.first} of {self.rows} examples. Use more examples, or ablate every "
+                "head on all examples."
             )
         if not 0 <= self.hopeless < 1:
             raise InputError(
-                "The futility limit must be 0 or more and below 1; got "
-                f"{self.hopeless:g}. The test of a head stops if a verdict is less probable than this limit."
+                f"The futility limit must be at least 0 and below 1; got {self.hopeless:g}. Choose the probability of "
+                "a verdict below which the test of a head stops."
             )
 
     @cached_property

@@ -335,11 +335,11 @@ def test_pairs_without_an_alignment_are_refused():
     first = double("bert").encode(TEXT[0])
     with pytest.raises(InputError, match="alignment per pair"):
         AlignedPairs([first], [first], [])
-    with pytest.raises(InputError, match="no tokens of"):
+    with pytest.raises(InputError, match="must have corresponding tokens"):
         AlignedPairs([first], [first], [Alignment(())])
 
 
 def test_a_head_that_reads_the_separator_is_refused_in_a_sentence():
     checkpoint = double("bert sep")
-    with pytest.raises(InterventionError, match=r"than running it as a whole.*Choose another"):
+    with pytest.raises(InterventionError, match=r"from running the whole model.*Choose another"):
         checked_stack(checkpoint, checkpoint.encode(TEXT[0]))

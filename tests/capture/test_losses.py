@@ -142,7 +142,7 @@ def test_a_row_whose_loss_is_no_number_is_named():
     )
     checkpoint = Checkpoint(name="scorer", model=model.eval(), tokenizer=bare.tokenizer)
     rows = LabelledRows(encodings(checkpoint)[:2], [0.5, float("nan")], names=["dev-3", "dev-7"])
-    with pytest.raises(InputError, match=r"it is not for 1 of 2 examples, such as example dev-7"):
+    with pytest.raises(InputError, match=r"1 of 2 examples have a NaN or infinite loss, such as example dev-7"):
         effects(checkpoint, rows, [frozenset({Head(0, 0)})], "zero")
 
 

@@ -236,7 +236,7 @@ def test_what_has_no_source_is_refused_in_a_sentence():
         sweep(checkpoint, some, [CHOSEN], "mean")
     with pytest.raises(InterventionError, match="got that of mean"):
         sweep(checkpoint, some, [CHOSEN], "resample", source=mean_outputs(checkpoint, some))
-    with pytest.raises(InputError, match="no tokens of"):
+    with pytest.raises(InputError, match="must have corresponding tokens"):
         Alignment(()).within(some[0], some[1])
     with pytest.raises(InputError, match="first input must be from 1 to 14; got 31"):
         Alignment(((30, 0),)).within(checkpoint.encode("a b c d e f g h i j k l"), some[1])

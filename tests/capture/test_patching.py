@@ -203,7 +203,7 @@ def test_what_cannot_be_patched_is_refused_in_a_sentence():
         everywhere(first, second)
     with pytest.raises(InputError, match="second input must be from 1 to 6; got 10"):
         InputPairs((first,), (second,), (Alignment(((1, 9),)),))
-    with pytest.raises(InputError, match="no tokens of"):
+    with pytest.raises(InputError, match="must have corresponding tokens"):
         InputPairs((first,), (second,), (Alignment(()),))
     with pytest.raises(InputError, match="got 1 first inputs, 2 second"):
         InputPairs((first,), (second, second), (Alignment(((0, 0),)),))

@@ -114,7 +114,7 @@ def test_statistics_of_weights_among_tokens_are_refused_in_a_sentence(checkpoint
         def update(self, layer, weights, inputs):
             raise AssertionError
 
-    with pytest.raises(InterventionError, match="gpt_oss models assign part of every row to an attention sink"):
+    with pytest.raises(InterventionError, match="in gpt_oss models, part of every sum goes to an attention sink"):
         run(checkpoint, [encoding], [Statistic()])
 
 

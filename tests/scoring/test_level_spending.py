@@ -43,7 +43,7 @@ def test_a_hypothesis_without_p_counts_and_has_none():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(InputError, match="at least 1; got 0"):
+    with pytest.raises(InputError, match="numbered from 1; got the number 0"):
         batch_level(0)
     with pytest.raises(InputError, match="got 1 registered and 2 tested"):
         holm([0.1, 0.2], registered=1)

@@ -197,7 +197,7 @@ def test_verdicts_of_earlier_versions_are_told_from_todays(options):
         ({"margin": 0.0}, "above 0"),
         ({"margin": -1.0}, "above 0"),
         ({"clip": 0.01}, r"above the margin of 0\.0346"),
-        ({"limit": 40}, "at most all of them; got an analysis after 64 of 40"),
+        ({"limit": 40}, "more examples than there are; got an analysis after 64 of 40"),
         ({"what": "duplicates"}, "heads, layers"),
         ({"heads": "L1H1,L2-attention", "operator": "zero"}, "sublayers and layers"),
         ({"operator": "resample", "reference": 1}, "two reference examples; got 1"),
@@ -209,7 +209,7 @@ def test_what_cannot_be_is_refused_before_anything_runs(options, change, said):
 
 
 def test_heads_beside_something_else_to_race_are_refused(options):
-    with pytest.raises(InputError, match="Remove the heads, or set what to groups"):
+    with pytest.raises(InputError, match="Remove the heads, or set the option “what” to groups"):
         STUDY.read(options | {"what": "layers", "heads": "L1H1"})
 
 
