@@ -48,13 +48,12 @@ def chat_text(checkpoint: Checkpoint, messages: Sequence[Message]) -> str:
     except Exception as error:  # jinja2's own errors, or any error of the template's code
         why = str(error).strip().splitlines()
         raise CheckpointError(
-            f"A chat template must only format messages; that of {checkpoint.name} fails or does something "
-            f"else ({why[0] if why else type(error).__name__}). Type the prompt as plain text, or correct "
-            "chat_template."
+            f"A chat template may only format messages; the template of {checkpoint.name} fails or does something else "
+            f"({why[0] if why else type(error).__name__}). Type the prompt as plain text, or correct chat_template."
         ) from error
     if not isinstance(text, str) or len(text) > LONGEST_TEXT:
         raise CheckpointError(
-            f"The text of a chat template must have at most {LONGEST_TEXT:,} characters; that of "
+            f"The text that a chat template produces must have at most {LONGEST_TEXT:,} characters; the text of "
             f"{checkpoint.name} has more. Type the prompt as plain text."
         )
     return text

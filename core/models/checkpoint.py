@@ -157,7 +157,8 @@ class Checkpoint:
                 )
             if value is not None and not _is_encodable(value):
                 raise InputError(
-                    f"The {name} must be valid Unicode text; it has half of a surrogate pair. Remove this character."
+                    f"The {name} must be valid Unicode text; it contains an unpaired surrogate (half of a character). "
+                    "Remove this character."
                 )
         limit = min(max_length or self.max_length, self.max_length)
         if self.family.translates:
@@ -168,9 +169,8 @@ class Checkpoint:
         if not encoding.ordinary:
             if encoding.cut:
                 raise InputError(
-                    "The token limit must leave room for at least one token besides the special tokens; at most "
-                    f"{limit} tokens are allowed. Raise model_max_length of the tokenizer, or the limit that was "
-                    "set."
+                    "The token limit must leave room for at least one token besides the special tokens; the limit of "
+                    f"{limit} does not. Raise the limit, or model_max_length of the tokenizer."
                 )
             raise InputError(
                 "A text must have at least one token; this one has none, perhaps because all characters are "

@@ -186,8 +186,8 @@ def padding_id(base: Checkpoint) -> int:
         if token_id is not None:
             return int(token_id)
     raise CheckpointError(
-        f"The tokenizer must have a padding or end-of-text token; that of {base.name} has neither. Set pad_token "
-        "in its tokenizer_config.json."
+        f"The tokenizer must have a padding or end-of-text token; the tokenizer of {base.name} has neither. Set "
+        "pad_token in its tokenizer_config.json."
     )
 
 

@@ -96,8 +96,8 @@ def _fetch_weights(name: str, revision: str | None, progress: "_Progress") -> No
     free = shutil.disk_usage(place).free
     if needed + SPARE > free:
         raise CheckpointError(
-            f'"{name}" needs {needed / 1e6:,.0f} MB and {SPARE / 1e6:.0f} MB to spare; the disk of {cache} has '
-            f"{free / 1e6:,.0f} MB free. Delete files there, or set HF_HOME to a folder on another disk and start "
+            f'"{name}" needs {needed / 1e6:,.0f} MB and {SPARE / 1e6:.0f} MB of spare space; the disk of {cache} has '
+            f"only {free / 1e6:,.0f} MB free. Delete files there, or set HF_HOME to a folder on another disk and start "
             "again."
         )
     for file in files:

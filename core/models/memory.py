@@ -105,15 +105,15 @@ def refuse_too_large(name: str, stored: Stored, dtype: str, device: str, *, maps
     weights, free = stored.bytes_as(dtype), free_bytes(device)
     if weights + maps + HEADROOM > free:
         half = stored.bytes_as("bfloat16")
-        smaller = (
-            f"Open it as bfloat16 ({shown(half)}), close "
+        advice = (
+            f"Open it as bfloat16 ({shown(half)}), close other programs"
             if dtype == "float32" and half + HEADROOM <= free
-            else "Close "
+            else "Close other programs"
         )
         raise CheckpointError(
             f"A checkpoint and its maps must fit into memory; {name} needs {shown(weights)} for weights as "
             f"{dtype}, {shown(maps)} for maps and {shown(HEADROOM)} to run, but only {shown(free)} are free. "
-            f"{smaller}other programs, or use a machine with more memory."
+            f"{advice}, or use a machine with more memory."
         )
     beside = f" and {shown(maps)} of maps" if maps else ""
     return f"{shown(weights)} of weights as {dtype}{beside}; {shown(free)} are free."

@@ -66,8 +66,8 @@ def refuse_held(folder: Path, name: str) -> None:
     if isinstance(held, dict) and any(held.values()):
         patterns = ", ".join(str(pattern) for pattern in held)
         raise CheckpointError(
-            f"A checkpoint must contain everything that its model computes with; heads of {name} were trained "
-            f"with fixed patterns ({patterns}), which are not stored in its weights. Open a checkpoint that was "
+            f"A checkpoint must contain everything that its model computes with; heads of {name} were trained with "
+            f"fixed attention patterns ({patterns}), which its weights do not contain. Open a checkpoint that was "
             "trained without fixed patterns."
         )
 
@@ -147,7 +147,7 @@ def _no_text(name: str, why: str) -> str:
     )
 
 
-_SIZES = "Correct the sizes in config.json, or save the checkpoint again."
+_CORRECT_THE_SIZES = "Correct the sizes in config.json, or save the checkpoint again."
 
 
 def refuse_more_layers(settings: Any, tensors: Tensors, name: str) -> None:
@@ -160,8 +160,8 @@ def refuse_more_layers(settings: Any, tensors: Tensors, name: str) -> None:
     numbered = {tuple(re.findall(r"(?<=\.)\d+(?=\.)", f".{key}")) for key in tensors} - {()}
     if layers > 2 * len(numbered) + 50:  # a thousand layers take seconds even without memory
         raise CheckpointError(
-            f"config.json must match the weights; that of {name} describes {layers:,} layers, but the file has at "
-            f"most {len(numbered):,}. {_SIZES}"
+            f"config.json must match the weights; config.json of {name} describes {layers:,} layers, but the weights "
+            f"have at most {len(numbered):,}. {_CORRECT_THE_SIZES}"
         )
 
 
@@ -171,12 +171,14 @@ def refuse_other_sizes(build: Callable[[], Any], tensors: Tensors, name: str) ->
     The model is first built without memory, on the meta device of PyTorch.
     """
     stored = sum(math.prod(shape) for _, shape in tensors.values())
-    begin = f"config.json must match the weights; that of {name} describes"
     with torch.device("meta"), initialization.no_init_weights():
         model = build()
     asked = sum(tensor.numel() for tensor in (*model.parameters(), *model.buffers()))
     if asked > 4 * stored + 50_000_000:
-        raise CheckpointError(f"{begin} {asked:,} parameters, but the file has {stored:,}. {_SIZES}")
+        raise CheckpointError(
+            f"config.json must match the weights; config.json of {name} describes {asked:,} parameters, but the "
+            f"weights have {stored:,}. {_CORRECT_THE_SIZES}"
+        )
     shapes = {shape for _, shape in tensors.values()}
     for key, table in _tables(model):
         own = next((shape for other, (_, shape) in tensors.items() if _same_weight(key, other)), None)
@@ -185,8 +187,9 @@ def refuse_other_sizes(build: Callable[[], Any], tensors: Tensors, name: str) ->
         # a table that transformers computes, number by number in Python; those of tied weights have a shape of the file
         if own is None and tuple(table.shape) not in shapes and table.numel() > stored / 8 + MOST_COMPUTED:
             raise CheckpointError(
-                f"{begin} {len(table):,} positions of {table.shape[1]:,} numbers each, but the file has only "
-                f"{stored:,} numbers. {_SIZES}"
+                f"config.json must match the weights; config.json of {name} describes {len(table):,} positions of "
+                f"{table.shape[1]:,} numbers each, but all weights together have only {stored:,} numbers. "
+                f"{_CORRECT_THE_SIZES}"
             )
 
 
@@ -322,8 +325,8 @@ def refuse_other_vocabulary(model: Any, tokenizer: Any, name: str) -> None:
         if not isinstance(error, Exception) and not is_panic(error):
             raise
         raise CheckpointError(
-            f"The tokenizer of a checkpoint must be able to split a sentence into tokens; that of {name} fails on "
-            "a plain sentence. Save or download it again."
+            f"The tokenizer of a checkpoint must be able to split a sentence into tokens; the tokenizer of {name} "
+            "fails on a plain sentence. Save or download it again."
         ) from error
     if len(set(numbers)) != len(numbers) or len(numbers) <= len(set(tokenizer.all_special_ids)):
         raise CheckpointError(

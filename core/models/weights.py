@@ -12,7 +12,10 @@ from ..errors import CheckpointError, InputError
 from ..reading import open_in, read_in
 from .config_files import read_config
 
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"  # in the order in which transformers looks for them
+WEIGHT_FILE, INDEX = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+)  # in the order in which transformers looks for them
 HEAD_FILE = "head.safetensors"  # weights of the Atlas's own classifier, beside the plain Transformer
 LARGEST_JSON = 64 * 2**20  # bytes of an index or a config
 _VOCABULARIES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model", "*.tiktoken", "*.bpe")
@@ -26,8 +29,8 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
     Raises CheckpointError for pickles, missing weights, or an index with paths outside the folder.
     """
     extra = [folder / other for other in beside if (folder / other).is_file()]
-    if (folder / WHOLE).is_file():
-        return [folder / WHOLE, *extra]
+    if (folder / WEIGHT_FILE).is_file():
+        return [folder / WEIGHT_FILE, *extra]
     if (folder / INDEX).is_file():
         try:
             listed = sorted(set(json.loads(read_in(folder, INDEX, most=LARGEST_JSON))["weight_map"].values()))
@@ -52,7 +55,8 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
     others = sorted(file.name for file in folder.glob("*.safetensors") if file.is_file() and file not in extra)
     if others:
         raise CheckpointError(
-            f"Weights must be in {WHOLE}, or in parts that {INDEX} names; {name} has only {', '.join(others[:3])}. "
+            f"Weights must be in {WEIGHT_FILE}, or in parts that {INDEX} names; {name} has only "
+            f"{', '.join(others[:3])}. "
             + (
                 "Keep one of the variants."
                 if variants
@@ -65,7 +69,7 @@ def weight_files(folder: Path, name: str, *beside: str) -> list[Path]:
             "Weights must be in the safetensors format, because a pickle file can run code when it is read; "
             f"{name} has only {pickled[0]}. Convert it with save_pretrained(safe_serialization=True)."
         )
-    raise CheckpointError(f"A checkpoint must contain {WHOLE}; {name} has no weights. Save it again.")
+    raise CheckpointError(f"A checkpoint must contain {WEIGHT_FILE}; {name} has no weights. Save it again.")
 
 
 def variant_of(file: Path) -> str | None:
@@ -104,7 +108,7 @@ def refuse_half_a_checkpoint(folder: Path, name: str) -> None:
     """Raise CheckpointError if a folder lacks files that a checkpoint needs, such as the vocabulary."""
     if read_config(folder, name).get("transformers_weights"):
         raise CheckpointError(
-            f"The weights must be in {WHOLE}; the entry transformers_weights in config.json of {name} names "
+            f"The weights must be in {WEIGHT_FILE}; the entry transformers_weights in config.json of {name} names "
             "another file. Remove this entry."
         )
     if not has_tokenizer(folder):

@@ -66,8 +66,8 @@ def checkpoint_of(model: Any, tokenizer: Any = None) -> Checkpoint:
     models.opening.refuse_other_vocabulary(model, tokenizer, name)
     if absent := next((weight for weight, tensor in model.named_parameters() if tensor.is_meta), None):
         raise CheckpointError(
-            f'All weights must be in memory; {absent} of {name} is on the device "meta", without values. Load the '
-            "model with from_pretrained, and without offloading to the disk or the CPU."
+            f'All weights must be in memory; {absent} of {name} is on the device "meta", which stores no values. Load '
+            "the model with from_pretrained, and without offloading to the disk or the CPU."
         )
     shared = _sharing_weights(model, name).eval()
     if hasattr(shared.config, POOLING_KEY):  # saved by the Atlas: heads of transformers do not read it
@@ -198,10 +198,7 @@ class MapsWidget(anywidget.AnyWidget):
         return Path(file)
 
 
-SHAPES = (
-    "Attention weights must be an array of the shape (layer, head, query, key), or (head, query, key) for one layer, "
-    "with as many tokens as queries"
-)
+SHAPES = "(layer, head, query, key), or (head, query, key) for one layer"
 
 
 def show_maps(
@@ -236,8 +233,9 @@ def show_maps(
     if array.ndim != 4 or array.size == 0 or array.shape[2:] != sizes:
         shape = tuple(weights.shape) if hasattr(weights, "shape") else array.shape
         raise InputError(
-            f"{SHAPES}; got the shape {shape} and {len(queries)} tokens. Pass the maps of one input without "
-            "padding, and pass key_tokens if the keys are not the queries."
+            f"Attention weights must be an array of the shape {SHAPES}, with as many tokens as queries; got the shape "
+            f"{shape} and {len(queries)} tokens. Pass the maps of one input without padding, and pass key_tokens if "
+            "the keys are not the queries."
         )
     later = np.triu(np.ones(array.shape[2:], dtype=bool), 1)
     decoder = causal if causal is not None else bool(square and array.shape[2] > 1 and not array[..., later].any())
@@ -257,7 +255,8 @@ def _as_array(weights: Any) -> np.ndarray:
         array = np.asarray(weights, dtype=np.float32)
     except (ValueError, TypeError, IndexError) as error:
         raise InputError(
-            f"{SHAPES}; got {type(weights).__name__}. Pass arrays of NumPy or tensors of torch."
+            f"Attention weights must be an array of the shape {SHAPES}, with as many tokens as queries; got "
+            f"{type(weights).__name__}. Pass a NumPy array or a torch tensor."
         ) from error
     if array.ndim == 5 and 1 in array.shape[:2]:  # a batch of one input
         array = array[:, 0] if array.shape[1] == 1 else array[0]

@@ -190,7 +190,7 @@ def test_what_was_kept_of_other_weights_is_thrown_away_when_the_rest_has_come(hu
 
 def test_a_disk_without_room_is_said_before_anything_arrives(hub, monkeypatch):
     monkeypatch.setattr("shutil.disk_usage", lambda place: shutil._ntuple_diskusage(10**9, 10**9 - 1000, 1000))
-    with pytest.raises(CheckpointError, match=r"has 0 MB free\. Delete files there, or set HF_HOME"):
+    with pytest.raises(CheckpointError, match=r"has only 0 MB free\. Delete files there, or set HF_HOME"):
         locate(NAME)
     assert hub.ranges(WEIGHTS) == []
 

@@ -149,7 +149,7 @@ def test_no_layer_is_built_of_a_config_that_describes_far_more_than_the_file(fol
     changed = {"num_hidden_layers": layers, "num_attention_heads": heads}
     (folder / "config.json").write_text(json.dumps(json.loads(good) | changed))
     try:
-        with pytest.raises(CheckpointError, match=f"describes {layers:,} layers, but the file has at most 3"):
+        with pytest.raises(CheckpointError, match=f"describes {layers:,} layers, but the weights have at most 3"):
             open_checkpoint(str(folder))
     finally:
         (folder / "config.json").write_text(good)

@@ -41,7 +41,7 @@ def test_a_held_run_measures_the_model_under_its_patterns_and_a_free_one_without
     free, fixed = rows = [row for row in summary if row["kind"] == "run"]
     assert (free["held_heads"], fixed["held_heads"]) == (0, 9)
     dev = read_rows("sst2", "dev", folder=options["data"])
-    with pytest.raises(CheckpointError, match="with fixed patterns"):
+    with pytest.raises(CheckpointError, match="with fixed attention patterns"):
         open_checkpoint(fixed["folder"], head="classifier")
     monkeypatch.setattr(opening, "refuse_held", lambda folder, name: None)  # to look at its weights all the same
     accuracies = []
