@@ -44,11 +44,11 @@ def label_errors(labels: pd.Series, probabilities: pd.DataFrame) -> list[Suspect
     unknown = sorted(set(labels) - set(probabilities.columns))
     missing = sorted(set(labels.index) - set(probabilities.index))
     if unknown or missing or labels.index.has_duplicates:
-        clause = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
+        unknown_classes = f"classes without a probability: {', '.join(unknown)}; " if unknown else ""
         raise InputError(
-            "Every labelled map must have one label, and a probability for every class in use; got "
-            f"{clause}{len(missing)} of {len(labels)} maps without probabilities. Classify the maps with these "
-            "classes first."
+            "Every labelled map must have exactly one label, and a probability for every class in use; got "
+            f"{unknown_classes}{len(missing)} of {len(labels)} maps without probabilities. Classify the maps with "
+            "these classes first."
         )
     p = probabilities.loc[labels.index].to_numpy(dtype=float)
     if not np.allclose(p.sum(axis=1), 1, atol=1e-3) or (p < 0).any():
@@ -186,17 +186,16 @@ def check_decisions(db: Database, cursor: Any, events: Sequence[Mapping[str, Any
                     (named and person not in named) or projects.is_excluded(cursor, project, person)
                 ):
                     raise RightsError(
-                        f"A map of the project {about.title!r} must be adjudicated by a member of the project or an "
-                        f"admin; got {person[:60]!r}. Ask an admin to add you to the project."
+                        f"Only members of the project {about.title!r} and admins can adjudicate its maps; "
+                        f"{person[:60]!r} is neither. Ask an admin to add you to the project."
                     )
             asked: list[str | None] = [*its_projects] or [None]
             if not any(
                 disputes(db, class_set, project, map_id=map_id, without_decisions_of=person) for project in asked
             ):
                 raise InputError(
-                    "Only maps with differing labels or a likely label error can be adjudicated; "
-                    f"{map_id[:60]!r} has neither, or has been decided already. Reload Adjudication to see "
-                    "the remaining maps."
+                    f"Only maps with differing labels or a likely label error can be adjudicated; {map_id[:60]!r} "
+                    "has neither, or has been decided already. Reload the Adjudication page to see the remaining maps."
                 )
 
 

@@ -164,8 +164,8 @@ def record(
                 raise InputError(
                     "A label event that is sent twice must belong to the same project both times; "
                     f"{other.event[:60]!r} is stored for "
-                    f"{f'another project, {stored!r}' if stored else 'no project'}. Reload the page to start a "
-                    "new batch."
+                    f"{f'another project, {stored!r}' if stored else 'no project'}. Reload the page to start a new "
+                    "batch."
                 )
         recorded = Recorded(saved.acknowledged)
         for acted in sent.values():
@@ -253,8 +253,8 @@ def _answer(
         choice = _handed(cursor, board, acted)
         if acted.way == TOGETHER and (choice.purpose != "label" or board.rules.order != "clusters"):
             raise InputError(
-                "Maps of a project can be labelled together only if the project assigns similar maps together. "
-                f"Gold maps, exemplars and repeated maps must be labelled one by one; got {acted.map_id[:60]!r}. "
+                "Maps of a project can be labelled together only if the project assigns similar maps together; "
+                f"{acted.map_id[:60]!r} must be labelled alone (gold maps, exemplars and repeated maps always must). "
                 "Reload the project's Label page."
             )
         counting = counting and choice.purpose == "label" and class_name is not None

@@ -67,9 +67,9 @@ def make_project(
     if count > len(class_of_map):
         source = f"labels by {recipe.known_from[:60]!r}" if recipe.known_from else "adjudicated labels"
         raise InputError(
-            "Exemplars and gold maps together must not exceed the number of maps with a known class; "
-            f"{count} were requested, and {len(class_of_map)} maps have a known class ({source}). Request fewer, "
-            "adjudicate more, or choose another person's labels."
+            f"Exemplars and gold maps together must not exceed the number of maps with a known class; {count} were "
+            f"requested, but only {len(class_of_map)} maps have a known class ({source}). Request fewer of them, "
+            "adjudicate more maps, or use another person's labels."
         )
     by_class: dict[str, list[str]] = {}
     for name in sorted(class_of_map, key=lambda map_id: shuffled(recipe.seed, map_id)):
@@ -114,16 +114,15 @@ def check_rules(rules: Rules, people_there: Collection[str] | None = None) -> No
         0 <= share <= 1 for share in (rules.pass_mark, rules.threshold)
     ):
         raise InputError(
-            "The shares of gold maps and of repeated maps must be from 0 to 0.5, and the pass mark of the entry test "
-            f"and the share of gold answers below which an annotator is paused from 0 to 1; got the shares {rates[0]} "
-            f"and {rates[1]}, the pass mark {rules.pass_mark} and the threshold {rules.threshold}. Choose values in "
-            "these ranges."
+            f"The shares of gold maps and of repeated maps must be from 0 to 0.5; got {rates[0]} and {rates[1]}. The "
+            "pass mark of the entry test and the accuracy on gold maps below which an annotator is paused must be from "
+            f"0 to 1; got {rules.pass_mark} and {rules.threshold}. Choose values in these ranges."
         )
     if not 10 <= rules.lapse <= 7 * 86_400 or not 1 <= rules.ahead <= 48 or rules.order not in ORDERS:
         raise InputError(
-            "Maps must be reserved for an annotator for 10 seconds to a week, the number of maps reserved at once "
-            f"must be from 1 to 48, and the order must be one of {', '.join(ORDERS)}; got {rules.lapse} seconds, "
-            f"{rules.ahead} maps and the order {rules.order!r}. Choose values in these ranges."
+            f"Maps must be reserved for 10 seconds to a week, 1 to 48 at a time; got {rules.lapse} seconds and "
+            f"{rules.ahead} maps. The order of maps must be one of {', '.join(ORDERS)}; got {rules.order!r}. Choose "
+            "allowed values."
         )
 
 

@@ -107,8 +107,8 @@ def bundled_weights(class_set: str) -> bytes:
     file = config.ANNOTATIONS / class_set / "classifier.safetensors"
     if class_set not in labelled_folders() or not file.is_file():
         raise InputError(
-            f"A bundled classifier exists for {' and '.join(labelled_folders())}; got {class_set[:60]!r}. Train a "
-            f"classifier with `{config.command_line('patterns', 'train')}`."
+            f"Bundled classifiers exist only for the class sets {' and '.join(labelled_folders())}; got "
+            f"{class_set[:60]!r}. Train a classifier with `{config.command_line('patterns', 'train')}`."
         )
     return file.read_bytes()
 

@@ -252,7 +252,7 @@ def from_file(file: Path, name: str) -> Snapshot:
             if refused:
                 raise InputError(
                     f"Every row of a label file must be usable for training; {len(refused)} rows are not, such as row "
-                    f"{refused[0][0]} ({refused[0][1]}). Correct these rows, or import the file without them and "
+                    f"{refused[0][0]} ({refused[0][1]}). Correct these rows, or import the file without these rows and "
                     "train on the stored labels."
                 )
             return snapshot(db, name)

@@ -261,9 +261,9 @@ class ClassifierRecipe:
         check_choice("A pattern classifier", self.kind, CLASSIFIER_KINDS)
         if self.epochs < 1 or self.batch < 2 or self.folds < 2 or not 0 <= self.falling <= 1:
             raise InputError(
-                "Training needs at least 1 epoch, 2 maps per batch and 2 folds, and learning rate decay over a "
-                f"fraction of the epochs from 0 to 1; got {self.epochs} epochs, {self.batch} maps per batch, "
-                f"{self.folds} folds and the fraction {self.falling}. Choose values in these ranges."
+                f"Training needs at least 1 epoch, 2 maps per batch and 2 folds; got {self.epochs}, {self.batch} and "
+                f"{self.folds}. The fraction of the epochs in which the learning rate decays must be from 0 to 1; got "
+                f"{self.falling}. Choose values in these ranges."
             )
 
 

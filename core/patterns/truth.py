@@ -96,8 +96,8 @@ def votes(labels: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     plain = labels[(labels["pass"] == 1) & (labels["queue_order"] != "adjudication")]
     if plain.empty:
         raise InputError(
-            "Aggregation needs labels from the first pass of annotators; all labels are repeated or adjudicated, "
-            "or there are none. Label some maps."
+            "Aggregation needs labels from the first pass of annotators; there are none (repeated and adjudicated "
+            "labels do not count). Label some maps."
         )
     unknown = sorted(set(plain["class"]) - set(names))
     if unknown:

@@ -155,10 +155,9 @@ def restore(file: str | Path, database: Path, *, say: Callable[[str], object] = 
     _must_be_new(target, "A restored database")
     if log := next((log for log in _logs(target) if os.path.lexists(log)), None):
         raise StoreError(
-            f"A database cannot be restored to a path that has a log, because DuckDB would apply {log} to the "
-            "restored database. The log belongs to the previous database. Move the log to the folder of that "
-            f"database, name it like the database with the ending {log.name.removeprefix(target.name)}, and restore "
-            "again."
+            "A restored database must not have a log of an earlier database, because DuckDB would apply that log to "
+            f"it; {log} exists. Move this log next to the database that it belongs to (with the ending "
+            f"{log.name.removeprefix(target.name)} after that database's name), and restore again."
         )
     with replacing(target, StoreError) as part:
         part_logs = _logs(part)
@@ -302,9 +301,9 @@ def ask(database: Path, file: str | Path, seconds: float = ANSWER_SECONDS) -> in
         while not answer.exists():
             if time.monotonic() > end:
                 raise StoreError(
-                    "The program that holds the database must make the backup, and it has not answered within "
-                    f"{seconds:g} seconds. Open one of the app's pages and try again, or stop the app and try "
-                    "again."
+                    "The database is open in another program, which must make the backup; that program has not "
+                    f"answered within {seconds:g} seconds. Open one of the app's pages and try again, or stop the app "
+                    "and try again."
                 )
             time.sleep(LOOK_SECONDS)
         answered = json.loads(answer.read_text(encoding="utf-8"))

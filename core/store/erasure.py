@@ -56,8 +56,8 @@ def _erase(db: Database, name: str, kind: str, annotator: str) -> Erasure:
         ).fetchall()[0][0]
         if not count:
             raise InputError(
-                "The name to erase must belong to an annotator with stored labels or projects; got "
-                f"{name[:60]!r}. Choose one of the names on the Projects page."
+                f"The name to erase must belong to an annotator with stored labels or projects; got {name[:60]!r}. "
+                "Choose one of the names that the Projects page lists."
             )
         (number,) = cursor.execute("SELECT count(*) + 1 FROM erasure").fetchall()[0]
         pseudonym = f"erased-{number}"

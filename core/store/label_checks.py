@@ -86,16 +86,16 @@ def checked_event(event: Mapping[str, Any]) -> Row:
         )
     if row["scale"] not in (None, *SCALES) or row["queue_order"] not in (None, *ORDERS):
         raise InputError(
-            f"The colour scale with which a label was given must be one of {', '.join(SCALES)}, and the order of the "
+            f"The colour scale on which a label is based must be one of {', '.join(SCALES)}, and the order of the "
             f"labelling queue one of {', '.join(ORDERS)}; got {row['scale']!r} and {row['queue_order']!r} in "
             f"{subject}. Correct these values."
         )
     if row["way"] == TOGETHER and (row["kind"], row["queue_order"], row["pass"]) != ("label", "clusters", 1):
         raise InputError(
-            "Several maps can get one label together only in the first labelling pass and in the queue order "
+            "Several maps can be labelled together only by label events in the first pass and in the queue order "
             '"clusters"; got a '
-            f"{row['kind']!r} event, the order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label "
-            "these maps one by one."
+            f"{row['kind']!r} event, the order {row['queue_order']!r} and pass {row['pass']} in {subject}. Label these "
+            "maps one by one."
         )
     return row
 

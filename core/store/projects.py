@@ -148,9 +148,9 @@ def add_project(
     title, codebook = heading.title, heading.codebook
     if not title.strip() or len(title) > LONGEST_NAME or len(codebook) > LONGEST_NOTE:
         raise InputError(
-            f"A project must have a title of 1 to {LONGEST_NAME} characters and a codebook of at most "
-            f"{LONGEST_NOTE}; got a title of {len(title.strip())} and a codebook of {len(codebook)} characters. "
-            "Change their lengths."
+            f"A project must have a title of 1 to {LONGEST_NAME} characters and a codebook of at most {LONGEST_NOTE}; "
+            f"got a title of {len(title.strip())} and a codebook of {len(codebook)} characters. Correct the title or "
+            "shorten the codebook."
         )
     if not any(entry.kind == "label" for entry in maps):
         raise InputError(

@@ -67,7 +67,7 @@ def test_a_project_assigns_alike_maps_and_its_gold_maps_alone(db):
     hand = Hand(db, project, "ada")
     way = {"way": "together", "queue_order": "clusters"}
     hand.say(choices[together[0]], **way)
-    with pytest.raises(InputError, match="Gold maps, exemplars and repeated maps"):
+    with pytest.raises(InputError, match="gold maps, exemplars and repeated maps"):
         hand.say(choices[gold[0]], **way)
 
 

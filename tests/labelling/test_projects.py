@@ -102,7 +102,7 @@ def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
     for kind in ("gold", "exemplar"):
         assert {one.given for one in found if one.kind == kind} == set(classes)
     assert len({one.map_id for one in found}) == len(found) == 24
-    with pytest.raises(InputError, match="13 were requested, and 12 maps"):
+    with pytest.raises(InputError, match="13 were requested, but only 12 maps"):
         make_project(db, Heading("p", "bert"), ProjectRecipe(gold=10, exemplars=3, known_from="expert"), Rules())
 
 
@@ -114,9 +114,9 @@ def test_gold_and_exemplars_are_of_every_class_and_no_work(db):
         (ProjectRecipe(), Rules(k=3, people=("ada", "bob")), "3 annotators and 2 people"),
         (ProjectRecipe(), Rules(k=0), "from 1 to 25"),
         (ProjectRecipe(), Rules(gold_rate=0.9), "repeated maps must be from 0 to 0.5"),
-        (ProjectRecipe(), Rules(threshold=1.5), "annotator is paused from 0 to 1"),
+        (ProjectRecipe(), Rules(threshold=1.5), "annotator is paused must be from 0 to 1"),
         (ProjectRecipe(), Rules(lapse=1.0), "for 10 seconds to a week"),
-        (ProjectRecipe(), Rules(order="newest"), "the order must be one of"),
+        (ProjectRecipe(), Rules(order="newest"), "order of maps must be one of"),
     ],
 )
 def test_what_cannot_be_made_is_a_sentence(db, recipe, rules, said):

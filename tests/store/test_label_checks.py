@@ -24,7 +24,7 @@ from tests.store.labelling import a_map, event
         ({"way": "together"}, "got a 'label' event, the order 'random' and pass 1 in event 1"),
         (
             {"way": "together", "queue_order": "clusters", "pass": 2},
-            "Several maps can get one label together only in the first labelling pass",
+            "Several maps can be labelled together only by label events in the first pass",
         ),
         ({"pass": 0}, '"pass" must be a whole number from 1; got 0 in event 1'),
         ({"pass": True}, '"pass" must be a whole number from 1; got True in event 1'),

@@ -55,7 +55,7 @@ def test_nothing_is_restored_beside_the_log_of_another_database(copy, tmp_path):
     path, moved = tmp_path / "atlas.duckdb", tmp_path / "moved.duckdb"
     killed(path, 3)
     path.rename(moved)  # the log is forgotten
-    with pytest.raises(StoreError, match=r"a path that has a log, because DuckDB would apply .*atlas\.duckdb\.wal to"):
+    with pytest.raises(StoreError, match=r"because DuckDB would apply that log to it; .*atlas\.duckdb\.wal exists"):
         backup.restore(copy, path)
     assert not path.exists()
     path.with_name("atlas.duckdb.wal").rename(moved.with_name("moved.duckdb.wal"))  # as the sentence says
@@ -70,7 +70,7 @@ def test_nothing_is_restored_beside_the_log_of_another_database(copy, tmp_path):
 def test_whatever_log_lies_there_is_in_the_way(copy, tmp_path, ending, kind):
     log = tmp_path / f"atlas.duckdb{ending}"
     log.write_bytes(b"log") if kind == "file" else log.symlink_to("nowhere")
-    with pytest.raises(StoreError, match="Move the log to the folder of that database"):
+    with pytest.raises(StoreError, match="Move this log next to the database that it belongs to"):
         backup.restore(copy, tmp_path / "atlas.duckdb")
     assert [path.name for path in tmp_path.glob("atlas*")] == [log.name]
 

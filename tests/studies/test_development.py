@@ -197,5 +197,5 @@ def test_pattern_classes_are_counted_by_the_bundled_classifier(tmp_path):
         mine = [point for point in points if (point.layer, point.head) == divmod(number, 4) and point.order == 0]
         assert sum(point.value for point in mine) == pytest.approx(1)
         assert all(point.low <= point.value <= point.high for point in mine)
-    with pytest.raises(InputError, match="exists for bert and gpt2; got 'own'"):
+    with pytest.raises(InputError, match="class sets bert and gpt2; got 'own'"):
         rows_of("development", options | {"patterns": "own"})
