@@ -165,10 +165,10 @@ def _count(name: str, default: int, most: int) -> int:
     return number
 
 
-def _matches(name: str, pattern: str, what: str) -> None:
+def _matches(name: str, pattern: str, allowed: str) -> None:
     value = os.environ.get(name)
     if value and not re.fullmatch(pattern, value):
-        raise InputError(f"{name} must be {what}; got {value[:120]!r}. Correct or unset it.")
+        raise InputError(f"{name} must be {allowed}; got {value[:120]!r}. Correct or unset it.")
 
 
 def _workers() -> int:

@@ -104,8 +104,8 @@ def cancel(job: Id) -> None:
     except LockedError as error:
         if not ask_to_cancel(job):
             raise JobError(
-                f"The job is running in {error.holder}, which did not answer the request to cancel it. Cancel the "
-                "job on the app's Jobs page."
+                f"The job must be cancelled by the process that runs it ({error.holder}); this process did not answer "
+                "the request. Cancel the job on the app's Jobs page."
             ) from error
         tell(f"{error.holder} has been asked to cancel the job.")
         return

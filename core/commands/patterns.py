@@ -193,8 +193,7 @@ def class_set_with(source: str) -> str:
             return class_set
     all_sources = ", ".join(name for sources in labelled_folders().values() for name in sources)
     raise InputError(
-        f"The bundled source of labels to leave out must be one of {all_sources}; got {source[:60]!r}. Choose one of "
-        "them."
+        f"The bundled label source to leave out must be one of {all_sources}; got {source[:60]!r}. Choose one of them."
     )
 
 

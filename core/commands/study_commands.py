@@ -159,7 +159,10 @@ def _raced(
     """Return the sequential test that replaces a full ablation, if requested. Raises InputError."""
     if not own_options.race:
         if own_options.margin is not None:
-            raise InputError("The option --margin only applies to a sequential test. Add --race to run such a test.")
+            raise InputError(
+                "The option --margin applies only to a sequential test; got --margin without --race. Add --race to run "
+                "such a test."
+            )
         return None
     shared = ("checkpoint", "task", "data", "split", "limit", "dtype", "seed", "what", "operator", "heads",
               "reference", "draws", "mean_by")  # fmt: skip

@@ -72,8 +72,8 @@ class _Converter:
             return []
         if any(map(fetches, charts)):
             raise InputError(
-                "A chart must contain its data to be exported; this chart refers to an address, a link or an "
-                "image. Delete the result that it belongs to."
+                "A chart must contain all its data to be exported; this chart loads data from an address, a link or an "
+                "image. Delete the result that contains this chart."
             )
         line = json.dumps({"kind": kind, "charts": list(charts), "more": more})
         with self._lock:

@@ -175,7 +175,7 @@ def read(folder: Path) -> list[CrateBatch]:
     graph = metadata.get("@graph") if isinstance(metadata, dict) else None
     if not isinstance(graph, list):
         raise InputError(
-            f"The {METADATA} of an RO-Crate must have a @graph; the {METADATA} of {folder.name} has none. "
+            f'The {METADATA} of an RO-Crate must have a list "@graph"; the {METADATA} of {folder.name} has none. '
             "Choose another RO-Crate."
         )
     for entity in graph:

@@ -75,8 +75,8 @@ def _checked(text: str, source: str, needed: set[str]) -> list[dict[str, Any]]:
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not needed <= row.keys():
             raise InputError(
-                f"{source} must be a JSON list of objects with the fields {', '.join(sorted(needed))}; row "
-                f"{number} is not such an object. Correct this row."
+                f"{source} must be a JSON list of objects with the fields {', '.join(sorted(needed))}; row {number} is "
+                "not such an object. Add the missing fields to this row."
             )
         _refuse_other_kinds(row, f"row {number} of {source}")
     return rows

@@ -48,8 +48,8 @@ def parse_rows(text: str, *, source: str = "rows") -> FrameReading:
             seen.add(sentence.id)
             sentences.append(sentence)
     if not sentences:
-        first = f"; {skipped[0].where}: {skipped[0].why}" if skipped else "; it is empty."
-        raise InputError(f"{source} must have at least one annotated sentence as JSON Lines{first}")
+        problem = f"{skipped[0].where}: {skipped[0].why}" if skipped else "it is empty. Add a sentence."
+        raise InputError(f"{source} must have at least one annotated sentence as JSON Lines; {problem}")
     return FrameReading(tuple(sentences), tuple(skipped))
 
 

@@ -40,8 +40,8 @@ def read_conllu(file: Path, limit: int | None = None) -> list[GoldSentence]:
         lines = lines_of(read_text(file, given=True))
     except OSError as error:
         raise InputError(
-            f"A file of gold trees must be readable CoNLL-U in UTF-8; {file} is not ({type(error).__name__}). "
-            "Choose another file."
+            f"A treebank file must be readable CoNLL-U in UTF-8; {file} is not ({type(error).__name__}). Choose "
+            "another file."
         ) from error
     sentences, document = [], ""
     for block in _blocks(lines):
@@ -206,7 +206,7 @@ def read_part(folder: str | None, part: str, limit: int | None = None) -> Treeba
     if not kept:
         raise InputError(
             f"A probe needs sentences of at least two words with one root; none of the {len(every)} sentences of "
-            f"{file.name} is like that. Choose another treebank, or raise the limit on the number of sentences."
+            f"{file.name} fulfils this. Choose another treebank, or raise the limit on the number of sentences."
         )
     left = tuple(LeftOut(part, reason, len(names), tuple(names[:NAMED])) for reason, names in sorted(out.items()))
     return TreebankPart(part, tuple(kept), left)

@@ -209,8 +209,8 @@ def checked(table: SentenceTable, path: Path | None = None, *, all_dev: bool = F
     own = OwnFile(path or Path(name), labels, PAIR in columns, rows, bool(kind))
     if not own.of("dev"):
         raise InputError(
-            f"A custom task must have rows of the split dev; none of the {len(own.rows)} rows of {name} is in "
-            "that split. Add some, or set the column split."
+            f"A custom task must have examples in the dev split; none of the {len(own.rows)} rows of {name} is in that "
+            "split. Add some, or set the column split."
         )
     known = {row.label for row in own.of("train")}
     for row in own.of("dev") if own.labels and known else ():

@@ -127,8 +127,8 @@ def _other_name(by: str) -> Callable[[Text, np.random.Generator, PerturbationCho
         partners = [other for other in names().values() if _partner(own, other, by) and other.name not in present]
         if not partners:
             raise InputError(
-                f"The name to swap must have a counterpart by {by} in the bundled lists; {own.name} has none "
-                "(as unisex names never have). Choose another name or perturbation."
+                f"The name to swap must have a counterpart of another {by} in the bundled lists; {own.name} has none "
+                "(unisex names never have one). Choose another name or perturbation."
             )
         new = partners[int(chance.integers(len(partners)))].name
         pattern = re.compile(rf"\b{re.escape(own.name)}\b")

@@ -84,7 +84,7 @@ def read_table(text: str, name: str = PASTED) -> SentenceTable:
     if not table.rows:
         where = "" if table.form == "list" else " below the first line"
         raise InputError(
-            f"Sentences must be given as a list with one on each line, or as a table; {name} has no "
+            f"Sentences must be given as a list with one sentence per line, or as a table; {name} has no "
             f"sentences{where}. Add some."
         )
     return table
@@ -116,8 +116,9 @@ def _table(text: str, name: str) -> SentenceTable:
                 )
             if not quoted and (escaped := next((cell for cell in record if _is_escaped(cell.strip())), None)):
                 raise InputError(
-                    f"Quotation marks are text in a table with tabs; row {number + 1} of {name} has a cell quoted as "
-                    f"in CSV ({escaped.strip()[:40]}). Remove the quotation marks, or save the table as CSV."
+                    "Cells of a tab-separated table must not be quoted, because quotation marks are read as text; row "
+                    f"{number + 1} of {name} has a quoted cell ({escaped.strip()[:40]}). Remove the quotation marks, "
+                    "or save the table as CSV."
                 )
             cells = {key: record[k].strip() if k < len(record) else "" for key, k in names.items()}
             rows.append((number, cells))
@@ -244,8 +245,8 @@ def _written(value: Any, key: str, where: str) -> str:
         text.encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f'A text must be valid Unicode; "{key[:40]}" in {where} has half of a surrogate pair. Remove this '
-            "character."
+            f'A text must be valid Unicode; "{key[:40]}" in {where} contains an unpaired surrogate (half of a '
+            "character). Remove this character."
         ) from error
     return plain_ends(text)
 

@@ -42,7 +42,7 @@ def magnitude_masks(model: nn.Module, share: float, scope: Scope) -> dict[str, B
     if not 0 <= share <= 1 or scope not in SCOPES:
         raise InputError(
             f"The fraction of weights to prune must be from 0 to 1, and the scope must be {' or '.join(SCOPES)}; got "
-            f"the fraction {share:g} and the scope {scope!r}. Change them."
+            f"the fraction {share:g} and the scope {scope!r}. Choose values in these ranges."
         )
     layers, values = prunable(model), dict(model.named_parameters())
     groups = [[name for names in layers.values() for name in names]] if scope == "global" else list(layers.values())

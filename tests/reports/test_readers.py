@@ -121,7 +121,7 @@ def test_a_table_is_the_same_rows_however_it_comes(tmp_path, content, expected):
         (f"sentence,label\n,good\n{BODY}", "row 1 of {name} has no sentence"),
         (f"sentence,label\nx,\n{BODY}", "row 1 of {name} has no label"),
         ('{"sentence": "a"}\n[1]\n', "line 2 of {name} is a list"),
-        ('{"sentence": "a"}\n{"sentence": "\\ud800"}\n', "line 2 of {name} has half of a surrogate pair"),
+        ('{"sentence": "a"}\n{"sentence": "\\ud800"}\n', "line 2 of {name} contains an unpaired surrogate"),
     ],
 )
 def test_what_is_no_table_is_refused_in_the_same_sentence(tmp_path, content, said):
@@ -169,7 +169,7 @@ def test_a_table_with_tabs_and_quoted_names_has_quoted_cells(tmp_path):
 
 def test_a_cell_with_tabs_that_is_quoted_as_in_csv_is_refused_by_its_row(tmp_path):
     table = 'sentence\tlabel\na\tx\n"say ""no"""\ty\n'
-    assert "row 2 of rows.tsv has a cell quoted as in CSV" in in_terminal(tmp_path, "rows.tsv", table.encode())
+    assert "row 2 of rows.tsv has a quoted cell" in in_terminal(tmp_path, "rows.tsv", table.encode())
 
 
 def test_a_bar_in_a_sentence_of_a_file_makes_no_pair():

@@ -27,8 +27,8 @@ def test_a_byte_order_mark_is_no_letter():
 @pytest.mark.parametrize(
     ("lines", "said"),
     [
-        ("", "one on each line"),
-        ("sentence\n", "one on each line"),
+        ("", "one sentence per line"),
+        ("sentence\n", "one sentence per line"),
         ("a\tb\tc", "3 parts"),
         ("\tb", "two separated by a tab"),
         ("x\n" * (MOST + 1), "5,001"),

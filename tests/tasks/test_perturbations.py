@@ -70,7 +70,7 @@ def test_one_sentence_only_typed_and_the_same():
             "name-gender",
             "Alex came home",
             PerturbationChoice(),
-            "counterpart by gender in the bundled lists; Alex has none",
+            "counterpart of another gender in the bundled lists; Alex has none",
         ),
         ("name-origin", "Karen came", PerturbationChoice("Daniel"), '"Daniel" is not one of them'),
         ("negate", "birds sing", PerturbationChoice(), "has none. Type the second input"),
