@@ -65,8 +65,8 @@ class AnalysisPlan:
         known = [planned.study for planned in self.studies]
         if unknown := sorted(set(names) - set(known)):
             raise InputError(
-                f"A study of the plan must be one of {', '.join(known)}, which apply to this checkpoint and task; "
-                f"got {unknown[0]!r}. Choose one of them."
+                f"Studies must be chosen from those that apply to this checkpoint and task ({', '.join(known)}); got "
+                f"{unknown[0]!r}. Choose one of them."
             )
         return [planned for planned in self.studies if planned.study in names]
 

@@ -125,7 +125,7 @@ class ReportOptions:
         if Part.CROSSED in options.parts and not options.folds:
             raise InputError(
                 'Cross-fitted ablation (the part "crossed" of a report) needs a number of folds; got none. Set the '
-                "option folds."
+                "option folds, such as folds=5."
             )
         chosen = {"checkpoints": list(dict.fromkeys(options.checkpoints))}
         return cls(**asdict(options) | chosen | {"tasks": [task_of(task).key for task in options.tasks]})

@@ -52,14 +52,13 @@ def recorded_evidence(checkpoints: Sequence[str] = ()) -> list[Evidence]:
     names = list(checkpoints or dict.fromkeys(step.checkpoint for step in steps))
     if not names:
         raise InputError(
-            "The bundled results must contain a report; they contain none, so there is nothing to recompute. Compute "
-            "a new report instead."
+            "The bundled results must contain a report to recompute; they contain none. Compute a new report instead."
         )
     if unreported := [name for name in names if name not in {step.checkpoint for step in steps}]:
         reported = ", ".join(dict.fromkeys(step.checkpoint for step in steps))
         raise InputError(
-            f"The checkpoint must have a bundled report (these have one: {reported or 'none'}); got "
-            f"{unreported[0]}. Choose one of them."
+            f"Only checkpoints with a bundled report ({reported or 'none'}) can be recomputed; got {unreported[0]}. "
+            "Choose one of them."
         )
     chosen = []
     for part, study in BY_COMMAND.items():

@@ -254,7 +254,9 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else study
         shown = "nothing" if first["type"].startswith("missing") else repr(first["input"])[:60]
-        raise InputError(f"The option {name} of the study {study} cannot be {shown}: {first['msg']}.") from error
+        raise InputError(
+            f"The option {name} of the study {study} cannot be {shown}: {first['msg']}. Correct this option."
+        ) from error
     except TypeError as error:  # raised by an option's conversion before the type check
         raise InputError(
             f"The options of the study {study} must have the declared types ({error}). Correct the options."

@@ -78,7 +78,9 @@ def find_score(key: str) -> HeadScore:
     """Return the definition of a head score by its key "study/name". Raises InputError if no study has this score."""
     if score := _score_of(key):
         return score
-    raise InputError(f"A score must be one that a study computes, written as study/name; got {key!r}. Choose another.")
+    raise InputError(
+        f"A score must be one that a study computes, written as study/name; got {key!r}. Choose another score."
+    )
 
 
 def label_of(key: str) -> str:

@@ -190,7 +190,7 @@ def test_wrong_options_are_said_before_anything_runs(options):
         planned(STUDY, options | {"what": "neurons"})
     with pytest.raises(InputError, match="must be written like"):
         planned(STUDY, options | {"what": "groups", "heads": ""})
-    with pytest.raises(InputError, match="Remove the heads, or set what to groups"):
+    with pytest.raises(InputError, match="Remove the heads, or set the option “what” to groups"):
         planned(STUDY, options | {"what": "layers", "heads": "L1H1"})
     with pytest.raises(InterventionError, match="An ablation method must be one of"):
         planned(STUDY, options | {"operator": "median"})

@@ -221,7 +221,7 @@ def test_a_group_has_its_heads_alone_and_matched_controls(monkeypatch):
             assert len(control.heads) == 2
             assert not set(control.heads) & set(together[group].heads)
     disable._KNOWN.clear()
-    with pytest.raises(InputError, match=r"below 0\.05 of the mean"):
+    with pytest.raises(InputError, match=r"closer than 0\.05 times the mean"):
         group_targets(opened, None, seed=1, within=0.05)
 
 

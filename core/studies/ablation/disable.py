@@ -267,8 +267,8 @@ def group_targets(opened: Opened, data: str | None, *, seed: int, within: float)
     groups = _KNOWN[key]
     if not groups:
         raise InputError(
-            f"Ablating groups needs at least two near-duplicate heads, with a distance below {within:g} of the mean "
-            "distance between heads; no heads are that close. Choose a larger value for the option “within”."
+            f"Ablating groups needs at least two near-duplicate heads (closer than {within:g} times the mean distance "
+            "between heads); no heads are that close. Choose a larger value for the option “within”."
         )
     found_variants = []
     for number, group in enumerate(groups):

@@ -233,8 +233,8 @@ def with_groups(given: Mapping[str, Any]) -> Mapping[str, Any]:
         return given
     if what not in ("heads", "groups"):
         raise InputError(
-            "Heads can only be named if groups are ablated; got named heads and the option “what” with the value "
-            f"{what!r}. Remove the heads, or set what to groups."
+            "Heads can only be named if groups of heads are ablated; got named heads and the option “what” with the "
+            f"value {what!r}. Remove the heads, or set the option “what” to groups."
         )
     return {**given, "what": "groups"}
 

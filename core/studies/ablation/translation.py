@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 BUNDLED = config.DATA / "translation"
-_FORM = "A line of a translation file must be source, tab, target, and optionally tab and alignments such as 0-0 1-2"
+_FORM = "source, tab, target, and optionally tab and alignments such as 0-0 1-2"
 
 
 @dataclass(frozen=True)
@@ -80,14 +80,16 @@ def read_translations(
         target, _, listed = rest.partition("\t")
         if not source.strip() or not target.strip():
             raise InputError(
-                f"{_FORM}; line {number} has {'no target' if source.strip() else 'no source'}. Correct this line."
+                f"A line of a translation file must be {_FORM}; line {number} has "
+                f"{'no target' if source.strip() else 'no source'}. Correct this line."
             )
         try:
             pairs = [link.split("-") for link in listed.split()]
             links = tuple((int(source_word), int(target_word)) for source_word, target_word in pairs)
         except ValueError as error:
             raise InputError(
-                f"{_FORM}; line {number} has the alignments {listed[:40]!r}. Correct this line."
+                f"A line of a translation file must be {_FORM}; line {number} has the alignments {listed[:40]!r}. "
+                "Correct this line."
             ) from error
         words = len(source.split()), len(target.split())
         outside = [pair for pair in links if not (0 <= pair[0] < words[0] and 0 <= pair[1] < words[1])]

@@ -91,9 +91,8 @@ class Budget(Attending[BudgetOptions, BudgetSums]):
                 syntax = False
         if options.parts_of_speech and not syntax:
             raise InputError(
-                "Measuring attention budgets by part of speech (how queries divide their attention among kinds of "
-                "tokens) needs a language pipeline that tags and parses; got none. Choose another pipeline, or leave "
-                "the parts of speech out."
+                "Attention budgets by part of speech need a language pipeline that tags and parses; got none. Choose "
+                "another pipeline, or leave the parts of speech out."
             )
         draws = DRAWS if options.parts_of_speech else None
         return studies.attention.measures.BudgetMeasure(checkpoint, syntax=syntax, draws=draws, seed=options.seed)

@@ -561,8 +561,8 @@ def columns_of(path: str) -> list[list[str]]:
     for number, parts in enumerate(split, 1):
         if len(parts) != wanted or not all(parts):
             raise InputError(
-                "Every line of a file of pairs must have two sentences separated by a tab. A word and its foil may "
-                f"follow, but then in every line; line {number} has {len(parts)} columns. Correct the line."
+                "Every line of a file of pairs must have two columns (the two sentences), or every line four (also a "
+                f"word and its foil), separated by tabs; line {number} has {len(parts)} columns. Correct the line."
             )
     return split
 
@@ -806,8 +806,8 @@ def run_inputs(
         made = every[other][0] if other >= 0 else other_text(options, opened, every[first], first)
         if made is None:
             raise InputError(
-                f"All parts of a job must use the same pairs of inputs; the pair of example {first + 1} could not "
-                "be made again. Start the job again."
+                f"All parts of a job must use the same pairs of inputs; the pair of example {first + 1} could not be "
+                "reproduced. Start the job again."
             )
         seconds.append(made)
     batches: dict[tuple[int, int], list[int]] = {}

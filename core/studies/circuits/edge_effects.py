@@ -85,8 +85,8 @@ class EdgeEffects(Study[EdgeEffectsOptions, EdgePartial]):
         pairs = circuit.made_pairs(circuit_options, opened)
         if not len(pairs.firsts):
             raise InputError(
-                f"The inputs of at least one pair must differ in the logit difference; {pairs.under_floor} pairs of "
-                f"the kind “{options.kind}” do not. Use more examples, or another kind of pair."
+                "The logit differences of the two inputs must differ in at least one pair; they do not differ in the "
+                f"{pairs.under_floor} pairs of the kind “{options.kind}”. Use more examples, or another kind of pair."
             )
         graph = Graph(pairs.layers, pairs.heads)
         names: dict[str, int] = {}  # the index of each edge among all edges of the graph

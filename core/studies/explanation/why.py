@@ -234,7 +234,7 @@ class Why(Study[WhyOptions, WhyPartial]):
     def units(self, options: WhyOptions) -> list[Unit]:
         if not 0 <= options.least <= 1:
             raise InputError(
-                "The share of the score variance from which a term is listed must be between 0 and 1; got "
+                "The smallest share of the score variance for which a term is listed must be between 0 and 1; got "
                 f"{options.least:g}. Choose a value in this range."
             )
         return [Unit(chunk.key, chunk, size) for chunk, size in chunks(options)]

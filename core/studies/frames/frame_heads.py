@@ -295,8 +295,8 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
         check_choice("The unit over which attention is averaged", options.average, ("sentences", "links"))
         if options.draws is not None and options.draws < 1:
             raise InputError(
-                f"A permutation test needs at least one random draw; got {options.draws}. Leave the option empty "
-                "to use enough draws."
+                f"A permutation test needs at least one random draw; got {options.draws}. Leave the option draws empty "
+                "to use a sufficient number."
             )
         pairs_of((), direction=options.direction, pairing=options.pairing)
         links = chosen(options)[0].kept

@@ -219,8 +219,8 @@ def picture(
     """Score all heads along the frame links of one sentence. `null` creates the baseline if the sentence has none."""
     if not links:
         raise InputError(
-            "The target and the element of a frame must be different words of the text; the marked words have no "
-            "tokens of their own. Mark both again."
+            "The target and the element of a frame must be different words of the text; the marked words do not have "
+            "separate tokens. Mark both again."
         )
     weights = without_key(maps.weights, 0) if reading.without_first else maps.weights
     how: dict[str, Any] = {"direction": reading.direction, "pairing": reading.pairing, "causal": maps.causal}

@@ -95,13 +95,13 @@ class MeasureHeads(JointJob[MeasureHeadsOptions]):
         for number, planned in enumerate(options.studies):
             if planned.study in [other.study for other in options.studies[:number]]:
                 raise InputError(
-                    f"A joint job can contain each study only once; got {planned.study} twice. Start another job for "
-                    "its other options."
+                    f"A job with several studies can contain each study only once; got {planned.study} twice. Start "
+                    "another job for its other options."
                 )
             if planned.study == self.name:
                 raise InputError(
-                    f"A joint job cannot contain the study {self.name} itself; got {self.name} among its studies. "
-                    "Remove it."
+                    f"A job with several studies cannot contain the study {self.name} itself; got {self.name} among "
+                    "its studies. Remove it."
                 )
             try:
                 units = planned.does.units(planned.options)

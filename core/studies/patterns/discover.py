@@ -208,8 +208,8 @@ def _labelled(checkpoint: str) -> _Maps:
             )
     names = dict.fromkeys(name for known in sets.values() for name in known.column("checkpoint"))
     raise InputError(
-        f"Labelled maps are bundled for {'; '.join(names)}; got {checkpoint[:80]}. Choose one of these checkpoints, or "
-        "draw maps of a task with --drawn."
+        f"Labelled maps are bundled only for {'; '.join(names)}; got {checkpoint[:80]}. Choose one of these "
+        "checkpoints, or draw maps of a task with --drawn."
     )
 
 

@@ -94,7 +94,7 @@ class Finetune(Study[FinetuneOptions, TunedRuns]):
         for name in ("tasks", "initialisations", "seeds"):
             if not getattr(options, name):
                 raise InputError(
-                    f"The option {name} of fine-tuning must have at least one value; got none. Choose one."
+                    f"The option {name} of fine-tuning must have at least one value; got none. Choose a value."
                 )
         for initialisation in options.initialisations:
             check_initialisation(initialisation)
