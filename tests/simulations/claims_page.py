@@ -22,7 +22,7 @@ compares two numbers, the margin applies to their difference.
 MEANT = """
 ## Outcomes
 
-A claim *cannot be tested* if there are no examples. A claim that accuracy falls cannot be tested
+The verdict on a claim is *cannot be tested* if there are no examples. A claim that accuracy falls cannot be tested
 if the accuracy of the model is not above chance.
 
 | claim | holds | does not hold | undecided |
@@ -33,9 +33,9 @@ WORLDS_START = """
 ## Error rates
 
 Each claim was tested on {draws} simulated data sets without an effect, {draws} with an effect of twice the margin,
-and {draws} with an effect inside the margin. Each simulated data set is as noisy as n dev examples (for
-some claims, n inputs, heads or words). If the true error rate is 5 %, the simulated
-rate is below {limit:.1%} in 99.7 % of such simulations.
+and {draws} with an effect inside the margin. The noise in a simulated data set is that of n dev examples (for
+some claims, n inputs, heads or words). If the true error rate of a claim is 5 %, the simulated
+error rate is below {limit:.1f} % with a probability of 99.7 %.
 
 | claim | n | false holds | false does not hold | undecided at twice the margin |
 |---|---|---|---|---|
@@ -78,4 +78,4 @@ def page(rates: dict[str, dict[str, float]]) -> str:
         f"| {name} | {n[name]} | " + " | ".join(f"{100 * rate:.1f} %" for rate in of_claim.values()) + " |\n"
         for name, of_claim in rates.items()
     ]
-    return declared() + WORLDS_START.format(draws=DRAWS, limit=limit(DRAWS)) + "".join(lines)
+    return declared() + WORLDS_START.format(draws=DRAWS, limit=100 * limit(DRAWS)) + "".join(lines)
