@@ -249,7 +249,7 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
             "name of the option, or leave it out."
         )
     try:
-        return TypeAdapter(kind).validate_python(dict(given))
+        options = TypeAdapter(kind).validate_python(dict(given))
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0]) if first["loc"] else study
@@ -261,6 +261,23 @@ def read_options(kind: type[O], study: str, given: Mapping[str, Any]) -> O:
         raise InputError(
             f"The options of the study {study} must have the declared types ({error}). Correct the options."
         ) from error
+    for option in declared(kind).values():
+        _check_bounds(option, getattr(options, option.name), study)
+    return options
+
+
+def _check_bounds(option: "Declared", value: Any, study: str) -> None:
+    """Raise InputError if a number is outside the bounds of its flag, which only the command line checks itself."""
+    flag = option.flag
+    if flag is None or not isinstance(value, (int, float)):
+        return
+    bounds = [f"at least {flag.least}"] if flag.least is not None else []
+    bounds += [f"at most {flag.most}"] if flag.most is not None else []
+    if (flag.least is not None and not value >= flag.least) or (flag.most is not None and not value <= flag.most):
+        raise InputError(
+            f"The option {option.name} of the study {study} must be {' and '.join(bounds)}; got {value}. Change this "
+            "value."
+        )
 
 
 def as_json(options: Any) -> Row:

@@ -245,9 +245,13 @@ def test_a_typed_line_is_a_sentence_or_a_pair():
         (features, {"features": ["adverbs"]}, "Choose one"),
         (features, {"features": []}, "At least one token feature"),
         (relations, {"relations": ["coreference"]}, "Choose one"),
-        (statistics, {"queries": 0}, "at least one row"),
+        (statistics, {"queries": 0}, "queries of the study statistics must be at least 1; got 0"),
         (features, {"texts": [], "tasks": []}, "At least one task"),
-        (features, {"texts": [], "tasks": ["sst2"], "limit": -1}, "number of inputs must be at least 1"),
+        (
+            features,
+            {"texts": [], "tasks": ["sst2"], "limit": -1},
+            "limit of the study features must be at least 0; got -1",
+        ),
         (dependencies, {"treebank": None}, "A treebank folder must have exactly one file"),
     ],
 )

@@ -75,6 +75,26 @@ def test_options_are_the_same_however_they_are_written():
         study.read({})
 
 
+@pytest.mark.parametrize(
+    ("study", "given", "says"),
+    [
+        ("seeds", {"side": 11}, r"option side of the study seeds must be at least 3 and at most 10; got 11\. Change"),
+        ("seeds", {"top": 0}, r"option top of the study seeds must be at least 1; got 0\. Change this value\.$"),
+        ("disable", {"limit": -1}, "option limit of the study disable must be at least 0; got -1"),
+        ("patch", {"floor": float("nan")}, r"option floor of the study patch must be at least 0\.0; got nan"),
+    ],
+)
+def test_the_bounds_of_an_option_hold_for_callers_other_than_the_terminal_too(study, given, says):
+    with pytest.raises(InputError, match=says):
+        find_study(study).read({"checkpoint": "c", "task": "sst2"} | given)
+
+
+def test_the_bounds_of_an_option_can_be_chosen():
+    for side in (3, 10):
+        assert find_study("seeds").read({"checkpoint": "c", "task": "sst2", "side": side, "top": 1}).side == side
+    assert find_study("prune").read({"checkpoint": "c", "task": "sst2", "order_rows": None}).order_rows is None
+
+
 def test_a_declaration_has_defaults_and_help():
     known = declared(disable.DisableOptions)
     assert known["checkpoint"].required

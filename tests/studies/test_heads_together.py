@@ -43,7 +43,7 @@ def test_the_head_that_carries_the_answer_is_facilitating(options):
     if twin:
         pytest.skip("two heads that stand in for each other: a fit keeps either")
     rows = rows_of("gates", given | GATES)
-    small = given | GATES | {"fit_rows": 4, "steps": 3, "limit": 14}
+    small = given | GATES | {"fit_rows": 8, "steps": 3, "limit": 14}
     drawn = random.Random(1)  # noqa: S311 - an order of units
     assert rows_of("gates", small, drawn) == rows_of("gates", small)  # in whatever order the units come back
     heads = {row["name"]: row for row in of_kind(rows, "head")}

@@ -1,5 +1,6 @@
 """Heads removed together, measured on a model whose logits are a sum over heads and one pair: all values are known."""
 
+from dataclasses import replace
 from importlib import import_module
 from itertools import combinations
 from types import SimpleNamespace
@@ -166,7 +167,7 @@ def test_gates_are_fitted_on_train_rows_at_a_price_and_judged_on_others(opened, 
     doing("path", path_gates=np.ones((7, 4)), path_losses=losses)
     doing("fits", price=0.05, fits=np.arange(20), up=up, down=down)
     doing("judged", effects=np.zeros((46, 6)), gradient=np.ones(4))
-    options = GATES.read({"checkpoint": "x", "task": "sst2", "fit_rows": 4, "samples": 5, "starts": 4})
+    options = replace(GATES.read({"checkpoint": "x", "task": "sst2", "samples": 5, "starts": 4}), fit_rows=4)
     (first,) = GATES.units(options)
     partials = [GATES.run(options, first).partial]
     fits = GATES.more(options, partials)

@@ -109,16 +109,15 @@ def test_redundancy_names_the_nearest_head_groups_and_what_tasks_share(checkpoin
 @pytest.mark.parametrize(
     ("study", "given", "said"),
     [
-        (roles, {"sequences": 1}, "at least 2 test sequences"),
-        (roles, {"times": 0.5}, "a ratio to the baseline of at least 1"),
-        (redundancy, {"groups": 1}, "at least 2 groups"),
+        (roles, {"sequences": 1}, "option sequences of the study roles must be at least 2; got 1"),
+        (roles, {"times": 0.5}, "option times of the study roles must be at least 1; got 0.5"),
+        (redundancy, {"groups": 1}, "option groups of the study redundancy must be at least 2; got 1"),
         (norms, {"features": ["adverbish"]}, "adverbish"),
     ],
 )
 def test_options_that_cannot_be_get_one_sentence(study, given, said):
-    options = study.STUDY.read({"texts": ["a b"]} | given)
     with pytest.raises(InputError, match=said):
-        study.STUDY.units(options)
+        study.STUDY.units(study.STUDY.read({"texts": ["a b"]} | given))
 
 
 def test_a_vocabulary_without_words_is_refused():

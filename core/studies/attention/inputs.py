@@ -93,8 +93,6 @@ def sources(options: AttendingOptions, task: str) -> list[SourceText]:
 def chunks(options: AttendingOptions, rows: int | None = None) -> list[tuple[ChunkUnit, int]]:
     """Divide the inputs of every checkpoint and task into chunks of up to `rows` examples (ROWS_A_UNIT by default).
     Return each chunk with its estimated number of tokens. Raises InputError for invalid options."""
-    if options.limit is not None and options.limit < 1:
-        raise InputError(f"The number of inputs must be at least 1; got a limit of {options.limit}. Raise the limit.")
     all_chunks = []
     for checkpoint in dict.fromkeys(name for name in (options.checkpoint, options.compare) if name):
         for task in _tasks(options):

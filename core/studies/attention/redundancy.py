@@ -16,10 +16,9 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import scoring, studies
-from ...errors import InputError
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
-from ..contract import Flag, Unit
+from ..contract import Flag
 from ..headline import Headline
 from ..records import Result
 from .attending import Attending
@@ -72,14 +71,6 @@ class Redundancy(Attending[RedundancyOptions, PatternSums]):
     said_at = 12
     section = "likeness"
     gives = "nearest heads and groups by mean pattern"
-
-    def units(self, options: RedundancyOptions) -> list[Unit]:
-        if options.queries < 1 or options.groups < 2:
-            raise InputError(
-                "Measuring the redundancy of heads needs at least one row of each attention map and at least 2 "
-                f"groups of heads; got {options.queries} rows and {options.groups} groups. Raise these numbers."
-            )
-        return super().units(options)
 
     def measure(self, options: RedundancyOptions, checkpoint: Any) -> "PatternMeasure":
         return studies.attention.measures.PatternMeasure(

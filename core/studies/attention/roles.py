@@ -34,7 +34,7 @@ from ...scoring.roles import (
     role_q,
 )
 from ...store.rows import Row
-from ..contract import Flag, Unit
+from ..contract import Flag
 from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number
 from ..options import Pipeline
 from .attending import Attending, at_head, beside_null, score_of
@@ -109,15 +109,6 @@ class Roles(Attending[RolesOptions, RoleSums]):
     section = "where it looks"
     said_at = 2
     gives = "roles against baselines"
-
-    def units(self, options: RolesOptions) -> list[Unit]:
-        if options.sequences < 2 or options.period < 2 or options.times < 1:
-            raise InputError(
-                "Scoring head roles needs at least 2 test sequences, at least 2 words before the words repeat (the "
-                f"period), and a ratio to the baseline of at least 1; got {options.sequences} sequences, a period of "
-                f"{options.period} and a ratio of {options.times:g}. Raise these numbers."
-            )
-        return super().units(options)
 
     def measure(self, options: RolesOptions, checkpoint: Any) -> "RoleMeasure":
         return RoleMeasure(checkpoint)

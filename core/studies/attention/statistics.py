@@ -14,13 +14,12 @@ import numpy as np
 import pydantic.dataclasses
 
 from ... import scoring, studies
-from ...errors import InputError
 from ...scoring.definitions import STATISTICS, kind_of
 from ...scoring.intervals import StatisticEstimate
 from ...scoring.registry import CLARK, MAP_SCORES, HeadScore
 from ...store.rows import Row
 from ...tasks.glue import task_name
-from ..contract import Flag, Unit
+from ..contract import Flag
 from ..headline import Headline
 from ..records import picked
 from .attending import Attending, of_heads, score_of
@@ -65,14 +64,6 @@ class Statistics(Attending[StatisticsOptions, StatisticsSums]):
     )  # fmt: skip
     section = "where it looks"
     gives = "where weight goes, entropy, distance, likeness"
-
-    def units(self, options: StatisticsOptions) -> list[Unit]:
-        if options.queries is not None and options.queries < 1:
-            raise InputError(
-                f"Distances between heads need at least one row of each attention map; got {options.queries}. Raise "
-                "the number of rows."
-            )
-        return super().units(options)
 
     def measure(self, options: StatisticsOptions, checkpoint: Any) -> "StatisticsMeasure":
         return studies.attention.measures.StatisticsMeasure(checkpoint, queries=options.queries, seed=options.seed)

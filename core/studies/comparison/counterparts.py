@@ -136,11 +136,6 @@ class Match(Study[CounterpartsOptions, CounterpartsPartial]):
             raise InputError(
                 "A second checkpoint must be given; got none. Name the checkpoint in which to search for counterparts."
             )
-        if options.draws < LEAST_DRAWS:
-            raise InputError(
-                f"The p-value needs at least {LEAST_DRAWS} draws of random weights; got {options.draws}. "
-                "Raise the number of draws."
-            )
         inputs = inputs_of(options)
         if len(inputs) < 2:
             raise InputError(
