@@ -3,10 +3,12 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+import pydantic.dataclasses
 from pydantic import BeforeValidator, Field, ValidationInfo
 
-from ..config import BUNDLED_MODELS, CLASSIFIER, command_line, settings
+from ..config import BUNDLED_MODELS, CLASSIFIER, ENCODER, command_line, settings
 from ..errors import InputError
+from ..tasks.glue import TaskRow, read_rows
 from ..tuning.recipe import AUTO, preset_for
 from ..tuning.saved_checkpoints import tuned_checkpoints
 from .contract import Flag
@@ -98,6 +100,23 @@ Pipeline = Annotated[
     str | None, Flag("name or folder of a spaCy pipeline for tags and dependencies (default: the bundled pipeline)")
 ]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("number format of the weights: float32, bfloat16 or float16")]
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class InputOptions:
+    """Options that select a checkpoint, and inputs of a task whose labels are not needed."""
+
+    checkpoint: Checkpoint = ENCODER
+    task: TaskName = "sst2"
+    data: Data = None
+    split: InputSplit = "dev"
+    limit: Limit = 200
+    seed: Seed = 0
+
+
+def inputs_of_task(options: InputOptions) -> list[TaskRow]:
+    """Load the inputs that the options select."""
+    return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
 # ---------------------------------------------------------------- of fine-tuning

@@ -24,13 +24,13 @@ from core.studies.frames import frame_heads
 from core.studies.frames.frame_heads import (
     STUDY,
     Draws,
-    Scored,
     Scores,
     chosen,
     packed,
     score_sentences,
     unpacked,
 )
+from core.studies.frames.records import FrameSentence
 from tests.studies.figures import figures
 
 pytestmark = pytest.mark.skipif(
@@ -188,7 +188,13 @@ def planted_scores():
                 chance.normal((1, 1, 1, 0), 0.1, (n, 4)),
             )
         )
-        scored += [Scored(f"{unit}-{k}", "t", "f", "w", ["e"], k % 2, 2, row) for k, row in enumerate(scores)]
+        scored += [
+            FrameSentence(
+                id=f"{unit}-{k}", text="t", frame="f", target="w", elements=["e"], before=k % 2, links=2,
+                scores=row.tolist(),
+            )
+            for k, row in enumerate(scores)
+        ]  # fmt: skip
     return Scores(tuple(scored), tuple(parts))
 
 

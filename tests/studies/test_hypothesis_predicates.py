@@ -25,7 +25,8 @@ from core.studies.ablation.patch import PatchPartial
 from core.studies.circuits.edge_effects import STUDY as EDGES
 from core.studies.circuits.edge_effects import EdgePartial
 from core.studies.comparison.counterparts import Compared, CounterpartsPartial, Drawn
-from core.studies.frames.frame_heads import Draws, Scored, Scores, packed
+from core.studies.frames.frame_heads import Draws, Scores, packed
+from core.studies.frames.records import FrameSentence
 from core.studies.hypotheses.hypothesis import Batch, RowChoice, criteria_of
 from core.studies.hypotheses.predicates import CLASSES, Hypothesis, checked
 from core.studies.hypotheses.readings import Reading, evidence_of, needed_reading, share_reading
@@ -234,7 +235,10 @@ def linked(own, elsewhere, sentences=60, draws=199, seed=0):
     """Two heads; the first gives `own` to frame links, and `elsewhere` at the same distance in other places."""
     chance = np.random.default_rng(seed)
     scores = np.clip(chance.normal((own, 0.2), 0.05, (sentences, 2)), 0, 1)
-    scored = tuple(Scored(str(k), "", None, "", [], 0, 1, row) for k, row in enumerate(scores))
+    scored = tuple(
+        FrameSentence(id=str(k), text="", frame=None, target="", elements=[], before=0, links=1, scores=row.tolist())
+        for k, row in enumerate(scores)
+    )
     null = packed(chance.normal((elsewhere, 0.2), 0.05 / sentences**0.5, (draws, 2)) * sentences)
     observed = scores.sum(0)
     return Scores(

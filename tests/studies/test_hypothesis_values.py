@@ -16,7 +16,8 @@ from core.studies.ablation.patch import PatchPartial
 from core.studies.attention.partials import InputOffset, RelationSums, RoleSums
 from core.studies.circuits.edge_effects import EdgePartial
 from core.studies.comparison.counterparts import Compared, CounterpartsPartial, Drawn
-from core.studies.frames.frame_heads import Draws, Scored, Scores, packed
+from core.studies.frames.frame_heads import Draws, Scores, packed
+from core.studies.frames.records import FrameSentence
 from core.studies.hypotheses import hypothesis as testing
 from core.studies.hypotheses.hypothesis import HypothesisOptions, RowChoice, heads_known, usual_rows
 from core.studies.hypotheses.predicates import Hypothesis, checked
@@ -261,7 +262,10 @@ def frame_scores(nulls):
     """Two layers of two heads; L2H1 gives 0.5 to frame links. nulls: of distance, exchange, query and share."""
     chance, sentences, draws = np.random.default_rng(0), 60, 199
     scores = chance.normal((0.1, 0.2, 0.5, 0.3), 0.05, (sentences, 4))
-    scored = tuple(Scored(str(k), "", None, "", [], 0, 1, row) for k, row in enumerate(scores))
+    scored = tuple(
+        FrameSentence(id=str(k), text="", frame=None, target="", elements=[], before=0, links=1, scores=row.tolist())
+        for k, row in enumerate(scores)
+    )
     drawn = [packed(chance.normal((0.3, 0.3, null, 0.3), 0.005, (draws, 4)) * sentences) for null in nulls]
     observed = scores.sum(0)
     (distance, exchange, query, share) = drawn

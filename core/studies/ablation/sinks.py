@@ -32,12 +32,12 @@ from ...scoring.corrections import widened
 from ...scoring.few_inputs import mean_interval
 from ...scoring.registry import CLARK, HeadScore
 from ...store.rows import Row
-from ...tasks.glue import TaskRow, read_rows, task_name, task_of
+from ...tasks.glue import TaskRow, task_name, task_of
 from ..attention.records import Score
 from ..contract import Done, ExampleUnit, Flag, Study, Unit, provenance
 from ..headline import Fact, Headline, HeadScores, head_interval
 from ..merging import OfFirst, PerExample, Positions
-from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
+from ..options import InputOptions, inputs_of_task
 from ..records import Figure, Result
 from .setup import ROWS_A_UNIT, units_of_rows
 
@@ -55,15 +55,9 @@ VERDICTS = {
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class SinksOptions:
+class SinksOptions(InputOptions):
     """Options of the study of attention sinks."""
 
-    checkpoint: Checkpoint = "atlas-encoder"
-    task: TaskName = "sst2"
-    data: Data = None
-    split: InputSplit = "dev"
-    limit: Limit = 200
-    seed: Seed = 0
     margin: Annotated[
         float,
         Field(gt=0, allow_inf_nan=False),
@@ -310,7 +304,7 @@ STUDY = SinksStudy()
 
 
 def _rows(options: SinksOptions) -> list[TaskRow]:
-    rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
+    rows = inputs_of_task(options)
     if len(rows) < 4:
         raise InputError(
             "A test of attention sinks needs at least 4 examples, half of them to find sinks and half to test "

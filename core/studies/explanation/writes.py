@@ -31,12 +31,12 @@ from ...scoring.corrections import q_values
 from ...scoring.few_inputs import mean_interval
 from ...scoring.registry import HeadScore
 from ...store.rows import Row
-from ...tasks.glue import TaskRow, read_rows, task_of
+from ...tasks.glue import TaskRow, task_of
 from ..attention.records import Score
 from ..contract import Done, ExampleUnit, Flag, Study, Unit, provenance
 from ..headline import Fact, Headline, HeadScores, each, head_interval
 from ..merging import OfFirst, Positions
-from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
+from ..options import InputOptions, Limit, inputs_of_task
 from ..records import Figure, Result
 
 ELHAGE = "Elhage et al. 2021"
@@ -58,15 +58,10 @@ LARGEST_FILE = 1 << 20  # bytes
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class WritesOptions:
+class WritesOptions(InputOptions):
     """Options of the study of what heads write: the checkpoint, the examples, and the pairs of words."""
 
-    checkpoint: Checkpoint = "atlas-encoder"
-    task: TaskName = "sst2"
-    data: Data = None
-    split: InputSplit = "dev"
     limit: Limit = 60
-    seed: Seed = 0
     pairs_file: Annotated[
         str | None,
         Flag("CSV file with the columns relation, source and target (default: the bundled word pairs)", name="--pairs"),
@@ -166,7 +161,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
     called = "What heads of {checkpoint} write"
 
     def units(self, options: WritesOptions) -> list[Unit]:
-        rows = _rows(options)
+        rows = inputs_of_task(options)
         word_pairs(options.pairs_file)
         parts = [tuple(range(start, min(start + ROWS_A_UNIT, len(rows)))) for start in range(0, len(rows), ROWS_A_UNIT)]
         return [
@@ -174,7 +169,7 @@ class WritesStudy(Study[WritesOptions, WritesPartial]):
         ]
 
     def run(self, options: WritesOptions, unit: Unit) -> Done[WritesPartial]:
-        checkpoint, rows = studies.worker_cache.with_head(options.checkpoint, ("language",)), _rows(options)
+        checkpoint, rows = studies.worker_cache.with_head(options.checkpoint, ("language",)), inputs_of_task(options)
         texts = _on_text(checkpoint, rows, unit.arguments.positions, options.seed)
         done = replace(_from_weights(options, checkpoint), rows=np.array(unit.arguments.positions), texts=texts)
         return Done(done, provenance(checkpoint, [row.id for row in rows]))
@@ -281,10 +276,6 @@ STUDY = WritesStudy()
 def is_above_null(value: float | None, baseline: float | None, q: float | None) -> bool:
     """Return True if a score is significantly above its null baseline."""
     return value is not None and baseline is not None and q is not None and value > baseline and q <= LEVEL
-
-
-def _rows(options: WritesOptions) -> list[TaskRow]:
-    return read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
 
 
 def word_pairs(file: str | None) -> dict[str, list[tuple[str, str]]]:

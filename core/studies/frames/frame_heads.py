@@ -223,20 +223,6 @@ class FrameHeadsOptions:
 
 
 @dataclass(frozen=True)
-class Scored:
-    """The scores of all heads for one sentence, or for one of its links between a frame element and the target."""
-
-    id: str
-    text: str
-    frame: str | None
-    target: str
-    elements: list[str]
-    before: int
-    links: int
-    scores: np.ndarray
-
-
-@dataclass(frozen=True)
 class Draws:
     """Sums of frame-link scores over n sentences or links: as observed, and in random draws from each null model.
 
@@ -271,7 +257,7 @@ class Draws:
 class Scores:
     """The scores of heads on frame links, and the sums of scores in random draws from the null models."""
 
-    sentences: tuple[Scored, ...]
+    sentences: tuple[FrameSentence, ...]
     draws: tuple[Draws, ...]
 
 
@@ -364,8 +350,7 @@ class FrameHeads(Study[FrameHeadsOptions, Scores]):
             skipped=len(reading.skipped),
             skipped_lines=[{"where": line.where, "why": line.why} for line in reading.skipped[:MOST_SKIPPED]],
         )  # fmt: skip
-        every = [FrameSentence(**vars(scored) | {"scores": scored.scores.tolist()}) for scored in merged.sentences]
-        return [summary, *best_first, *every]
+        return [summary, *best_first, *merged.sentences]
 
     def facts(self, scores: HeadScores) -> list[Fact]:
         some = scores.own[scores.own["score"].str.startswith("frames") & scores.own["q"].notna()]
@@ -553,7 +538,7 @@ def score_sentences(
     for k, entry in enumerate(entries):
         sentence = sentences[entry.input]
         scored.append(
-            Scored(
+            FrameSentence(
                 id=sentence.id,
                 text=sentence.text,
                 frame=sentence.frame,
@@ -561,7 +546,7 @@ def score_sentences(
                 elements=[words(sentence.text, link.element) for link in links_of(sentence, core="any")],
                 before=sum(min(element) < min(target) for element, target in entry.links),
                 links=len(entry.links),
-                scores=np.array([round(float(value), 6) for value in flat[entry.input, (k, "place", 0)]]),
+                scores=[round(float(value), 6) for value in flat[entry.input, (k, "place", 0)]],
             )
         )
     return Scores(tuple(scored), (nulls.draws(checkpoint, count, options.seed, fixed),))

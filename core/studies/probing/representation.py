@@ -13,30 +13,23 @@ import numpy as np
 import pydantic.dataclasses
 from jaxtyping import Float
 
-from ... import capture, config, studies
+from ... import capture, studies
 from ...errors import InputError
 from ...scoring.few_inputs import mean_interval
 from ...store.rows import Row
-from ...tasks.glue import read_rows, task_of
+from ...tasks.glue import task_of
 from ..attention.records import LayerSimilarity
 from ..contract import Done, Study, Unit, provenance
 from ..headline import Headline, percent
-from ..options import Checkpoint, Data, InputSplit, Limit, Seed, TaskName
+from ..options import InputOptions, inputs_of_task
 from ..records import picked
 
 ENTROPY, BEYOND = "attention entropy", ", beyond random pairs"
 
 
 @pydantic.dataclasses.dataclass(frozen=True)
-class RepresentationOptions:
+class RepresentationOptions(InputOptions):
     """Options of the comparison of token vectors by layer."""
-
-    checkpoint: Checkpoint = config.ENCODER
-    task: TaskName = "sst2"
-    data: Data = None
-    split: InputSplit = "dev"
-    limit: Limit = 200
-    seed: Seed = 0
 
 
 @dataclass(frozen=True)
@@ -62,14 +55,14 @@ class RepresentationStudy(Study[RepresentationOptions, Alike]):
 
     def units(self, options: RepresentationOptions) -> list[Unit]:
         """Return one unit with all examples, because pairs of tokens are sampled across examples."""
-        rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
+        rows = inputs_of_task(options)
         if len(rows) < 2:
             raise InputError(f"At least two inputs must be compared; got {len(rows)}. Raise `--limit`.")
         return [Unit("rows", size=max(1, sum(len(row.text) + len(row.pair or "") for row in rows) // 4))]
 
     def run(self, options: RepresentationOptions, unit: Unit) -> Done[Alike]:
         checkpoint = studies.worker_cache.get_checkpoint(options.checkpoint)
-        rows = read_rows(options.task, options.split, folder=options.data, limit=options.limit, seed=options.seed)
+        rows = inputs_of_task(options)
         encodings = [checkpoint.encode(row.text, row.pair) for row in rows]
         stored = studies.probing.probe_features.piece_vectors_of(checkpoint, encodings)
         tokens = [(number, place) for number, encoding in enumerate(encodings) for place in encoding.ordinary]
