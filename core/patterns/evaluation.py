@@ -5,7 +5,7 @@ input are similar. Classes are in the order of their class set.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ ECE_SAMPLES = 500  # resamples of heads
 Numbers = Int[np.ndarray, " map"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Scores:
     """The evaluation scores of a pattern classifier on held-out attention maps, from 0 to 1.
 
@@ -136,10 +136,16 @@ def by_group(
     classes: int,
 ) -> Int[np.ndarray, "group class class"]:
     """Return one confusion matrix for each group of attention maps. Groups are in order of first appearance."""
-    order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
-    counts = np.zeros((len(order), classes, classes), dtype=np.int64)
-    np.add.at(counts, ([order[name] for name in groups], truth, predicted), 1)  # type: ignore[arg-type]
+    numbers = group_numbers(groups)
+    counts = np.zeros((len(set(groups)), classes, classes), dtype=np.int64)
+    np.add.at(counts, (numbers, truth, predicted), 1)
     return counts
+
+
+def group_numbers(groups: Sequence[str]) -> Numbers:
+    """Return the number of the group of each map. Groups are numbered in order of first appearance, from 0."""
+    order = {name: number for number, name in enumerate(dict.fromkeys(groups))}
+    return np.array([order[name] for name in groups], dtype=np.int64)
 
 
 def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: int = RESAMPLES) -> np.ndarray:
@@ -148,6 +154,15 @@ def resampled(counts: Int[np.ndarray, " group *rest"], *, seed: int, samples: in
     groups = len(counts)
     drawn = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), size=samples)
     return np.tensordot(drawn, counts, axes=1)
+
+
+def resampled_maps(numbers: Numbers, *, seed: int, samples: int) -> Iterator[Numbers]:
+    """Draw bootstrap samples of groups, given the number of the group of each map. Yields, for each sample, the indices
+    of the maps of the drawn groups."""
+    members = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+    rng = np.random.default_rng(seed)
+    for _ in range(samples):
+        yield np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))])
 
 
 def macro_f1_interval(
@@ -203,16 +218,9 @@ def calibration_interval(
 
     It is biased upwards, because resampled bins are noisier.
     """
-    order = {name: number for number, name in enumerate(dict.fromkeys(heads))}
-    members = np.split(
-        np.argsort([order[name] for name in heads], kind="stable"),
-        np.cumsum(np.bincount([order[name] for name in heads]))[:-1],
-    )
-    rng = np.random.default_rng(seed)
-    drawn = (
-        np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))]) for _ in range(ECE_SAMPLES)
-    )
-    low, high = ends(np.array([calibration(probabilities[maps], truth[maps])[1] for maps in drawn]), len(members))
+    drawn = resampled_maps(group_numbers(heads), seed=seed, samples=ECE_SAMPLES)
+    errors = np.array([calibration(probabilities[maps], truth[maps])[1] for maps in drawn])
+    low, high = ends(errors, len(set(heads)))
     return float(low), float(high)
 
 

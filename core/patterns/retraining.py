@@ -122,11 +122,10 @@ def _difference(
 
 def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
     """Return fractions of marked maps [sample, before/after], estimates first. marked: [before/after, map]."""
-    order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
-    counts = np.zeros((len(order), 3), dtype=np.int64)
+    counts = np.zeros((len(set(inputs)), 3), dtype=np.int64)
     np.add.at(
         counts,
-        np.array([order[name] for name in inputs]),
+        patterns.evaluation.group_numbers(inputs),
         np.column_stack([marked.T, np.ones(marked.shape[1])]).astype(np.int64),
     )
     drawn = np.concatenate([counts.sum(0)[None], patterns.evaluation.resampled(counts, seed=seed, samples=SAMPLES)])
@@ -135,14 +134,9 @@ def _shares(marked: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
 
 def _calibration_errors(likely: np.ndarray, correct: np.ndarray, inputs: Sequence[str], seed: int) -> np.ndarray:
     """Return calibration errors, [sample, before and after], the point estimates first."""
-    order = {name: k for k, name in enumerate(dict.fromkeys(inputs))}
-    numbers = np.array([order[name] for name in inputs])
-    members = [np.flatnonzero(numbers == k) for k in range(len(order))]
-    rng = np.random.default_rng(seed)
-    draws = [np.arange(len(numbers))]
-    draws += [
-        np.concatenate([members[k] for k in rng.integers(len(members), size=len(members))]) for _ in range(ECE_SAMPLES)
-    ]
+    numbers = patterns.evaluation.group_numbers(inputs)
+    drawn = patterns.evaluation.resampled_maps(numbers, seed=seed, samples=ECE_SAMPLES)
+    draws = [np.arange(len(numbers)), *drawn]
     return np.array(
         [[patterns.evaluation.calibration_error(likely[k, maps], correct[k, maps]) for k in range(2)] for maps in draws]
     )

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Float32, Int
 from ..codebook.classes import TOO_SMALL as TOO_SMALL
 from ..errors import InputError
 from ..models.memory import arithmetic
-from .evaluation import accuracy_interval, calibration, calibration_interval, scores, sure_errors
+from .evaluation import Scores, accuracy_interval, calibration, calibration_interval, scores, sure_errors
 from .forest import forest_probabilities
 from .raster import rasterize
 from .training import BASELINE, FOREST, Classifier, features
@@ -129,13 +129,12 @@ def suggestion(classes: Sequence[str], probabilities: Float[np.ndarray, " class"
 # ---------------------------------------------------------------- evaluation on labelled maps
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluated:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evaluated(Scores):
     """Evaluation scores of a pattern classifier on labelled maps, from 0 to 1. CIs are computed over heads if the heads
     of the maps are known, otherwise over inputs.
 
     Attributes:
-        macro_f1, low, high: over classes with at least ten maps, with 95 % CI.
         ece: expected calibration error in 10 bins of equal counts.
         unsure: fraction of maps with a first choice below 0.5.
         sure_accuracy: accuracy on the other maps; NaN if there are none.
@@ -144,19 +143,10 @@ class Evaluated:
     """
 
     classes: tuple[str, ...]
-    maps: int
-    inputs: int
-    accuracy: float
-    macro_f1: float
-    low: float
-    high: float
     ece: float
     unsure: float
     sure_accuracy: float
     outside: float
-    per_class: list[dict[str, Any]]
-    confusion: Int[np.ndarray, "class class"]
-    macro_f1_all: float
     accuracy_low: float
     accuracy_high: float
     ece_low: float
@@ -201,23 +191,20 @@ def figures_of(
     likely = judgement.probabilities
     held_out = scores(truth, likely.argmax(1), groups, classes, seed=seed)
     right, sure = likely.argmax(1) == truth, ~judgement.unsure
+    accuracy_low, accuracy_high = accuracy_interval(right, groups, seed=seed)
+    ece_low, ece_high = calibration_interval(likely, truth, groups, seed=seed)
+    of_inputs: dict[str, Any] = vars(held_out) | {"inputs": len(set(inputs))}
     return Evaluated(
-        classes,
-        held_out.maps,
-        len(set(inputs)),
-        held_out.accuracy,
-        held_out.macro_f1,
-        held_out.low,
-        held_out.high,
-        calibration(likely, truth)[1],
-        float(judgement.unsure.mean()),
-        float(right[sure].mean()) if sure.any() else float("nan"),
-        float(judgement.outside.mean()),
-        held_out.per_class,
-        held_out.confusion,
-        held_out.macro_f1_all,
-        *accuracy_interval(right, groups, seed=seed),
-        *calibration_interval(likely, truth, groups, seed=seed),
-        sure_errors(likely, truth),
-        len(set(groups)),
+        **of_inputs,
+        classes=classes,
+        ece=calibration(likely, truth)[1],
+        unsure=float(judgement.unsure.mean()),
+        sure_accuracy=float(right[sure].mean()) if sure.any() else float("nan"),
+        outside=float(judgement.outside.mean()),
+        accuracy_low=accuracy_low,
+        accuracy_high=accuracy_high,
+        ece_low=ece_low,
+        ece_high=ece_high,
+        sure_errors=sure_errors(likely, truth),
+        groups=len(set(groups)),
     )

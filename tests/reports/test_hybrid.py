@@ -147,7 +147,7 @@ STUDIES = {
     "redundancy": FEW,
     "norms": FEW,
     "effective": FEW,
-    "match": FEW | {"draws": 19},
+    "match": FEW | {"draws": 99},
     "change": ROWS,
     "pattern-shares": ROWS,
     "disable": ROWS,

@@ -89,7 +89,7 @@ def test_the_sentence_says_what_was_claimed(measured):
 def test_unlabelled_checkpoints_and_too_few_maps_are_refused():
     with pytest.raises(InputError, match=r"BERT-base.*got my-model\. Choose one"):
         STUDY.units(STUDY.read({"checkpoints": ["my-model"], "labelled": True}))
-    with pytest.raises(InputError, match="at least 60 maps"):
+    with pytest.raises(InputError, match="maps of the study discover must be at least 60"):
         rows_of("discover", {"maps": 30, "limit": 6})
     assert STUDY.checkpoints(STUDY.read({"labelled": True})) == []
 

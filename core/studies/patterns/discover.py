@@ -264,11 +264,7 @@ def _agreement(clusters: np.ndarray, names: np.ndarray) -> float:
 
 def _over_inputs(inputs: np.ndarray, seed: int, measure: Callable[[np.ndarray], float]) -> tuple[float, float]:
     """Return the 95 % interval of a measure of maps (by index) when inputs are drawn with replacement."""
-    chance, known = np.random.default_rng(seed), np.unique(inputs)
-    by_input = {number: np.flatnonzero(inputs == number) for number in known}
-    values = [
-        measure(np.concatenate([by_input[number] for number in chance.choice(known, len(known))]))
-        for _ in range(BOOTSTRAPS)
-    ]
+    drawn = patterns.evaluation.resampled_maps(inputs, seed=seed, samples=BOOTSTRAPS)
+    values = [measure(maps) for maps in drawn]
     low, high = np.quantile(values, (0.025, 0.975))
     return float(low), float(high)
