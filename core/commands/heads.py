@@ -11,7 +11,7 @@ from .. import models
 from ..frames.records import AnnotatedSentence, Element, place
 from ..studies.contract import Flag
 from ..studies.frames.frame_lookup import LinkReading, look_up
-from ..studies.options import Checkpoint
+from ..studies.options import Checkpoint, LinkDirection, LinkPairing
 from ..studies.records import Result
 from .output import Form, cell, show_rows, tell, tell_table
 from .parameters import of_record
@@ -27,16 +27,8 @@ class HeadsOptions:
     element: Annotated[
         list[str], Flag("words of one frame element in the sentence; repeat the option for further elements")
     ]
-    direction: Annotated[
-        str, Flag("direction of attention: element_to_target, target_to_element or later_to_earlier")
-    ] = "element_to_target"
-    pairing: Annotated[
-        str,
-        Flag(
-            "which tokens of the frame element and the target are paired: product (all pairs), or zip (first "
-            "with first, as in the paper)"
-        ),
-    ] = "product"
+    direction: LinkDirection = "element_to_target"
+    pairing: LinkPairing = "product"
     without_first: Annotated[bool, Flag("ignore attention to the first token", name="--without-first")] = False
     raw: Annotated[
         bool,

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import nnls
 
 from .evaluation import ends, resampled
 
@@ -202,7 +201,8 @@ class Fit:
             # Shares add to 1
             whitening = np.linalg.inv(np.linalg.cholesky(errors[:-1, :-1] + TINY * np.eye(classes - 1)))
             matrix, target = whitening @ self.confusions.chance.T[:-1], whitening @ self.observed[:-1]
-            shares = nnls(np.vstack([matrix, HEAVY * groups]), np.concatenate([target, HEAVY * np.array(sums)]))[0]
+            constrained = np.concatenate([target, HEAVY * np.array(sums)])
+            shares = scipy.optimize.nnls(np.vstack([matrix, HEAVY * groups]), constrained)[0]
             least = float(((matrix @ shares - target) ** 2).sum())
         return shares, least
 

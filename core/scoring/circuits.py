@@ -7,7 +7,6 @@ from typing import Literal, get_args
 import numpy as np
 import scipy  # its parts load when they are used
 from jaxtyping import Bool, Float, Int
-from scipy.special import stdtrit
 
 from ..errors import InputError
 from .corrections import CONFIDENCE
@@ -190,7 +189,9 @@ def recurring(matched: Bool[np.ndarray, "run head"]) -> Recurring:
     runs, matches = len(matched), matched.sum(0)
     below, above = np.clip(wilson_interval(matches, runs), 0, 1)
     shares = matched.mean(1)
-    reach = stdtrit(runs - 1, (1 + CONFIDENCE) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
+    reach = (
+        scipy.special.stdtrit(runs - 1, (1 + CONFIDENCE) / 2) * shares.std(ddof=1) / runs**0.5 if runs > 1 else np.nan
+    )
     mean = float(shares.mean())
     low, high = np.clip([mean - reach, mean + reach], 0, 1).tolist()
     return Recurring(

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float
-from scipy.special import ndtri
 
 from ..errors import InputError
 
@@ -53,9 +53,7 @@ def significant_at_fdr(p: Sequence[float], level: float = ALPHA) -> list[bool]:
     """Return which tests are significant at a false discovery rate of `level` (Benjamini and Yekutieli 2001)."""
     if not len(p):
         return []
-    from scipy.stats import false_discovery_control  # 0.5 s of start-up
-
-    return [bool(q <= level) for q in false_discovery_control(np.asarray(p, dtype=float), method="by")]
+    return [bool(q <= level) for q in scipy.stats.false_discovery_control(np.asarray(p, dtype=float), method="by")]
 
 
 def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
@@ -68,16 +66,14 @@ def holm_adjusted(p: Float[np.ndarray, " test"]) -> Float[np.ndarray, " test"]:
 def widened(several: int) -> float:
     """Return the factor by which 95 % normal intervals must be widened so that all of the `several` intervals cover
     their true values with a joint probability of at least 95 % (Bonferroni)."""
-    return float(ndtri(1 - 0.025 / several) / ndtri(0.975))
+    return float(scipy.special.ndtri(1 - 0.025 / several) / scipy.special.ndtri(0.975))
 
 
 def q_values(p: Float[np.ndarray, "*axes"]) -> Float[np.ndarray, "*axes"]:
     """Return Benjamini-Hochberg adjusted p values (1995), corrected over heads; NaN for heads that were not tested."""
-    from scipy.stats import false_discovery_control  # 0.5 s of start-up
-
     q, is_tested = np.full_like(p, np.nan), ~np.isnan(p)
     if is_tested.any():
-        q[is_tested] = false_discovery_control(p[is_tested])
+        q[is_tested] = scipy.stats.false_discovery_control(p[is_tested])
     return q
 
 

@@ -18,8 +18,8 @@ from functools import cached_property, lru_cache
 from statistics import NormalDist
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float, Real
-from scipy.special import ndtr, ndtri, stdtrit
 
 from ..interval import Interval
 from . import few_inputs
@@ -28,16 +28,14 @@ from .few_inputs import Spread
 # ---------------------------------------------------------------- proportions
 
 
-_REACH = float(-ndtri(0.025))
-
-
 def wilson_interval(
     counts: Real[np.ndarray, "*share"], rows: int
 ) -> tuple[Float[np.ndarray, "*share"], Float[np.ndarray, "*share"]]:
     """Return the bounds of 95 % Wilson intervals (1927) for the proportions counts / rows, with at least one row."""
-    share, squared = counts / rows, _REACH**2
+    quantile = float(-scipy.special.ndtri(0.025))
+    share, squared = counts / rows, quantile**2
     middle = share + squared / (2 * rows)
-    reach = _REACH * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
+    reach = quantile * np.sqrt(share * (1 - share) / rows + squared / (4 * rows**2))
     scale = 1 + squared / rows
     return np.asarray(middle / scale - reach / scale), np.asarray(middle / scale + reach / scale)
 
@@ -60,8 +58,8 @@ def share_of(hits: Sequence[int] | np.ndarray, totals: Sequence[int] | np.ndarra
     counts = _draws(sentences, seed)
     below = counts @ totals
     drawn = np.divide(counts @ hits, below, out=np.full(len(below), np.nan), where=below > 0)
-    farther = stdtrit(sentences - 1, 0.025) * np.sqrt(sentences / (sentences - 1))
-    level = float(ndtr(farther))
+    farther = scipy.special.stdtrit(sentences - 1, 0.025) * np.sqrt(sentences / (sentences - 1))
+    level = float(scipy.special.ndtr(farther))
     low, high = np.nanquantile(drawn, [level, 1 - level])
     return Interval.of(value, low, high, n)
 
@@ -295,7 +293,7 @@ def student(total: float, squares: float, n: int) -> tuple[float, float] | None:
         return None
     mean = total / n
     variance = max(0.0, squares - n * mean * mean) / (n - 1)
-    half = float(stdtrit(n - 1, 0.975)) * (variance / n) ** 0.5
+    half = float(scipy.special.stdtrit(n - 1, 0.975)) * (variance / n) ** 0.5
     return mean - half, mean + half
 
 
@@ -338,9 +336,7 @@ class RatioMoments:
             ratio = self.parts / self.whole[:, None]
             spread = self.squares - 2 * ratio * self.crossed + ratio**2 * self.whole_squares[:, None]
             error = np.sqrt(np.clip(spread, 0, None) * self.n / max(self.n - 1, 1)) / self.whole[:, None]
-        from scipy import stats  # 0.5 s at start
-
-        reach = stats.t.ppf(0.975, self.n - 1) * error if self.n > 1 else np.full_like(ratio, np.nan)
+        reach = scipy.stats.t.ppf(0.975, self.n - 1) * error if self.n > 1 else np.full_like(ratio, np.nan)
         return Ratios(ratio, ratio - reach, ratio + reach, self.n)
 
 
@@ -356,10 +352,8 @@ class Ratios:
     def p_above(self, least: float | Float[np.ndarray, "head part"]) -> Float[np.ndarray, "head part"]:
         """Return the one-sided p value (Student's t) for the null hypothesis that a ratio is at most `least`; NaN for
         fewer than two inputs."""
-        from scipy import stats  # as above
-
         if self.n < 2:
             return np.full_like(self.value, np.nan)
         with np.errstate(invalid="ignore", divide="ignore"):
-            error = (self.high - self.low) / (2 * stats.t.ppf(0.975, self.n - 1))
-            return np.asarray(stats.t.sf((self.value - least) / error, self.n - 1))
+            error = (self.high - self.low) / (2 * scipy.stats.t.ppf(0.975, self.n - 1))
+            return np.asarray(scipy.stats.t.sf((self.value - least) / error, self.n - 1))

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used
 from jaxtyping import Float, Int, Shaped
 
 from ..errors import InputError
@@ -50,9 +51,7 @@ def rank_correlation(
 
 
 def _ranks(values: Float[np.ndarray, "draw head"]) -> Float[np.ndarray, "draw head"]:
-    from scipy.stats import rankdata  # 0.5 s at start
-
-    return rankdata(values, axis=1)
+    return np.asarray(scipy.stats.rankdata(values, axis=1))
 
 
 def _correlations(first: Float[np.ndarray, "draw head"], second: Float[np.ndarray, "draw head"]) -> np.ndarray:

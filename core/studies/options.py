@@ -99,6 +99,14 @@ MeanBy = Annotated[
 Pipeline = Annotated[
     str | None, Flag("name or folder of a spaCy pipeline for tags and dependencies (default: the bundled pipeline)")
 ]
+LinkDirection = Annotated[str, Flag("direction of attention: element_to_target, target_to_element or later_to_earlier")]
+LinkPairing = Annotated[
+    str,
+    Flag(
+        "which tokens of the frame element and the target are paired: product (all pairs), or zip (first "
+        "with first, as in the paper)"
+    ),
+]
 Dtype = Annotated[str, BeforeValidator(_long_name), Flag("number format of the weights: float32, bfloat16 or float16")]
 
 

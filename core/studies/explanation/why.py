@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 import numpy as np
 import pydantic.dataclasses
+import scipy  # its parts load when they are used
 from jaxtyping import Float
 
 from ... import capture, models, scoring, studies
@@ -404,9 +405,7 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
         yield from heads
         values = np.array([record.agreement for record in heads])
         if len(values) > 1:
-            from scipy import stats  # 0.5 s at start
-
-            ends = stats.quantile_test(values, p=0.5).confidence_interval(0.95)
+            ends = scipy.stats.quantile_test(values, p=0.5).confidence_interval(0.95)
             low, high = map(finite, ends)
             yield replace(
                 heads[0], kind="removal, median", layer=None, head=None, agreement=float(np.median(values)),
@@ -416,15 +415,13 @@ def removal_records(sums: ScoreSums) -> Iterator[RemovalAgreement]:
 
 def _agreements(sums: ScoreSums, layer: Removal, scale: str) -> Iterator[RemovalAgreement]:
     """Yield a record for each head of a layer whose contributions have distances that are not all equal."""
-    from scipy import stats  # as above
-
     expected = layer.held if scale == "held to recomputed" else layer.foretold
     measured = layer.held if scale == "held" else layer.recomputed
     for head, (foretold, observed) in enumerate(zip(expected.T, measured.T, strict=True)):
         if np.isfinite(observed).all() and len(set(foretold)) > 1 < len(set(observed)):
             yield RemovalAgreement(
                 kind="removal", checkpoint=sums.checkpoint, task=sums.task, layer=layer.layer, head=head, scale=scale,
-                agreement=float(stats.spearmanr(foretold, observed).statistic), parts=len(layer.names), n=layer.n,
+                agreement=float(scipy.stats.spearmanr(foretold, observed).statistic), parts=len(layer.names), n=layer.n,
             )  # fmt: skip
 
 

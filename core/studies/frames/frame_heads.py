@@ -52,7 +52,7 @@ from ...scoring.registry import link_score
 from ...store.rows import Row
 from ..contract import Done, ExampleUnit, Flag, Study, Unit, provenance
 from ..headline import SIGNIFICANT, Fact, Headline, HeadScores, each, number, percent
-from ..options import Checkpoint, Seed
+from ..options import Checkpoint, LinkDirection, LinkPairing, Seed
 from ..records import Result
 from .records import NAMED_LINES, FrameHead, FrameSentence, FrameSummary, SkippedLine
 
@@ -175,16 +175,8 @@ class FrameHeadsOptions:
         Flag("JSONL file of sentences with frames, or the JSON lists of the papers (default: 137 bundled sentences)"),
     ] = None
     rows: str | None = None
-    direction: Annotated[
-        str, Flag("direction of attention: element_to_target, target_to_element or later_to_earlier")
-    ] = "element_to_target"
-    pairing: Annotated[
-        str,
-        Flag(
-            "which tokens of the frame element and the target are paired: product (all pairs), or zip (first "
-            "with first, as in the paper)"
-        ),
-    ] = "product"
+    direction: LinkDirection = "element_to_target"
+    pairing: LinkPairing = "product"
     average: Annotated[
         str, Flag("what weights are averaged over: sentences (as in the paper) or links (as in the replication)")
     ] = "sentences"

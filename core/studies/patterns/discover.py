@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import pydantic.dataclasses
+import scipy  # its parts load when they are used
 from pydantic import Field
 
 from ... import capture, patterns, studies
@@ -231,15 +232,13 @@ def _about(maps: _Maps, labels: np.ndarray, seed: int) -> dict[str, Any]:
 
 
 def _cluster(checkpoint: str, cluster: int, names: np.ndarray, clusters: int) -> PatternCluster:
-    from scipy.stats import binom  # 0.5 s of start-up
-
     counts = Counter(str(name) for name in names if name)
     found = PatternCluster(checkpoint=checkpoint, cluster=cluster, maps=len(names), counts=dict(counts.most_common()))
     if not cluster or not counts:
         return found
     (name, n), total = counts.most_common(1)[0], counts.total()
     low, high = (float(end) for end in wilson_interval(np.array(n), total))
-    p = float(binom.cdf(n, total, ONE_CLASS))
+    p = float(scipy.stats.binom.cdf(n, total, ONE_CLASS))
     return replace(found, name=name, share=n / total, low=low, high=high, cuts_across=p < 0.05 / clusters)
 
 
