@@ -213,17 +213,15 @@ class Sum:
         found._chunks, found._make = self.chunks, None
         return found
 
-    def mapped(
-        self, function: Callable[[Tensor], Tensor], role: Role | None = None, *, broadcasts: bool = False
-    ) -> "Sum":
+    def mapped(self, function: Callable[[Tensor], Tensor], *, broadcasts: bool = False) -> "Sum":
         """Apply a linear function to each contribution. All contributions are stored in full, even those that are the
         same for every input.
 
         `function` maps (*rows, width), or all contributions (component, *rows, width) at once if it broadcasts.
         """
         over_parts = function if broadcasts else torch.func.vmap(function)
-        found = Sum(self.components, lambda: over_parts(self.parts), role or self.role, self.norm)
-        found.blocks = self.blocks if found.role == "heads" else None
+        found = Sum(self.components, lambda: over_parts(self.parts), self.role, self.norm)
+        found.blocks = self.blocks if self.role == "heads" else None
         return found
 
     def behind(self, weight: Float[Tensor, "hidden out"], role: Role) -> "Sum":

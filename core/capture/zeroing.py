@@ -33,14 +33,12 @@ class _Call(NamedTuple):
     output: Float[Tensor, "batch position hidden"]
 
 
-def value_zeroing(
-    checkpoint: Checkpoint, encoding: Encoding, *, normalised: bool = True
-) -> Float[np.ndarray, "layer query key"]:
+def value_zeroing(checkpoint: Checkpoint, encoding: Encoding) -> Float[np.ndarray, "layer query key"]:
     """Return how much the layer output at each position changes if the value vectors of one token are set to 0. The
-    change is a cosine distance, 0 to 2, float64.
+    change is a cosine distance, 0 to 2, float64; every row is divided by its sum, and rows of zeros remain.
 
-    Every layer runs again from its own input, once for each token. `normalised` divides every row by its sum; rows of
-    zeros remain. Raises InputError if the layers of the family cannot be run separately.
+    Every layer runs again from its own input, once for each token. Raises InputError if the layers of the family
+    cannot be run separately.
     """
     with torch.no_grad():
         with prepared(checkpoint), _calls(checkpoint) as calls:
@@ -50,7 +48,7 @@ def value_zeroing(
     if checkpoint.causal:
         scores = np.tril(scores)
     sums = scores.sum(-1, keepdims=True)
-    return scores / np.where(sums > 0, sums, 1.0) if normalised else scores
+    return scores / np.where(sums > 0, sums, 1.0)
 
 
 @contextmanager

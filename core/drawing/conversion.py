@@ -42,9 +42,9 @@ def svgs_of(charts: Sequence[dict[str, Any]], *, seconds: float = SECONDS) -> li
     return [drawn.decode() for drawn in _converter.drawn("svg", charts, seconds)]
 
 
-def png_of(chart: dict[str, Any], *, scale: float = 2.0) -> bytes:
+def png_of(chart: dict[str, Any]) -> bytes:
     """Convert a chart (Vega-Lite specification) to PNG. Raises InputError if the chart cannot be drawn in time."""
-    return _converter.drawn("png", [chart], SECONDS, scale=scale)[0]
+    return _converter.drawn("png", [chart], SECONDS, scale=2.0)[0]
 
 
 def fetches(part: Any) -> bool:

@@ -25,7 +25,7 @@ SHUFFLES = 200
 NOTHING = Interval(None)
 
 
-def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
+def skill_spread(votes: pd.DataFrame) -> Interval:
     """Measure how much annotators differ in how often they agree with others. The result is the standard deviation
     between annotators after the part expected by chance is removed.
 
@@ -42,21 +42,21 @@ def skill_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
         return NOTHING
     agree = (counts[maps, labels] - 1)[compared] / others[compared]
     of_class = pd.Series(agree).groupby(labels[compared]).transform("mean").to_numpy()
-    return _spread(votes["worker"].to_numpy()[compared], (agree - of_class)[:, None], seed)
+    return _spread(votes["worker"].to_numpy()[compared], (agree - of_class)[:, None])
 
 
-def class_rate_spread(votes: pd.DataFrame, *, seed: int = 0) -> Interval:
+def class_rate_spread(votes: pd.DataFrame) -> Interval:
     """Measure how much annotators differ in how often they use each class. The result is the standard deviation between
     annotators after the part expected by chance is removed."""
     indicators = pd.get_dummies(votes["label"]).to_numpy(float)
-    return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0), seed)
+    return _spread(votes["worker"].to_numpy(), indicators - indicators.mean(0))
 
 
-def _spread(workers: np.ndarray, residuals: np.ndarray, seed: int) -> Interval:
+def _spread(workers: np.ndarray, residuals: np.ndarray) -> Interval:
     people, names = pd.factorize(workers)
     if len(names) < 2:
         return NOTHING
-    chance = np.random.default_rng(seed)
+    chance = np.random.default_rng(0)
     by_chance = float(np.mean([_between(chance.permutation(people), residuals) for _ in range(SHUFFLES)]))
     observed, freedom = _between(people, residuals), len(names) - 1
     # Upper tails: the larger quantile comes first

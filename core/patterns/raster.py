@@ -14,11 +14,10 @@ SMALLEST = 32  # least size for the paper's eight valid convolutions and two poo
 Map = Float[np.ndarray, "_query _key"]  # square; each map has its own length
 
 
-def training_size(lengths: Sequence[int], *, limit: int | None = None) -> int:
+def training_size(lengths: Sequence[int]) -> int:
     """Return the size to which attention maps are padded for training. This is the size of the longest map, but at
-    least SMALLEST and at most `limit`."""
-    longest = max([SMALLEST, *lengths])
-    return longest if limit is None else max(SMALLEST, min(longest, limit))
+    least SMALLEST."""
+    return max([SMALLEST, *lengths])
 
 
 def rasterize(maps: Sequence[Map], size: int) -> tuple[Float32[np.ndarray, "map size size"], int]:

@@ -53,14 +53,14 @@ def test_parts_and_linear_functions_of_them_are_those_of_each_contribution(form)
         assert torch.allclose(part, wanted[component])
     bias = fixed_part(LAST_BIAS, drawn(3, seed=6), 3)
     projected = states.projected(weight, bias, "branch")
-    for found, extra in (
-        (projected, bias.vectors[0]),
-        (states.projected(weight, None, "branch"), 0.0),
-        (states.behind(weight, "branch"), 0.0),
-        (states.mapped(lambda part: part @ weight, "branch"), 0.0),
-        (states.mapped(lambda parts: parts @ weight, "branch", broadcasts=True), 0.0),
+    for found, extra, role in (
+        (projected, bias.vectors[0], "branch"),
+        (states.projected(weight, None, "branch"), 0.0, "branch"),
+        (states.behind(weight, "branch"), 0.0, "branch"),
+        (states.mapped(lambda part: part @ weight), 0.0, states.role),
+        (states.mapped(lambda parts: parts @ weight, broadcasts=True), 0.0, states.role),
     ):
-        assert found.role == "branch"
+        assert found.role == role
         for component, part in zip(found.components, found.parts, strict=True):
             own = wanted.get(component, torch.zeros(*ROWS, HIDDEN, dtype=torch.float64)) @ weight
             assert torch.allclose(part, own + extra if component == LAST_BIAS else own), component

@@ -4,12 +4,9 @@ import pytest
 from core.patterns.raster import from_float16, rasterize, training_size
 
 
-@pytest.mark.parametrize(
-    ("lengths", "limit", "size"),
-    [([5, 9], None, 32), ([5, 90], None, 90), ([5, 90], 64, 64), ([5, 90], 16, 32), ([], None, 32)],
-)
-def test_the_size_is_that_of_the_longest_map_but_never_below_32(lengths, limit, size):
-    assert training_size(lengths, limit=limit) == size
+@pytest.mark.parametrize(("lengths", "size"), [([5, 9], 32), ([5, 90], 90), ([], 32)])
+def test_the_size_is_that_of_the_longest_map_but_never_below_32(lengths, size):
+    assert training_size(lengths) == size
 
 
 def test_a_short_map_lies_in_the_middle_and_keeps_its_weights():

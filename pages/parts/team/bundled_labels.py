@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from core.codebook.registry import labelled_folders
+from core.codebook.registry import BERT, labelled_folders
 from core.patterns import agreement
 from core.patterns.snapshot import current_labels, present_names
 from core.store import labels as stored_maps
@@ -66,10 +66,10 @@ def show_bundled_disputes(db: Database, class_set: str, *, named: bool) -> None:
     show_disputed(labels, current, maps[:SHOWN], named=named)
 
 
-def show_label_progress(db: Database, class_set: str = "bert") -> None:
-    """Show how many maps have a label, by whom and since when."""
-    read, is_bundled = labels_to_read(db, class_set)
-    labels = current_labels(read, class_set)
+def show_label_progress(db: Database) -> None:
+    """Show how many maps have a label of the class set for encoders, by whom and since when."""
+    read, is_bundled = labels_to_read(db, BERT.name)
+    labels = current_labels(read, BERT.name)
     if labels.empty:
         return
     total, annotators = len(stored_maps.map_facts(read)), labels.groupby("map_id")["annotator"].nunique()
