@@ -33,7 +33,8 @@ from ..studies.options import LARGEST_SEED, TaskName
 from ..studies.patterns import pattern_shares, train_patterns
 from ..studies.patterns.records import ClassScore, ClassShare, HeldOutScore
 from ..studies.patterns.train_patterns import main_score
-from ..studies.stored_runs import StoredRun
+from ..studies.records import record_of
+from ..studies.stored_runs import RunRecord
 from .output import Form, database, ran, show_rows, tell, tell_json
 from .parameters import FORMS, PLACES, of_record
 
@@ -333,7 +334,7 @@ def train(asked: Training, form: Form, where: JobPlacement) -> None:
         )  # fmt: skip
     title = f"Pattern classifier, {asked.class_set}"
     provenance, rows = ran(train_patterns.STUDY.name, options, title=title, where=where)
-    run = StoredRun.of(provenance)
+    run = record_of(RunRecord, provenance)
     about = {"seed": run.seed, "created": run.created, "code_version": run.code_version}
     about |= {"classifier": run.run[:12], "class_set": asked.class_set, "kind": asked.kind, "epochs": asked.epochs}
     print_scores(asked.class_set, rows, about, form)

@@ -10,7 +10,7 @@ from ..models.present import present_weights
 from ..store import runs
 from ..store.database import Database
 from ..store.rows import from_json
-from .records import Result
+from .records import record_of
 
 # ---------------------------------------------------------------- weights of stored results
 
@@ -54,7 +54,7 @@ def _names(run: Mapping[str, Any]) -> list[str]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TitledRun(Result):
+class TitledRun:
     """A stored run with its title, creation time and options."""
 
     title: str
@@ -63,7 +63,7 @@ class TitledRun(Result):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredRun(TitledRun):
+class RunRecord(TitledRun):
     """A stored run with its study and the provenance of its results."""
 
     run: str
@@ -80,6 +80,6 @@ class StoredRun(TitledRun):
     code_version: str | None = None
 
 
-def one_run(db: Database, run: str) -> StoredRun:
+def one_run(db: Database, run: str) -> RunRecord:
     """Load a stored run by its ID. Raises StoreError if no such run exists."""
-    return StoredRun.of(runs.one_run(db, run))
+    return record_of(RunRecord, runs.one_run(db, run))

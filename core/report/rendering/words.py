@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...config import command_line
+from ...studies.records import record_of
 from ...studies.stored_runs import TitledRun
 from ..plan import ReportOptions
 from ..records import ClaimRecord
@@ -26,7 +27,7 @@ class About:
     @classmethod
     def of(cls, run: Mapping[str, Any]) -> "About":
         names = {option.name for option in fields(ReportOptions)}
-        titled_run = TitledRun.of(run)
+        titled_run = record_of(TitledRun, run)
         options = {name: value for name, value in titled_run.options.items() if name in names}
         return cls(titled_run.title, titled_run.created, ReportOptions(**options))
 

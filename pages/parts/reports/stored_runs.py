@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -18,7 +17,7 @@ from core.studies.headline import Headline
 from core.studies.imports import read_rows
 from core.studies.lookup import find_study
 from core.studies.records import Result, record_of
-from core.studies.stored_runs import Standing, standing
+from core.studies.stored_runs import RunRecord, Standing, standing
 from core.tasks.glue import sampled
 from pages.parts.shell import resources
 from pages.parts.shell.messages import short_names
@@ -29,22 +28,10 @@ ORIGINS = {"yours": "your result", "shipped": "bundled", "imported": "imported, 
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoredRun:
+class StoredRun(RunRecord):
     """A stored run. `source` is a key of ORIGINS, and `rows` the number of its rows."""
 
-    run: str
-    study: str
-    title: str
-    checkpoint: str | None = None
-    weights_hash: str | None = None
-    task: str | None = None
-    split: str | None = None
-    seed: int | None = None
-    dtype: str | None = None
-    operator: str | None = None
-    row_ids: Any = None
     options: Any = None
-    created: datetime
     rows: int = 0
     source: str = "yours"
 
